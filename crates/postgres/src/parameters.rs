@@ -1,10 +1,10 @@
-//! A client's settings on server connections that change: what it asked for when it came, and what
+//! A client's settings on server connections that change: what it requested when it came, and what
 //! was reported to it since.
 //!
 //! A server reports some settings when they change; these follow a client everywhere. Others are
 //! known only from its first packet; a connection remembers which of those it was given, so that
-//! the next client can be rid of them. What a client sets later and is not reported the server is
-//! asked for ([`crate::session`]), and it follows as well.
+//! the next client can be rid of them. What a client sets later and the server does not report, the
+//! gate asks the server about ([`crate::session`]), and it follows as well.
 
 mod map;
 mod redundant;
@@ -97,8 +97,8 @@ impl RequestedParameters {
     }
 
     /// What a client that asks for it is told on a server that greets new sessions with these
-    /// settings, where that is known without asking the server: it asks for what everybody has, or
-    /// for what is taken as it is.
+    /// settings, where that is known without asking the server: it asks for what every session has,
+    /// or for what is taken as it is.
     pub fn reported_at_start(&self, initial: &Parameters) -> Option<Parameters> {
         let mut told = initial.clone();
         for (name, value) in &self.parameters {
@@ -148,8 +148,8 @@ fn is_taken_as_it_is(name: &[u8], value: &[u8]) -> bool {
     name == b"application_name" && value.len() <= NAME_BYTES_MAX && value.iter().all(is_plain)
 }
 
-/// Whether two names of encodings mean the same; only the one that nearly everybody has is known by
-/// more than one.
+/// Whether two names of encodings mean the same; only the one that nearly every client has is known
+/// by more than one.
 fn is_same_encoding(name: &[u8], usual: &[u8], value: &[u8]) -> bool {
     let names: [&[u8]; 5] = [b"utf8", b"utf-8", b"'utf-8'", b"'utf8'", b"unicode"];
     let is_utf8 = names.iter().any(|name| value.eq_ignore_ascii_case(name));
@@ -165,8 +165,7 @@ pub fn hide_session_class(server: &mut ServerState) {
     server.unreported.insert(name, NO_VALUE.to_vec());
 }
 
-/// Whether a setting follows its client because the server reports it, and it can be set by
-/// everybody.
+/// Whether a setting follows its client because the server reports it, and every user can set it.
 pub fn is_tracked(reported: &Parameters, name: &[u8]) -> bool {
     !is_fixed(name) && find(reported, name).is_some()
 }

@@ -97,8 +97,8 @@ pub enum Verdict {
     Probe,
 }
 
-/// An answer that was not asked for: client and server no longer mean the same, so the connection
-/// cannot be used any more.
+/// An answer to no request: client and server no longer mean the same, so the connection cannot be
+/// used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server answered what was not asked")]
 pub struct OutOfStep;

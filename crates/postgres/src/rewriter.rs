@@ -259,7 +259,7 @@ impl<'a> Rewriter<'a> {
         self.is_flushed
     }
 
-    /// Notes that what the client's own Flush asked for has come with the message that came last.
+    /// Notes that what the client's own Flush requested has come with the message that came last.
     fn note_flushed(&mut self, answered_before: u64) {
         let wanted = self.flushed_count;
         self.is_flushed |= answered_before < wanted && self.pipeline.answered_count() >= wanted;

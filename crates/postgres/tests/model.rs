@@ -410,7 +410,7 @@ proptest! {
             .collect();
         let mut connections = [Connection::new(), Connection::new()];
         let mut choices = choices.into_iter().cycle();
-        // Everybody comes to an end.
+        // Every client comes to an end.
         let rest = (0..).map(|number: usize| (number, number / 3 % 2));
         for (client, connection) in order.into_iter().chain(rest) {
             if clients.iter().all(|client| client.script.is_empty()) {

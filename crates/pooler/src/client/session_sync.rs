@@ -88,7 +88,7 @@ async fn query_and_restore(
     if let Some(query) = SessionQuery::of(client, requested, &server.state, is_kept) {
         Box::pin(ask(query, client, requested, server)).await?;
     }
-    let has_reset = std::mem::take(&mut client.changes.has_reset);
+    let has_reset = client.changes.end_turn();
     if !is_kept && !client.changes.is_unanswered {
         client.changes = PossibleChanges::default();
     }

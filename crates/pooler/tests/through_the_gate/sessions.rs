@@ -267,7 +267,40 @@ fn what_the_first_packet_set_is_back_after_reset_all() {
     let Some(database) = Database::start("what_the_first_packet_set_is_back") else {
         return;
     };
-    let units: [&[&str]; 7] = [
+    let units: [&[&str]; 13] = [
+        &[
+            "BEGIN",
+            "RESET timezone",
+            "SET LOCAL timezone = 'Asia/Tokyo'",
+            "COMMIT",
+        ],
+        &[
+            "BEGIN",
+            "RESET work_mem",
+            "SELECT set_config('work_mem', '1MB', true)",
+            "COMMIT",
+        ],
+        &["SET work_mem TO '4MB'"],
+        &[
+            "BEGIN",
+            "RESET work_mem",
+            "SET LOCAL work_mem = '1MB'",
+            "ROLLBACK",
+        ],
+        &[
+            "BEGIN",
+            "SAVEPOINT a",
+            "RESET work_mem",
+            "ROLLBACK TO a",
+            "SET LOCAL work_mem = '1MB'",
+            "COMMIT",
+        ],
+        &[
+            "BEGIN",
+            "SET LOCAL work_mem = '1MB'",
+            "RESET work_mem",
+            "COMMIT",
+        ],
         &["SELECT set_config('timezone', 'Etc/UTC', false)"],
         &["RESET ALL"],
         &["SET timezone TO 'Etc/UTC'"],

@@ -180,8 +180,8 @@ impl Rewriter<'_> {
         described.is_shown
     }
 
-    /// Something failed: the server skips to the end of the cycle, so what was asked for until then
-    /// is not answered and not done.
+    /// Something failed: the server skips to the end of the cycle, so requests until then are not
+    /// answered and not done.
     fn fail(&mut self, code: Option<&[u8]>) -> Result<(), RewriteError> {
         if self.pipeline.is_parse_next()
             && let Some(Expected::Parsed {
@@ -195,7 +195,10 @@ impl Rewriter<'_> {
         }
         self.wants_probe = self.pipeline.answered(Answered::Error)? == AnswerTo::Doubt;
         self.server.is_tainted |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
-        self.client.changes.has_failed = true;
+        (
+            self.client.changes.has_failed,
+            self.client.changes.has_undone,
+        ) = (true, true);
         self.says_class = None;
         self.undo_to_cycle();
         self.describing = None;
@@ -285,6 +288,7 @@ impl Rewriter<'_> {
             self.expected.pop_front_if(is_gone);
         }
         if tag == b"ROLLBACK" {
+            self.client.changes.has_undone = true;
             self.says_class = None;
         }
         let discards = tag == b"DISCARD ALL";

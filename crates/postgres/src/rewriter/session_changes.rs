@@ -86,7 +86,10 @@ impl Rewriter<'_> {
                 let known: Vec<Vec<u8>> = known.collect();
                 known.iter().for_each(|name| self.mark_changed(name, true));
             }
-            SessionChange::SetLocal => self.has_local_settings = true,
+            SessionChange::SetLocal => {
+                self.has_local_settings = true;
+                self.client.changes.has_local = true;
+            }
             SessionChange::DeallocateAll => {
                 self.forgets = true;
                 self.note_untied(sql::Tie::PreparedBySql);
@@ -126,7 +129,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// The value of a setting is to be asked for when the turn is over, unless it is the gate's.
+    /// The gate is to ask for the value of a setting when the turn is over, unless the setting is
+    /// its own.
     pub(super) fn mark_changed(&mut self, name: &[u8], is_reset: bool) {
         // Who a session is decides whether it has taken a role.
         if name == parameters::ROLES[0] {

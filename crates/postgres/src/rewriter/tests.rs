@@ -374,7 +374,7 @@ fn the_statement_without_a_name_follows_its_client() {
     // a command of the gate's own has taken its place
     talk.server.unnamed = Unnamed::Absent;
     assert_eq!(talk.turn("c:B c:S s:1 s:2 s:I"), "c:P,B c:S s: s:2 s:Z o");
-    // one that the client knows the columns of is asked for them again
+    // where the client knows the columns of one, the gate asks for them again
     talk.turn("c:D c:S s:t s:r s:I");
     talk.server.unnamed = Unnamed::Absent;
     let asked = talk.turn("c:B s:1 s:t s:r c:B c:S s:2 s:I");

@@ -58,6 +58,11 @@ pub struct PossibleChanges {
     pub parameters: BTreeMap<Vec<u8>, bool>,
     /// Whether some may be what they were at first (RESET).
     pub has_reset: bool,
+    /// Whether there was a setting of the transaction. When it is over, the server calls what stood
+    /// behind it a setting of the session, after RESET as well.
+    pub has_local: bool,
+    /// Whether something was rolled back.
+    pub has_undone: bool,
     /// Whether something failed: a setting may not be what a command says, or no setting at all.
     pub has_failed: bool,
     /// What may be there, or no longer.
@@ -68,6 +73,18 @@ pub struct PossibleChanges {
 }
 
 impl PossibleChanges {
+    /// The server has said what a turn changed, as far as it was asked; whether there was a RESET.
+    pub fn end_turn(&mut self) -> bool {
+        (self.has_local, self.has_undone) = (false, false);
+        std::mem::take(&mut self.has_reset)
+    }
+
+    /// Whether a setting that was reset, and not set again, is still reset.
+    pub fn is_still_reset(&self, name: &[u8]) -> bool {
+        let is_last = self.parameters.get(name).is_some_and(|is_reset| *is_reset);
+        is_last && !self.has_undone
+    }
+
     /// A setting may have changed; whether there is room to remember that.
     pub fn add(&mut self, name: &[u8], is_reset: bool) -> bool {
         if let Some(known) = self.parameters.get_mut(name) {

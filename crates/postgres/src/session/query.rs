@@ -141,11 +141,15 @@ impl SessionQuery {
             .parameters
             .get(name)
             .is_some_and(|reset| *reset);
+        // The server takes it for a setting of the session.
+        let is_hidden = client.changes.has_local && client.changes.is_still_reset(name);
         let is_default = match value {
             None => true,
             Some(value) if name == b"role" => has_reset && value == b"none",
             Some(value) if is_role(name) => has_reset && *value == server.role.user,
-            Some(_) if found.is_known => found.is_default || (found.is_usual && !is_first),
+            Some(_) if found.is_known => {
+                found.is_default || (found.is_usual && (!is_first || is_hidden))
+            }
             // After RESET one of an application's own is there and empty.
             Some(value) => has_reset && is_first && value.is_empty(),
         };

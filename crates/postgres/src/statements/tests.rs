@@ -171,7 +171,7 @@ fn the_last_that_was_prepared_serves_for_those_before_it_and_not_for_later_ones(
     assert_eq!(play.play("+ab:7 +ac:7 .b .c"), "b c c c");
     // the one before the last is closed when the next is prepared
     assert_eq!(play.play("+zd:7"), "(b)d");
-    // on another connection each Parse is asked for once
+    // on another connection each Parse is requested once
     play.server = ServerStatements::new(10);
     assert_eq!(play.play(".b .c .b"), "- b b");
     assert_eq!(play.play("+ad:7 .b .c .d"), "d d d d");

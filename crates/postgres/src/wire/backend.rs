@@ -74,7 +74,7 @@ pub enum BackendMessage<'a> {
     },
     /// The authentication that the server asks for, by its number, with its data.
     Authentication(i32, &'a [u8]),
-    /// A newer protocol than the server's was asked for.
+    /// The client requested a newer protocol than the server's.
     NegotiateVersion {
         /// The newest minor version that it speaks.
         minor: i32,

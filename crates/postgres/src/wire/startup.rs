@@ -64,7 +64,7 @@ pub enum FirstPacket {
     Startup(Startup),
 }
 
-/// A session as it is asked for.
+/// A session as the client requests it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Startup {
     /// The version that the client would like.
