@@ -11,7 +11,8 @@ use std::process::Command;
 const STEP: &str = "the BPF object";
 const SOURCE: &str = "bpf/order.bpf.c";
 const OBJECT: &str = "bpf/order.bpf.o";
-/// The compiler whose object is committed: others choose other instructions for the same source.
+/// The compiler of the object that is committed: others choose other instructions for the same
+/// source.
 const CLANG_MAJOR: &str = "14";
 
 /// Compiles the programs and puts the object where it is committed.

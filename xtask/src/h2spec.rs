@@ -45,8 +45,8 @@ pub fn build(tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// A command in the Go module, whose compiler is the one that is installed, and whose pinned
-/// versions stay.
+/// A command in the Go module, with the compiler that is installed and the versions that are
+/// pinned.
 fn in_module(program: &str) -> Command {
     let mut command = Command::new(program);
     command

@@ -1,5 +1,5 @@
 //! The gate before other versions of PostgreSQL than Debian's: 16 and 18, both from one Python
-//! wheel, whose programs need no installation.
+//! wheel, with programs that need no installation.
 
 use crate::process;
 use crate::programs::Part;
@@ -21,7 +21,7 @@ const TESTS: [&str; 3] = ["through_the_gate", "operating", "conversations"];
 /// The environment variable that tells the tests where PostgreSQL's programs are.
 const PROGRAMS: &str = "SOONER_POSTGRES";
 
-/// Adds the tests of the gate before each version, whose programs are in the folder that is given;
+/// Adds the tests of the gate before each version, with its programs in the folder that is given;
 /// where the wheel cannot be had, says so.
 pub fn add(parts: &mut Vec<Part>, tally: &mut Tally) -> Option<tempfile::TempDir> {
     let folder = match unpack() {

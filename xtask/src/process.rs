@@ -34,8 +34,8 @@ pub fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// The same command, run only while nobody else wants a processor; where `chrt` is missing, at the
-/// lowest priority.
+/// The same command, run only while no other process wants a processor; where `chrt` is missing, at
+/// the lowest priority.
 pub fn at_idle(command: &Command) -> Command {
     let words: &[&str] = if is_installed("chrt") {
         &["chrt", "--idle", "0"]

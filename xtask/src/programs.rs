@@ -2,7 +2,7 @@
 //!
 //! `cargo test` runs one program after the other, and most of them end with one slow test and an
 //! idle core. A part is the tests of one program and one module, in a process of its own. How long
-//! each test takes comes from the harness, whose `--report-time` needs RUSTC_BOOTSTRAP on a stable
+//! each test takes comes from the harness. Its `--report-time` needs RUSTC_BOOTSTRAP on a stable
 //! compiler; nothing is compiled with it.
 
 use crate::process::{self, Finished};

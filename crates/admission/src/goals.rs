@@ -30,7 +30,7 @@ const EARLIER_MOST: f64 = 0.25;
 /// The most by which it is started after.
 const LATER_MOST: f64 = 0.5;
 /// A correction moves by one part in this many of an error, and in four more for each job that is
-/// on its way, whose error cannot be known yet.
+/// on its way: its error cannot be known yet.
 const CALM: f64 = 64.0;
 
 /// A target for the response times of a class.

@@ -92,7 +92,7 @@ fn share_of(verdicts: &[Verdict], is_so: impl Fn(&Verdict) -> bool) -> f64 {
     verdicts.iter().filter(|one| is_so(one)).count() as f64 / verdicts.len() as f64
 }
 
-/// Backends whose jobs vary by 1 to 5, as TPC-C's do, and by 5 to 50, as hardly any do: what is
+/// Backends with jobs that vary by 1 to 5, as TPC-C's do, and by 5 to 50, as hardly any do: what is
 /// measured is more chance there.
 const VARIABILITIES: [(f64, f64); 2] = [(1.0, 5.0), (5.0, 50.0)];
 
@@ -193,7 +193,8 @@ fn another_speed_is_no_reason_for_another_limit() {
     }
 }
 
-/// More users, or fewer, are no reason to look anew, and nobody waiting is none to do anything.
+/// More users, or fewer, are no reason to look anew. While no job waits, there is no reason to do
+/// anything.
 #[test]
 fn load_alone_changes_nothing() {
     for seed in 0..40 {

@@ -51,7 +51,7 @@ impl Play {
         }
     }
 
-    /// Whoever is inside leaves, in the order they went in, until nobody is left.
+    /// The jobs inside leave, in the order in which they went in, until none is left.
     fn finish(mut self) -> String {
         let mut done = 0;
         while let Some(name) = self.order[done..].chars().next() {
@@ -134,8 +134,8 @@ fn a_bounded_queue_refuses_only_who_would_wait() {
 }
 
 /// One job of 40 ms among jobs of 9 ms that never end: it is owed one part in twenty, so it goes in
-/// when the others have had 19 x (40 ms + one turn) at the latest. Without the guard it would wait
-/// for ever.
+/// when the others have had 19 x (40 ms + one turn) at the latest. Without the guard it would never
+/// go in.
 #[test]
 fn a_long_job_goes_in_when_the_short_ones_have_had_nineteen_times_as_much() {
     let mut play = Play::new(Order::Expected, 1);

@@ -60,7 +60,7 @@ impl Play {
         }
     }
 
-    /// Whoever is inside leaves, so many ms after the last one.
+    /// The job inside leaves, so many ms after the last one.
     fn leave_after(&mut self, ms: u64) {
         self.now = self.now.after(ms * MS);
         let inside = self.order.chars().last().unwrap();

@@ -71,7 +71,7 @@ impl Busiest {
         }
     }
 
-    /// Keeps a request whose line has the time `stamp_ns`, cut to `resolution_ns`, and that came
+    /// Keeps a request: its line has the time `stamp_ns`, cut to `resolution_ns`, and it came
     /// `before_ns` earlier.
     pub fn add(&mut self, stamp_ns: u64, resolution_ns: u64, before_ns: u64, work_bytes: u64) {
         let arrival_ns = stamp_ns.saturating_sub(before_ns);

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// An object whose members are read when they are wanted.
+/// An object; its members are read when they are wanted.
 #[derive(Debug)]
 pub struct Object<'a>(HashMap<String, &'a RawValue>);
 

@@ -64,7 +64,7 @@ pub struct Survey {
     pub broken_files: Vec<String>,
     /// Files that were given more than once, and read once.
     pub repeated_files: Vec<String>,
-    /// Lines whose time is more than an hour before the one above.
+    /// Lines with a time more than an hour before that of the line above.
     pub backward_lines: u64,
     /// How lines were read, the most frequent way first.
     pub formats: Vec<FormatLines>,

@@ -1,5 +1,5 @@
-//! The time that a response took: a number whose unit the format knows, or one of those behind a
-//! line of httpd's kind, where any operator puts what he likes.
+//! The time that a response took: a number with a unit that the format knows, or one of those
+//! behind a line of httpd's kind, where any operator puts what he likes.
 
 use crate::formats::Unit;
 use crate::words::{Kind, Words};
@@ -32,12 +32,12 @@ pub enum TimeTaken {
 pub enum Source {
     /// A field of the format.
     Format,
-    /// A number with a decimal point, or a name, behind the line: nginx, whose time of the line is
+    /// A number with a decimal point, or a name, behind the line: nginx. The time of the line is
     /// then that of the end.
     Pointed,
     /// A number behind the line with its unit.
     WithUnit,
-    /// A number behind the line whose unit was given.
+    /// A number behind the line, in the unit that the operator gave.
     Given,
     /// A whole number behind the line, which is only taken for microseconds.
     Guessed,

@@ -40,7 +40,7 @@ pub enum AttachError {
     TooFast {
         /// The device's name.
         device: String,
-        /// What was asked for.
+        /// The requested rate.
         rate_bits_per_sec: u64,
         /// What the device says.
         speed_mbit: u64,

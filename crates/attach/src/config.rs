@@ -1,15 +1,16 @@
-//! What was asked for.
+//! What the operator requested.
 
-/// Whose responses are ordered.
+/// Which servers' responses are ordered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Servers {
-    /// Whoever listens on these ports.
+    /// The processes that listen on these ports.
     Ports(Vec<u16>),
     /// This process, by the ports it listens on.
     Process(u32),
     /// The processes of this control group, by the ports they listen on.
     Group(String),
-    /// Servers behind this host, which routes their packets: these ports, whoever has them.
+    /// Servers behind this host, which routes their packets: these ports, whichever server has
+    /// them.
     Behind(Vec<u16>),
 }
 
@@ -18,7 +19,7 @@ pub enum Servers {
 pub enum Shaping {
     /// We: HTB at the rate.
     Ours,
-    /// Somebody else, behind the bands; they only order.
+    /// Something else, behind the bands; the bands only order.
     NotOurs,
 }
 
@@ -29,7 +30,7 @@ pub struct AttachConfig {
     pub device: String,
     /// Rate of the link out of it.
     pub rate_bits_per_sec: u64,
-    /// Whose responses.
+    /// Which servers' responses.
     pub servers: Servers,
     /// Who limits the rate.
     pub shaping: Shaping,

@@ -1,5 +1,5 @@
-//! The socket on which a running attachment answers: whoever connects gets one snapshot as JSON,
-//! and the connection ends.
+//! The socket on which a running attachment answers: a client that connects gets one snapshot as
+//! JSON, and the connection ends.
 //!
 //! It lies where the bands keep what to restore (`/run/sooner` for root), by network namespace and
 //! device, so that `attach top` finds it without being told. Only its own user may connect.
@@ -93,7 +93,7 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // Nobody is left to tell; the next start makes room for itself.
+        // No caller is left to report an error to; the next start makes room for itself.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -155,7 +155,7 @@ fn remove_dead_in(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Not found where nobody listens any more.
+/// Not found where no process listens any more.
 fn connect(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(path).map_err(|error| match error.kind() {
         io::ErrorKind::ConnectionRefused => io::ErrorKind::NotFound.into(),

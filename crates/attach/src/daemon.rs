@@ -1,4 +1,5 @@
-//! Attaching until told to stop: events are taken, cutoffs kept, and whoever asks is answered.
+//! Attaching until told to stop: events are taken, cutoffs kept, and clients of the control socket
+//! answered.
 
 use std::io;
 use std::time::Duration;
@@ -34,7 +35,7 @@ pub enum DaemonError {
     System(#[from] io::Error),
 }
 
-/// What it tells whoever started it.
+/// What it tells its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
     /// What a killed process had left on these devices was taken away.

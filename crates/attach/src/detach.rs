@@ -24,7 +24,7 @@ pub enum DetachError {
     /// The bands cannot be asked about or taken away.
     #[error(transparent)]
     Bands(#[from] BandsError),
-    /// Nobody can say whether something is attached.
+    /// Whether something is attached cannot be found out.
     #[error("cannot ask what is attached to device `{device}`: {source}")]
     Control {
         /// The device's name.

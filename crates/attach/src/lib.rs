@@ -3,8 +3,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`config`] | what was asked for |
-//! | [`ports`] | which ports a process, a control group or anybody listens on |
+//! | [`config`] | what the operator requested |
+//! | [`ports`] | which ports a process, a control group or any server listens on |
 //! | [`attached`] | bands and programs on a device, the cutoffs between the bands learned as responses pass |
 //! | [`watch`] | response times by size, beside those that FAIR would have given |
 //! | [`snapshot`] | all that as values, for programs and for `attach top` |

@@ -18,7 +18,7 @@ const TABLES: [(&str, u8); 4] = [("tcp", 0x0a), ("tcp6", 0x0a), ("udp", 0x07), (
 /// Why there are no ports to look at.
 #[derive(Debug, thiserror::Error)]
 pub enum PortsError {
-    /// Nobody listens there.
+    /// No process listens there.
     #[error("nothing listens on port {}; start the server first, or name another with --port", list(.0))]
     Silent(Vec<u16>),
     /// There is no such process.
@@ -69,7 +69,7 @@ pub fn of(servers: &Servers) -> Result<Vec<u16>, PortsError> {
     Ok(ports.into_iter().collect())
 }
 
-/// Those that were named, if anybody listens on one of them at least.
+/// Those that were named, if a process listens on at least one of them.
 fn named(ports: &[u16]) -> Result<BTreeSet<u16>, PortsError> {
     let listeners = listeners(Path::new("/proc/thread-self/net")).map_err(PortsError::Tables)?;
     let is_heard = |port: &u16| listeners.iter().any(|listener| listener.port == *port);

@@ -26,11 +26,11 @@ pub struct Snapshot {
     pub sizes: Vec<SizeView>,
     /// Responses that began.
     pub responses: u64,
-    /// Those of them whose length was known.
+    /// Those of them that had a known length.
     pub sized_responses: u64,
     /// Responses under way.
     pub under_way: u64,
-    /// Responses whose connection was reset.
+    /// Responses on connections that were reset.
     pub broken_responses: u64,
     /// Packets sent again.
     pub resent_packets: u64,
@@ -48,7 +48,7 @@ pub struct BandView {
     /// The most that a response in it still lacks, or has had where its length is not known, bytes;
     /// none: the last band.
     pub up_to_bytes: Option<u64>,
-    /// Flows whose last packet was of it, closed ones that are remembered among them.
+    /// Flows that had their last packet in it, closed ones that are remembered among them.
     pub flows: u64,
     /// Packets that left in it.
     pub sent_packets: u64,

@@ -17,7 +17,7 @@ use sooner_policy::Time;
 /// What responses of one size class took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Took {
-    /// Responses that ended and whose request was seen.
+    /// Responses that ended, of requests that were seen.
     pub responses: u64,
     /// What they took in all, ns.
     pub response_ns: u128,
@@ -75,18 +75,18 @@ impl Watch {
         &self.took
     }
 
-    /// Responses whose beginning was seen and whose end was not.
+    /// Responses that were seen to begin and not to end.
     pub fn under_way(&self) -> usize {
         self.under_way.len()
     }
 
-    /// Responses whose connection was reset.
+    /// Responses on connections that were reset.
     pub fn broken(&self) -> u64 {
         self.broken
     }
 
     fn started(&mut self, event: &Event, now: Time) {
-        // Ends that were lost would otherwise be kept for ever.
+        // Responses with ends that were lost would otherwise never be removed.
         if self.under_way.len() >= JOBS_MAX {
             self.under_way.clear();
         }
@@ -99,7 +99,7 @@ impl Watch {
     fn ended(&mut self, event: &Event, now: Time) {
         self.under_way.remove(&event.response);
         let Some(request_ns) = event.flow.request_ns else {
-            // It began before we looked, so nobody knows how long it took.
+            // It began before we looked, so how long it took is unknown.
             self.shadow.abandoned(event.response, now);
             return;
         };

@@ -47,8 +47,8 @@ pub struct EmulateArgs {
     json: bool,
 }
 
-/// Measures whether the emulator's round-trip times, loss rates and throughput are what was asked
-/// for.
+/// Measures whether the emulator's round-trip times, loss rates and throughput are the requested
+/// ones.
 ///
 /// Needs root. Makes network namespaces of its own and removes them. Exit code 1 when a figure did
 /// not pass.

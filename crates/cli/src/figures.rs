@@ -21,8 +21,8 @@ pub struct FiguresArgs {
     /// Which: 13.1, 13.2, 13.3, 13.4, 14.1, 7-8, 9.7, 9.10 [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// With 14.1: a log of batch jobs (NAME.swf, NAME.jobs.csv, or either as .gz) whose run times
-    /// the supercomputer's row is drawn with too; may be given again
+    /// With 14.1: draw the supercomputer's row also with the run times of this log of batch jobs
+    /// (NAME.swf, NAME.jobs.csv, or either as .gz); may be given again
     #[arg(long, value_name = "FILE")]
     job_log: Vec<PathBuf>,
     /// Jobs for every simulated point

@@ -60,7 +60,7 @@ pub fn run(args: LoadArgs) -> Result<ExitCode> {
     }
 }
 
-/// Of a run whose figures are printed: 1 where they may not be believed.
+/// Of a run that prints its figures: 1 where they may not be believed.
 fn exit_code(is_valid: bool) -> ExitCode {
     if is_valid {
         ExitCode::SUCCESS

@@ -1,4 +1,4 @@
-//! `sooner serve`: a web server whose responses leave in the order a policy decides.
+//! `sooner serve`: a web server that sends responses in the order a policy decides.
 
 mod args;
 mod check;
@@ -92,8 +92,8 @@ fn passed(config: &Config) -> anyhow::Result<PassedListeners> {
     Ok(passed_listeners(named, config.limits.stall_time())?)
 }
 
-/// Bands that a killed process left would order somebody else's traffic for ever; any start takes
-/// them down.
+/// Bands that a killed process left would go on ordering the traffic of other programs; any start
+/// takes them down.
 fn remove_leftovers() {
     match sooner_kernel::bands::remove_leftovers() {
         Ok(devices) => devices.iter().for_each(|device| {

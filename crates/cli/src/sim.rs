@@ -39,7 +39,7 @@ fn span(system: &System, jobs: u64) -> f64 {
     jobs as f64 * gap + think
 }
 
-/// Simulates what is asked for.
+/// Simulates the requested systems.
 pub fn run(args: SimArgs) -> Result<ExitCode> {
     let cases = system::cases(&args.system, args.jobs.is_some())?;
     let threads = match args.threads {

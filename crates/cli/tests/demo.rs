@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// Longer than anything here takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A demo in a directory of its own, whose temporary files go to `tmp` in it.
+/// A demo in a directory of its own; its temporary files go to `tmp` in it.
 fn demo(dir: &Path, args: &[&str]) -> Checked {
     fs::create_dir_all(dir.join("tmp")).unwrap();
     let mut command = Checked::cargo_bin("sooner").unwrap();

@@ -43,7 +43,7 @@ fn is_missing(test: &str, said: &str) -> bool {
     is_missing
 }
 
-/// The processes whose command line has `word`, as the path of a folder that only they know.
+/// The processes with `word` in their command line, as the path of a folder that only they know.
 fn processes(word: &str) -> Vec<String> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| {

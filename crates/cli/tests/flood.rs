@@ -12,7 +12,7 @@ const PORT: &str = "8080";
 /// The other end of the host's device: what is sent there comes in.
 const OUTSIDE: &str = "s1";
 
-/// Lets what is sent to addresses where nobody is leave the host, into nothing.
+/// Lets packets to addresses that no host has leave this host, into nothing.
 fn nobody_answers(host: &Host) -> String {
     let mac = |device: &str| {
         let shown = host.printed("ip", &["-br", "link", "show", "dev", device]);
@@ -52,7 +52,7 @@ fn flood(host: &Host, test: &str) -> Option<Command> {
 
 fn serve(host: &Host, more: &[&str]) -> ChildGuard {
     let root = host.root.path().display().to_string();
-    // A server that does not say what it is waited for to say must not keep the test for ever.
+    // A server that does not say what the test waits for must not hang the test.
     let mut command = host.inside("timeout");
     command.args(["60", env!("CARGO_BIN_EXE_sooner")]);
     command.args(["serve", &root, "--listen", &format!("{ADDRESS}:{PORT}")]);

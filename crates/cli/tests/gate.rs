@@ -358,7 +358,8 @@ fn a_gate_is_watched_reloaded_and_stopped() {
         metrics.contains("sooner_gate_clients{doing=\"idle\"} 0"),
         "{metrics}"
     );
-    // Who only looks whether somebody listens is no news: the next line is about what comes next.
+    // A client that only looks whether the gate listens is no news: the next line is about what
+    // comes next.
     drop(std::os::unix::net::UnixStream::connect(&socket).unwrap());
     thread::sleep(Duration::from_millis(100));
     fs::write(folder.path().join("gate.toml"), config("many")).unwrap();
@@ -405,7 +406,7 @@ fn root_becomes_another_user_for_good() {
         )
     };
     let folder = folder_with(&config("nobody", 7));
-    // Its parent lets everybody through.
+    // Its parent lets every user through.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let mut gate = Running::start(folder.path());
     gate.says_that_nobody_answers();

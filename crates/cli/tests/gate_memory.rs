@@ -7,7 +7,7 @@
 
 use crate::gate_fire::messages::query;
 use crate::gate_fire::process::GateProcess;
-use crate::gate_fire::wire::{Place, Wire};
+use crate::gate_fire::wire::{ServerAddress, Wire};
 use sooner_testbed::postgres::Database;
 
 const MIB: u64 = 1 << 20;
@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 const GROWTH_BYTES_MAX: u64 = 16 * MIB;
 const LIMIT: u32 = 10;
 
-fn session(place: &Place) -> Wire {
+fn session(place: &ServerAddress) -> Wire {
     Wire::log_in(place, "postgres", "memory").unwrap().unwrap()
 }
 
@@ -64,7 +64,7 @@ fn a_long_row_and_clients_that_do_not_read_hold_no_more() {
         ));
         deaf.push(wire);
     }
-    // One place is left, which is enough for somebody who reads.
+    // One place is left, which is enough for a client that reads.
     for _ in 0..100 {
         asks(&mut beside);
     }

@@ -1,6 +1,6 @@
 //! The real gate before a real PostgreSQL, under everything that clients, operators and crashes do
 //! to it at once: no transaction is lost, run twice or acknowledged without being there, no cancel
-//! request hits a stranger, and nobody waits for ever.
+//! request hits a stranger, and no client waits without end.
 //!
 //! 200 clients move money between accounts and enter each of their transactions in a journal that
 //! lets duplicates in. Meanwhile clients vanish in the middle of a transaction or a message, reset
@@ -23,7 +23,7 @@ use crate::gate_fire::chaos;
 use crate::gate_fire::client::{Arena, Client, Kind};
 use crate::gate_fire::process::GateProcess;
 use crate::gate_fire::transfer::ACCOUNTS;
-use crate::gate_fire::wire::{Place, Wire};
+use crate::gate_fire::wire::{ServerAddress, Wire};
 use sooner_testbed::postgres::{Database, until};
 
 const CLIENTS: u64 = 200;
@@ -85,7 +85,7 @@ fn money_stays_whatever_happens() {
 }
 
 /// As many transactions at a time as at the beginning: none has left without giving its place back.
-fn every_place_is_there(place: &Place) {
+fn every_place_is_there(place: &ServerAddress) {
     let mut held = Vec::new();
     for _ in 0..LIMIT {
         let mut wire = Wire::log_in(place, "ann", "last").unwrap().unwrap();

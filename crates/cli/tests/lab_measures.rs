@@ -1,5 +1,5 @@
 //! One experiment of each kind of measurement, so short that it shows only that everything works. A
-//! kind whose programs are missing here is skipped by name.
+//! kind is skipped by name where its programs are missing.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -196,7 +196,7 @@ fn an_order_that_stays_behind_is_no_mistake() {
     assert!(is_clean(&url));
 }
 
-/// What a run says whose users lose some of their connections before anything is measured.
+/// What a run says when its users lose some of their connections before anything is measured.
 fn disturbed(database: &Database, url: &str, lost: u32, model: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
     command.args(["load", "tpcc", "run", "--url", url, "--json"]);

@@ -239,7 +239,7 @@ fn a_second_signal_does_not_wait() {
     busy.write_all(b"GET /large HTTP/1.0\r\n\r\n").unwrap();
     busy.read_exact(&mut [0; 100]).unwrap();
     kill_process(Pid::from_child(&server.child), Signal::TERM).unwrap();
-    // The first signal has been seen when nobody is accepted any more.
+    // The server has seen the first signal when it accepts no client any more.
     while TcpStream::connect(&server.addresses[0]).is_ok() {
         std::thread::yield_now();
     }

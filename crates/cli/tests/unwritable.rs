@@ -1,4 +1,4 @@
-//! Commands whose results cannot be written: a full disk is one line and exit code 1, a reader that
+//! Commands that cannot write their results: a full disk is one line and exit code 1, a reader that
 //! has left ends them as it ends `cat`.
 
 use rustix::process::Signal;

@@ -1,4 +1,4 @@
-//! A server whose standard error cannot be written (a full disk, a pipe that is not read) serves
+//! A server that cannot write to its standard error (a full disk, a pipe that is not read) serves
 //! on, whatever it has to say.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};

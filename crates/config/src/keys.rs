@@ -1,7 +1,7 @@
-//! All keys there are, found by asking the very types that read them: whoever adds a key need not
-//! write it down twice.
+//! All keys there are, found by asking the very types that read them: a developer who adds a key
+//! need not write it down twice.
 //!
-//! Each table is given a key that nobody has; the refusal lists those it does have, and each of
+//! Each table is given a key that no table has; the refusal lists those it does have, and each of
 //! them is tried as a table of its own.
 
 use serde::de::DeserializeOwned;

@@ -1,6 +1,6 @@
 //! A mistake in the configuration: what TOML refuses, and what it allows and cannot work, such as a
-//! path that is not there, a name nobody defined, a wrong certificate. The owner of a table says
-//! which key and what would be right; the place follows from the span.
+//! path that is not there, a name that is not defined, a wrong certificate. The owner of a table
+//! says which key and what would be right; the place follows from the span.
 
 use std::fmt::Display;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What somebody meant who wrote a name that does not exist.
+//! What the operator meant by a name that does not exist.
 
 /// The candidate nearest to `name`, if one is near enough to be what was meant.
 pub(super) fn nearest<'a>(

@@ -37,7 +37,7 @@ pub enum NetworkError {
         text: String,
         /// The address without them.
         network: IpAddr,
-        /// The prefix that was asked for.
+        /// The prefix that was written.
         prefix_bits: u32,
     },
 }

@@ -4,7 +4,7 @@
 use super::Misconfigured;
 use crate::printable::is_printable;
 
-/// The text of a configuration file under the name it was asked for by.
+/// The text of a configuration file under the name that the operator gave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceText {
     /// The file's name; empty when there is no file.

@@ -1,4 +1,4 @@
-//! What serde says of a value, in words for somebody who writes a configuration and no Rust.
+//! What serde says of a value, in words for an operator who writes a configuration and no Rust.
 
 use super::nearest::nearest;
 

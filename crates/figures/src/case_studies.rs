@@ -53,7 +53,7 @@ pub fn draw(effort: &Effort) -> Result<Drawn> {
     for case in &CASES {
         study(case, case.name, &lognormal(case.c2)?, effort, &mut drawn)?;
     }
-    // Nobody thinks: whatever the order, the server is never idle, and the mean follows from the
+    // No user thinks: whatever the order, the server is never idle, and the mean follows from the
     // users.
     let idle = run(&lognormal(9.19)?, closed(USERS, 0.0)?, Policy::FCFS, effort)?;
     drawn.findings.push(Finding {

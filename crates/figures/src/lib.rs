@@ -50,7 +50,7 @@ pub struct Effort {
 
 /// A name, what it is, and how it is made.
 pub struct Entry {
-    /// As it is asked for.
+    /// As the command line names it.
     pub name: &'static str,
     /// What it is, with its source.
     pub title: &'static str,

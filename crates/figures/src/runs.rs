@@ -73,7 +73,7 @@ pub fn mean(simulated: &Simulated) -> f64 {
     simulated.controlled(CONFIDENCE).mean
 }
 
-/// Load and mean response time of a closed system whose think time is such that the load is `load`.
+/// Load and mean response time of a closed system with a think time such that the load is `load`.
 pub fn closed_at(
     sizes: &Distribution,
     users: u32,

@@ -23,10 +23,10 @@ pub enum Selection {
     Whole,
     /// One range (status 206).
     Part(ByteRange),
-    /// Two to [`RANGES_MAX`] ranges, apart from each other, in the order in which they were asked
-    /// for (status 206).
+    /// Two to [`RANGES_MAX`] ranges, apart from each other, in the order in which the client
+    /// requested them (status 206).
     Parts(Vec<ByteRange>),
-    /// Nothing of what was asked for exists (status 416).
+    /// None of the requested bytes exists (status 416).
     Unsatisfiable,
 }
 

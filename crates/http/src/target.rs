@@ -12,7 +12,7 @@ use thiserror::Error;
 /// The one hidden name that is public by its definition (RFC 8615), as first component only.
 const WELL_KNOWN: &[u8] = b".well-known";
 
-/// Whether names that begin with a dot may be asked for.
+/// Whether clients may request names that begin with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DotFiles {
     /// They are refused, but for `/.well-known`.

@@ -61,7 +61,7 @@ impl Translation<'_> {
         self.document.text(Group::Head, "users", &path);
     }
 
-    /// The same for everybody: a line where there are no rules, else the last of them.
+    /// The same for all clients: a line where there are no rules, else the last of them.
     fn demand(&mut self, method: &str) {
         if self.must_encrypt() {
             self.write_rule(&Rule::everybody(method));

@@ -52,7 +52,7 @@ pub enum Names {
     Same(Vec<String>),
 }
 
-/// A list for a rule; `None` fits everybody.
+/// A list for a rule; `None` fits every name.
 type List = Option<Vec<String>>;
 
 impl Names {
@@ -196,7 +196,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Networks; without any, everybody who comes by TCP.
+    /// Networks; without any, all clients that come by TCP.
     fn address(&mut self) -> Result<Option<Vec<String>>, ImportError> {
         let text = self.word("address")?;
         if text == "all" {

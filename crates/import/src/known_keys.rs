@@ -4,7 +4,7 @@
 use crate::document::Group;
 use sooner_pooler::pgbouncer::KEYS;
 
-/// Of the process itself, or below what anybody notices: one remark for all of them.
+/// Of the process itself, or below what an operator notices: one remark for all of them.
 pub const OF_PROCESS: &str = "autodb_idle_timeout conffile job_name listen_backlog log_connections log_disconnections log_pooler_errors \
     log_stats logfile pidfile pkt_buf sbuf_loopcnt scram_iterations service_name stats_period suspend_timeout syslog syslog_facility \
     syslog_ident tcp_defer_accept tcp_socket_buffer verbose";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 const GROUP: Group = Group::Rule;
 
-/// One rule. What is not said fits everybody.
+/// One rule. What is not said fits every client.
 #[derive(Clone, Default)]
 pub struct Rule<'a> {
     /// A remark above it.
@@ -80,7 +80,7 @@ impl Translation<'_> {
             };
             self.hba_line(&at, line.trim())?;
         }
-        // Who fits none may not come, and without any rule everybody might.
+        // A client that fits none may not come, and without any rule every client might.
         let words = format!("Who fits none of {file} may not come.");
         self.write_rule(&Rule {
             comment: Some(words),
@@ -132,7 +132,7 @@ impl Translation<'_> {
         }
         let (auth, mut why_not) = self.method(&said);
         let users = match (&said.users, auth) {
-            // To the gate all names are equal where no secret is asked for.
+            // To the gate all names are equal where it asks for no secret.
             (Names::All, "trust" | "certificate") if !self.asks_for_users() => {
                 Names::Only(self.known_users()?)
             }
@@ -181,7 +181,7 @@ impl Translation<'_> {
         Ok(())
     }
 
-    /// No client may come in by a later rule where this one would have asked for more.
+    /// No client may come in by a later rule where this one would have demanded more.
     fn reject_instead(&mut self, rule: Rule<'_>, setting: &str, why: Option<&str>) {
         self.document.gap(GROUP);
         let why = format!(

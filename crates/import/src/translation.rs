@@ -142,7 +142,7 @@ impl<'a> Translation<'a> {
         Some(users.into_keys().collect())
     }
 
-    /// Everybody whom PgBouncer knows by name.
+    /// All users whom PgBouncer knows by name.
     pub fn known_users(&self) -> Result<Vec<String>, ImportError> {
         let mut known = match self.source.get("auth_file") {
             Some(setting) => {

@@ -13,7 +13,7 @@ const BOUNDS: [(&str, &str); 2] = [
 const CARRIED: [&str; 3] = [BOUNDS[0].0, BOUNDS[1].0, "pool_mode"];
 
 impl Translation<'_> {
-    /// All of whom something is said; with a bound for everybody, all who are known.
+    /// All users of whom something is said; with a bound for every user, all who are known.
     pub fn users(&mut self) -> Result<(), ImportError> {
         let mut entries = self.source.users.clone();
         if let Some(at) = self.bound_of_everybody()? {

@@ -1,8 +1,8 @@
-//! Strict priorities on a device, eight unless fewer are asked for: whatever waits in a lower band
-//! goes only when nothing waits above it.
+//! Strict priorities on a device, eight unless the caller requests fewer: whatever waits in a lower
+//! band goes only when nothing waits above it.
 //!
 //! The root qdisc becomes a HTB at the uplink's rate with a leaf for each. A socket chooses its
-//! leaf by `SO_PRIORITY` ([`Bands::priority_of`]); packets that nobody marked, SYN-ACKs among them,
+//! leaf by `SO_PRIORITY` ([`Bands::priority_of`]); packets without a mark, SYN-ACKs among them,
 //! take the top band, so that a saturated lower band cannot delay a handshake. Needs
 //! `CAP_NET_ADMIN`, as does the marking.
 //!
@@ -48,7 +48,7 @@ use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};
 use record::Record;
 pub use record::runtime_folder;
 
-/// Whether a qdisc that somebody configured may be replaced.
+/// Whether a qdisc that the operator configured may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
     /// Refuse with [`BandsError::Configured`].
@@ -67,7 +67,7 @@ pub struct BandsOptions {
     /// What all bands below the top are guaranteed together, thousandths of the link, in equal
     /// parts; at most [`LOWER_SHARE_PER_MILLE_MAX`]. Less than what keeps TCP alive is not given.
     pub lower_share_per_mille: u16,
-    /// Whether the bands limit the link to the rate; else somebody behind them does, and they only
+    /// Whether the bands limit the link to the rate; else a limiter behind them does, and they only
     /// order (sch_prio).
     pub limits_rate: bool,
     /// Whether a configured qdisc may be replaced.
@@ -114,7 +114,7 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Puts the bands on a device whose uplink has this rate. Nothing is changed when it fails.
+    /// Puts the bands on a device with an uplink of this rate. Nothing is changed when it fails.
     pub fn install(
         device: &Device,
         rate_bits_per_sec: u64,
@@ -269,7 +269,7 @@ impl Bands {
 
 impl Drop for Bands {
     fn drop(&mut self) {
-        // Nobody is left to tell; the next start finds the record and tries again.
+        // No caller is left to report an error to; the next start finds the record and tries again.
         let _ = self.take_down();
     }
 }

@@ -17,7 +17,7 @@ pub fn has_net_raw() -> bool {
     has(CapabilitySet::NET_RAW)
 }
 
-/// Whether real-time scheduling and negative nice may be asked for (`CAP_SYS_NICE`).
+/// Whether this process may request real-time scheduling and negative nice (`CAP_SYS_NICE`).
 pub fn has_sys_nice() -> bool {
     has(CapabilitySet::SYS_NICE)
 }

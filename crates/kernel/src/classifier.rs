@@ -2,9 +2,9 @@
 //!
 //! Packets that leave get the band of their response as `skb->priority`, which selects a leaf of
 //! [`crate::bands`]; what comes in shows requests and acknowledgements. The programs are C,
-//! compiled once (`bpf/order.bpf.c` says what they do and why), so that nobody who runs this needs
-//! a compiler. They need `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.13; before 5.17 the length in a
-//! response's head is not read, so that everything is ordered by what it has had.
+//! compiled once (`bpf/order.bpf.c` says what they do and why), so that the operator who runs this
+//! needs no compiler. They need `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.13; before 5.17 the
+//! length in a response's head is not read, so that everything is ordered by what it has had.
 //!
 //! **What remains.** From Linux 6.6 on the kernel takes the programs away when the descriptor that
 //! holds them is closed, also by a kill ([`Via::Tcx`]). Before, they are filters of a qdisc
@@ -39,8 +39,8 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");
 /// Our filters' place among others of a clsact: theirs are 49152 and below unless they say
 /// otherwise.
 const FILTER_PRIORITY: u16 = 5005;
-/// By the number is told whose the qdisc is: that of others, or ours, to be taken away with the
-/// filter.
+/// The number shows which program owns the qdisc: another one, or this one, which takes the qdisc
+/// away with the filter.
 const FILTER_HANDLE: u32 = 0x5005;
 const FILTER_HANDLE_OF_OURS: u32 = 0x5006;
 /// Length of `struct __sk_buff`, and where it has the priority.
@@ -135,11 +135,11 @@ pub struct Shown {
 pub struct Counted {
     /// Responses that began.
     pub responses: u64,
-    /// Those of them whose length was known.
+    /// Those of them with a known length.
     pub sized: u64,
     /// Packets sent again.
     pub resent_packets: u64,
-    /// Beginnings and ends that nobody took in time.
+    /// Beginnings and ends that the reader did not take in time.
     pub lost_events: u64,
     /// SYN-ACKs.
     pub syn_acks: u64,
@@ -233,8 +233,8 @@ impl Classifier {
         self.cutoffs.set(0, ranks, 0).map_err(io::Error::other)
     }
 
-    /// The oldest beginning or end of a response that was not taken yet. Nobody is woken by one;
-    /// there is room for some 10 000, so ten looks a second keep up with 50 000 responses.
+    /// The oldest beginning or end of a response that was not taken yet. It wakes no reader; there
+    /// is room for some 10 000, so ten looks a second keep up with 50 000 responses.
     pub fn next_event(&mut self) -> Option<Event> {
         // A length that is not ours cannot come: kernel and reader are of the same object.
         self.events.next().and_then(|bytes| Event::read(&bytes))

@@ -27,7 +27,7 @@ pub fn raise_limit(wanted: u64) -> io::Result<u64> {
 }
 
 /// The same, and beyond the hard limit where that is allowed (CAP_SYS_RESOURCE), as far as the
-/// kernel lets anybody.
+/// kernel lets any process.
 pub fn raise_hard_limit(wanted: u64) -> io::Result<u64> {
     let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let target = wanted.min(possible()?);
@@ -43,7 +43,7 @@ pub fn raise_hard_limit(wanted: u64) -> io::Result<u64> {
     raise_limit(wanted)
 }
 
-/// The most that the kernel lets anybody have.
+/// The most that the kernel lets any process have.
 fn possible() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/sys/fs/nr_open")?;
     text.trim().parse().map_err(io::Error::other)

@@ -18,7 +18,7 @@ const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 /// Length of `struct rtmsg`; family at 0, length of the destination in bits at 1.
 const ROUTE_BODY_BYTES: usize = 12;
-/// Addresses of documentation (RFC 5737, RFC 3849): nobody has a route of their own to them, so the
+/// Addresses of documentation (RFC 5737, RFC 3849): no host has a route of its own to them, so the
 /// default route answers.
 const FAR_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const FAR_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);

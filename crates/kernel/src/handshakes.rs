@@ -9,8 +9,8 @@ use crate::proc_net::counter;
 /// Counts since the namespace exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Handshakes {
-    /// SYNs and SYN-ACKs that were sent again because nobody answered, and SYN cookies, which are
-    /// sent when too many did not.
+    /// SYNs and SYN-ACKs that were sent again because the peer did not answer, and SYN cookies,
+    /// which are sent when too many peers did not.
     pub unanswered: u64,
     /// Connections that clients opened.
     pub completed: u64,

@@ -9,10 +9,10 @@
 //! | [`clock`], [`timer`], [`readiness`] | what time it is, and how to sleep until a time or until something can be read |
 //! | [`socket`] | what is still inside the host for one connection, and how it is treated |
 //! | [`tcp_table`] | the TCP sockets of one port, by state |
-//! | [`handshakes`], [`proc_net`] | how many are completed, and how many nobody answers; the counters that say so |
+//! | [`handshakes`], [`proc_net`] | how many are completed, and how many get no answer; the counters that say so |
 //! | [`sealed_file`] | bytes in memory that the kernel sends without copying them |
 //! | [`device`], [`qdisc`] | which device sends, and what waits in its queue |
-//! | [`tun`] | a device whose packets this process reads and writes (needs `CAP_NET_ADMIN`) |
+//! | [`tun`] | a device; this process reads and writes its packets (needs `CAP_NET_ADMIN`) |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`classifier`] | programs that find the band of every packet of servers that know nothing of it (needs `CAP_BPF` too) |
 //! | [`initial_timeout`] | when a SYN is sent again first, for one control group |

@@ -11,8 +11,8 @@ use std::ptr::{NonNull, null_mut};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// With these nobody can change the bytes of a file or cut it short, whoever has it open; they
-/// cannot be taken off.
+/// With these no process can change the bytes of a file or cut it short, not even one that has it
+/// open; they cannot be taken off.
 pub const CONSTANT: SealFlags = SealFlags::WRITE.union(SealFlags::SHRINK);
 
 /// A file's first bytes, mapped for reading.
@@ -68,7 +68,7 @@ impl AsRef<[u8]> for Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it was mapped by `of_sealed`, as long, and whoever borrowed from it is gone. It
+        // SAFETY: it was mapped by `of_sealed`, as long, and every borrow from it has ended. It
         // cannot fail for a whole mapping.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.bytes) };
     }

@@ -32,13 +32,13 @@ pub enum PrivilegeError {
         "cannot become {user}: only root (CAP_SETUID and CAP_SETGID) can; start as root, or name no user"
     )]
     NotPermitted {
-        /// The user asked for.
+        /// The requested user.
         user: String,
     },
     /// A call failed; the process must not go on.
     #[error("cannot become {user}: {what}: {error}")]
     Failed {
-        /// The user asked for.
+        /// The requested user.
         user: String,
         /// The call.
         what: &'static str,

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::device::Device;
 use crate::netlink::connection::ECHO;
-use crate::netlink::traffic::{Place, ROOT, RTM_GETQDISC, body, counters};
+use crate::netlink::traffic::{ROOT, RTM_GETQDISC, TrafficHandle, body, counters};
 use crate::netlink::{Connection, Request};
 
 /// The root qdisc of a device.
@@ -18,7 +18,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// Whether the kernel put it there by itself; somebody chose every other.
+    /// Whether the kernel put it there by itself; an operator or a program chose every other.
     pub fn is_kernel_default(&self) -> bool {
         self.handle.0 == 0
     }
@@ -108,7 +108,7 @@ pub struct BacklogProbe {
 impl BacklogProbe {
     /// Opens the socket the questions go through, in the calling thread's network namespace.
     pub fn open(device: &Device) -> io::Result<BacklogProbe> {
-        let place = Place {
+        let place = TrafficHandle {
             device: device.index,
             handle: 0,
             parent: ROOT,

@@ -168,9 +168,9 @@ pub fn watch_readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }
 
-/// Takes over `count` descriptors from `first` on, which whoever started this process left open for
-/// it; `None` at the second call. They are closed in programs that this one starts. Fails, and
-/// takes none, when one of them is not open.
+/// Takes over `count` descriptors from `first` on, which the process that started this one left
+/// open for it; `None` at the second call. They are closed in programs that this one starts. Fails,
+/// and takes none, when one of them is not open.
 ///
 /// The caller must know from the environment that they are meant for this process.
 pub fn inherit(first: RawFd, count: usize) -> io::Result<Option<Vec<OwnedFd>>> {
@@ -267,8 +267,8 @@ unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
     // to.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, pointer, size_of::<T>()) };
     match RawFd::try_from(result) {
-        // SAFETY: the kernel has just opened it for this process, with close-on-exec, and nobody
-        // else knows of it.
+        // SAFETY: the kernel has just opened it for this process, with close-on-exec, and no other
+        // code knows of it.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }

@@ -1,9 +1,9 @@
 //! Bytes in memory that are a file as well, so that the kernel can send them without copying them
 //! (`sendfile`).
 //!
-//! Whoever writes them to a socket needs to know nothing of it: from any slice of them [`find`]
-//! finds the file and the place in it. The file has no name and is sealed (memfd_create(2)): its
-//! bytes stay as they are for ever, as those of a slice must.
+//! The code that writes them to a socket needs to know nothing of it: from any slice of them
+//! [`find`] finds the file and the place in it. The file has no name and is sealed
+//! (memfd_create(2)): its bytes never change, as those of a slice must not.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,7 @@ use crate::mapping::{CONSTANT, Mapping};
 /// 100 KiB).
 pub const WORTHWHILE_BYTES_MIN: usize = 16 << 10;
 /// Sealed files at a time, each of which holds a descriptor: more than a site has files that are
-/// both long and often asked for.
+/// both long and often requested.
 const FILES_MAX: usize = 1024;
 /// The part of the process's descriptors that sealed files may take; connections, backends and
 /// files on the disk have the rest.
@@ -80,20 +80,20 @@ impl Drop for SealedFile {
 
 /// A place in a sealed file, which it keeps open.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct FileSlice {
     file: Arc<OwnedFd>,
     offset: u64,
 }
 
 /// Where in a sealed file `slice` lies; none when it does not lie in one with all its bytes.
-pub fn find(slice: &[u8]) -> Option<Place> {
-    // As the slice is borrowed nobody can unmap what it lies in, so addresses are enough.
+pub fn find(slice: &[u8]) -> Option<FileSlice> {
+    // As the slice is borrowed no code can unmap what it lies in, so addresses are enough.
     let start = slice.as_ptr().addr();
     let files = FILES.read().unwrap_or_else(PoisonError::into_inner);
     let (&address, listed) = files.range(..=start).next_back()?;
     let offset = start - address;
     let end = offset.checked_add(slice.len())?;
-    (offset < listed.bytes && end <= listed.bytes).then(|| Place {
+    (offset < listed.bytes && end <= listed.bytes).then(|| FileSlice {
         file: listed.file.clone(),
         offset: offset as u64,
     })
@@ -103,7 +103,7 @@ pub fn find(slice: &[u8]) -> Option<Place> {
 /// `WouldBlock` when it took none, `Unsupported` when the kernel does not do this, and the bytes
 /// should be written from memory. On a broken connection it raises SIGPIPE, which Rust's programs
 /// ignore.
-pub fn send(socket: impl AsFd, place: &Place, bytes: usize) -> io::Result<usize> {
+pub fn send(socket: impl AsFd, place: &FileSlice, bytes: usize) -> io::Result<usize> {
     let mut offset = place.offset;
     match retry_on_intr(|| rustix::fs::sendfile(&socket, &place.file, Some(&mut offset), bytes)) {
         Ok(0) | Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) => {
@@ -241,7 +241,7 @@ mod tests {
     fn what_the_kernel_will_not_send_is_told_apart() {
         let sealed = SealedFile::new(&content(100)).unwrap();
         let place = find(sealed.as_ref()).unwrap();
-        let past_the_end = Place {
+        let past_the_end = FileSlice {
             offset: 100,
             ..place
         };

@@ -1,5 +1,5 @@
 //! The signals that end what is under way: Ctrl-C, a service manager, a terminal that is gone, a
-//! pipe that nobody reads.
+//! pipe without a reader.
 
 use crate::raw;
 use std::io;

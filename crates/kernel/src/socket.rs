@@ -54,8 +54,8 @@ pub fn in_host_bytes(fd: impl AsFd) -> io::Result<u32> {
 }
 
 /// Whether a write would be taken now, or the connection is broken. Where it would not, the kernel
-/// remembers that somebody wants to write, and tells the socket's epoll when it is; without a call
-/// that was refused it would not.
+/// remembers that this process wants to write, and tells the socket's epoll when it is; without a
+/// call that was refused it would not.
 pub fn is_writable(fd: impl AsFd) -> io::Result<bool> {
     let now = Timespec {
         tv_sec: 0,

@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::raw;
 
 const CONTROL_FILE: &str = "/dev/net/tun";
-/// IFF_TUN | IFF_NO_PI | IFF_TUN_EXCL: bare IP packets, and never somebody else's device of that
+/// IFF_TUN | IFF_NO_PI | IFF_TUN_EXCL: bare IP packets, and never another program's device of that
 /// name.
 const FLAGS: u16 = 0x0001 | 0x1000 | 0x8000;
 /// Longest name of a device, bytes.

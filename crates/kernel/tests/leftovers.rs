@@ -1,4 +1,4 @@
-//! Bands whose owner was killed, on a device of a network namespace of the test's own.
+//! Bands of a killed owner, on a device of a network namespace of the test's own.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

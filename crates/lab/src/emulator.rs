@@ -8,7 +8,7 @@
 //! does what it says. IPv4 only. It delays and loses; limiting a rate is the business of a qdisc on
 //! the server's link, and nothing here reorders.
 //!
-//! What whoever starts `sooner emulate` does, and in which order:
+//! What the process that starts `sooner emulate` does, and in which order:
 //! 1. makes both namespaces (`ip netns add`) and starts the process, with `--client` for every
 //!    address that is to pass. Packets of other addresses are dropped and counted, so that a
 //!    forgotten path shows instead of having no delay;
@@ -23,7 +23,7 @@
 //!    input, which also happens when the parent is killed. The devices and their routes are gone
 //!    with it. With `--json` its last output is one [`report::Report`];
 //! 5. looks at [`report::Report::unaccounted_packets`]: when it is not 0, the run did not measure
-//!    the paths asked for.
+//!    the requested paths.
 //!
 //! Half of the round-trip time is added in each direction, on top of what the hosts need
 //! themselves.

@@ -8,7 +8,7 @@
 //!
 //! Nothing outside these namespaces is touched. Dropping [`Hosts`] ends what runs in them and
 //! removes them; after a kill, the next [`Hosts::up`] or [`clean()`] does, by a record in
-//! /run/sooner whose owner is alive exactly while it is locked.
+//! /run/sooner. The owner of a record is alive exactly while the record is locked.
 
 mod clean;
 mod error;
@@ -59,7 +59,7 @@ impl Hosts {
     pub fn up(spec: &HostsSpec, program: &Path) -> Result<Hosts, HostsError> {
         spec.check()?;
         check_privilege()?;
-        // What cannot be removed is in nobody's way: names have the process's number.
+        // What cannot be removed is in the way of no other hosts: names have the process's number.
         let leftovers = clean().err();
         let id = format!("{}-{}", std::process::id(), spec.name);
         let recording =
@@ -123,8 +123,7 @@ impl Hosts {
         self.on(&self.namespaces.clients, program.as_ref())
     }
 
-    /// What differs from what was asked for, a sentence each: what the kernel lacks and what is
-    /// used instead.
+    /// What differs from the spec, a sentence each: what the kernel lacks and what is used instead.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
@@ -236,7 +235,8 @@ impl Hosts {
 impl Drop for Hosts {
     fn drop(&mut self) {
         self.emulator = None;
-        // Nobody is left to tell; the record stays then, and the next start tries again.
+        // No caller is left to report an error to; the record stays then, and the next start tries
+        // again.
         if clean::remove(&self.made).is_ok() {
             self.record.delete().ok();
         }

@@ -2,9 +2,9 @@
 //! request, memory a client, slices by turns, a statement through the gate, a page in a browser.
 //!
 //! An experiment of this sort has `[[part]]`s in its experiment.toml. A part is a file of kept rows
-//! with its tables and claims; it is measured by one or more `[[part.measure]]`, whose `kind` says
-//! how. Every kind measures its ways by turns, once a turn in each case, and keeps a row for each.
-//! docs/lab.md has the kinds and their keys.
+//! with its tables and claims; it is measured by one or more `[[part.measure]]`. The `kind` of each
+//! says how. Every kind measures its ways by turns, once a turn in each case, and keeps a row for
+//! each. docs/lab.md has the kinds and their keys.
 
 mod bench;
 mod calm;

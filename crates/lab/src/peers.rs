@@ -43,7 +43,7 @@ pub enum Peer {
         /// Requests at a time; more are refused with status 503. None: all are let in.
         limit_conn: Option<NonZeroU32>,
     },
-    /// Apache whose threads are given back while a response waits to be written.
+    /// Apache that gives its threads back while a response waits to be written.
     ApacheEvent,
     /// Apache with one process a connection, as in 2003.
     ApachePrefork,
@@ -74,7 +74,8 @@ pub enum Peer {
 pub struct PeerOptions {
     /// The `sooner` program.
     pub program: PathBuf,
-    /// A folder that everybody may enter, for configurations and logs; removed by whoever made it.
+    /// A folder that all users may enter, for configurations and logs; the caller that made it
+    /// removes it.
     pub scratch: PathBuf,
     /// Connections that may wait to be accepted.
     pub backlog: u32,
@@ -235,7 +236,7 @@ impl Peer {
         }
     }
 
-    /// Starts it with the files below `root` and waits until it answers. Everybody must be able to
+    /// Starts it with the files below `root` and waits until it answers. All users must be able to
     /// read them: most servers do not work as root. The rate is told to ours alone.
     pub fn start(
         &self,
@@ -248,7 +249,7 @@ impl Peer {
         self.start_unchecked(hosts, root, rate_bits_per_sec, options)
     }
 
-    /// The same on hosts whose link is limited by what is put before their device afterwards.
+    /// The same on hosts with a link that is limited by what is put before their device afterwards.
     pub fn start_unshaped(
         &self,
         hosts: &Hosts,

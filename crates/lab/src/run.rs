@@ -370,7 +370,7 @@ impl Shared {
     }
 
     fn tell(&self, event: Event) {
-        // Nobody listens any more when the whole is being ended.
+        // The receiver is gone when the whole is being ended.
         let _ = self.events.send(event);
     }
 }

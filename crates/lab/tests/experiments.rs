@@ -1,5 +1,5 @@
 //! The experiments that ship can be run: every file reads, every server's name is one, every row is
-//! asked for once.
+//! requested once.
 
 use sooner_lab::experiment;
 use sooner_lab::peers::Peer;

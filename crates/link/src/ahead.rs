@@ -10,7 +10,7 @@ use crate::bucket::transmission_ns;
 use crate::wire::PACKET_BYTES;
 use std::str::FromStr;
 
-/// The most that can be asked for, ns of the link: more than any queue is worth.
+/// The most that can be requested, ns of the link: more than any queue is worth.
 const AHEAD_NS_MAX: u64 = 10_000_000_000;
 const BYTES_PER_KB: u64 = 1_000;
 const NS_PER_MS: u64 = 1_000_000;

@@ -19,7 +19,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client whose sockets have these options.
+    /// A client that gives its sockets these options.
     pub fn new(options: SocketOptions) -> Client {
         Client {
             options,

@@ -45,7 +45,7 @@ impl Connection {
         }
     }
 
-    /// A connection whose SYN was sent already.
+    /// A connection that has sent its SYN already.
     pub fn connecting(
         client: Rc<Client>,
         endpoint: Endpoint,
@@ -67,7 +67,7 @@ impl Connection {
     /// Whether it is idle and the server has neither closed it nor said that it will.
     pub fn is_open(&mut self) -> bool {
         match &mut self.link {
-            // Bytes that nobody asked for make it as useless as its end does.
+            // Bytes that the client did not request make it as useless as its end does.
             Link::Open(stream) => stream.is_quiet(),
             _ => false,
         }

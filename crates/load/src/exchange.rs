@@ -51,7 +51,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Of a response whose request goes out at `now_ns`.
+    /// Of a response to a request that goes out at `now_ns`.
     pub fn asked(now_ns: u64) -> Arrivals {
         Arrivals {
             first_byte_ns: None,

@@ -1,5 +1,5 @@
-//! Why a request failed, told apart finely enough to say whose
-//! fault it was: the server's, the network's or this generator's own.
+//! Why a request failed, told apart finely enough to say which party was at fault: the server, the
+//! network or this generator itself.
 
 use sooner_stats::ErrorKind;
 use std::io;
@@ -7,7 +7,7 @@ use std::io;
 /// How one request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// Nobody listens, or the accept queue answers with RST.
+    /// No socket listens, or the accept queue answers with RST.
     #[error("connection refused")]
     Refused,
     /// The connection was reset.
@@ -25,7 +25,7 @@ pub enum Failure {
     /// More bytes came than the body's announced length.
     #[error("body longer than announced")]
     LongBody,
-    /// A whole body whose length is not the trace's.
+    /// A whole body of another length than the trace's.
     #[error("body of {received_bytes} bytes instead of {expected_bytes}")]
     WrongLength {
         /// Length received.

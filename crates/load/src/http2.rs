@@ -30,8 +30,8 @@ const WINDOW_BYTES: u32 = (1 << 31) - 1;
 /// What requests can be sent with, once it is known whether the connection could be made.
 type Sender = Option<Result<SendRequest<Bytes>, Failure>>;
 
-/// A connection that is made, is open, or has ended; it closes when nobody holds it and its last
-/// stream has ended.
+/// A connection that is made, is open, or has ended; it closes when the last reference to it is
+/// gone and its last stream has ended.
 pub struct Http2Connection {
     client: Rc<Client>,
     endpoint: Endpoint,
@@ -48,7 +48,7 @@ pub struct Stream {
 }
 
 impl Http2Connection {
-    /// A connection whose SYN was sent already; call it inside a `LocalSet`.
+    /// A connection that has sent its SYN already; call it inside a `LocalSet`.
     pub fn connecting(
         client: Rc<Client>,
         endpoint: Endpoint,
@@ -153,7 +153,7 @@ impl Http2Connection {
             arrivals.came(monotonic_ns());
             body_bytes += data.len() as u64;
             self.client.receiver().note_body_bytes(data.len() as u64);
-            // It fails only for a stream that has ended meanwhile, whose window nobody needs.
+            // It fails only for a stream that has ended meanwhile and needs no window any more.
             body.flow_control().release_capacity(data.len()).ok();
         }
         arrivals.came(monotonic_ns());
@@ -223,7 +223,7 @@ async fn drive(
     match open(&client, socket, &endpoint).await {
         Ok((sender, frames)) => {
             told.send_replace(Some(Ok(sender)));
-            // What is told keeps the connection open as long as somebody can hear it.
+            // What is told keeps the connection open as long as a receiver can hear it.
             drop(told);
             // Why it ended is told to its streams.
             frames.await.ok();

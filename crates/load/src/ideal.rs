@@ -1,9 +1,10 @@
 //! The best that any server could have done for the arrivals that really happened.
 //!
 //! Three servers without overheads play the same requests on the same link: one in the order of
-//! shortest remaining work, whose mean no order beats, one in the order of least attained work, the
-//! best that can be had without knowing sizes (where they are heavy-tailed), and one that shares
-//! exactly. Sizes are work on the wire; the unit of service is a nanosecond of the link's time.
+//! shortest remaining work (no order has a lower mean), one in the order of least attained work,
+//! the best that can be had without knowing sizes (where they are heavy-tailed), and one that
+//! shares exactly. Sizes are work on the wire; the unit of service is a nanosecond of the link's
+//! time.
 
 use sooner_simulator::{Policy, given};
 

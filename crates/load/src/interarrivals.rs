@@ -1,8 +1,8 @@
-//! Did the requests come as they were to? The gaps between what was sent against the law asked for.
+//! Did the requests come as they were to? The gaps between what was sent against the requested law.
 //!
-//! A Poisson process is tested by its distribution ([`exponential`]), because it is a distribution
-//! that was asked for. A trace's gaps are compared one by one, because each of them was asked for;
-//! a distribution would not do: gaps that are equal in a trace are off by microseconds when sent,
+//! A Poisson process is tested by its distribution ([`exponential`]), because the model requests a
+//! distribution. A trace's gaps are compared one by one, because the model requests each of them; a
+//! distribution would not do: gaps that are equal in a trace are off by microseconds when sent,
 //! which is nothing, and yet no test of distributions takes them for equal.
 
 use sooner_stats::{GapLaw, Interarrivals};

@@ -2,7 +2,7 @@
 //!
 //! In an open run it is what was planned after the warm-up. A visit belongs to where it begins,
 //! with all its requests: so a load that was planned in visits can be compared with what came of
-//! it. Users have no plan: of theirs, what was asked for after the warm-up is reported.
+//! it. Users have no plan: of theirs, what they requested after the warm-up is reported.
 
 use crate::failure::Failure;
 use crate::interarrivals::{self, Gap};
@@ -103,7 +103,7 @@ impl<'run> Measured<'run> {
         works.sum::<u64>() as f64 / self.capacity_bytes
     }
 
-    /// How far the gaps between arrivals that wait for no response were from what was asked for.
+    /// How far the gaps between arrivals that wait for no response were from the requested law.
     pub fn interarrivals(&self) -> Option<Interarrivals> {
         let Planned { plan, process } = self.planned?;
         interarrivals::test(&self.gaps(plan), process)

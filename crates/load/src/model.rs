@@ -1,5 +1,5 @@
-//! Who triggers a request: nobody, the response before it, or both (Schroeder, Wierman and
-//! Harchol-Balter 2006).
+//! What triggers a request: the arrival process, the response before it, or both (Schroeder,
+//! Wierman and Harchol-Balter 2006).
 
 use sooner_workload::{Behaviour, Crowd, Process, Schedule, Visits};
 
@@ -27,7 +27,7 @@ pub struct Offered {
     pub schedule: Schedule,
     /// How the gaps between requests, or visits, are made.
     pub process: Process,
-    /// Who comes beside the trace's clients where the load is highest; `None`: nobody.
+    /// The crowd that comes beside the trace's clients where the load is highest; `None`: no crowd.
     pub crowd: Option<Crowd>,
 }
 

@@ -1,4 +1,4 @@
-//! Users who do not wait for ever (Schroeder and Harchol-Balter 2006, section 5.1 H): they abort
+//! Users who wait for a limited time (Schroeder and Harchol-Balter 2006, section 5.1 H): they abort
 //! what takes too long and ask again.
 
 use crate::exchange::Served;
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Patience {
     /// An attempt that is not finished after this time is aborted.
     pub limit: Duration,
-    /// So often an aborted request is asked for again, at once and on a new connection.
+    /// So often the user repeats an aborted request, at once and on a new connection.
     pub reloads: u32,
 }
 
@@ -36,11 +36,11 @@ impl From<Result<Served, Failure>> for End {
     }
 }
 
-/// One request, as often as it is asked for.
+/// One request, as often as the user sends it.
 pub struct Asking<'run> {
     /// Where.
     pub target: &'run Target,
-    /// Connections of whoever asks.
+    /// Connections of the user who asks.
     pub pool: &'run Pool,
     /// What for: a path of the server.
     pub path: &'run str,

@@ -20,7 +20,7 @@ use sooner_kernel::process::thread_cpu_time_ns;
 use sooner_kernel::signals::EndSignals;
 use sooner_kernel::timer::{PacingTimer, set_timer_slack_ns};
 use sooner_workload::Trace;
-use stage::{Follow, Stage};
+use stage::{Follow, PlayState};
 use std::convert::Infallible;
 use std::io;
 use std::rc::Rc;
@@ -48,14 +48,14 @@ pub struct Played {
 }
 
 /// Where a script is played, and how.
-pub struct Scene<'run> {
-    /// What is asked for.
+pub struct PlayOptions<'run> {
+    /// What the clients request.
     pub trace: &'run Trace,
     /// Where.
     pub target: &'run Target,
     /// The connections of each source address.
     pub pools: Vec<Pool>,
-    /// How long users wait; `None`: for ever.
+    /// How long users wait; `None`: without limit.
     pub patience: Option<Patience>,
     /// How long to wait for the last responses after the last request that no response triggers.
     pub drain: Duration,
@@ -82,11 +82,11 @@ pub struct Progress {
 /// signals.
 pub async fn play(
     script: Script<'_>,
-    scene: Scene<'_>,
+    scene: PlayOptions<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> io::Result<Played> {
     set_timer_slack_ns(1)?;
-    let stage = Rc::new(Stage::new(&scene));
+    let stage = Rc::new(PlayState::new(&scene));
     let drain = scene.drain;
     let mut driver = Driver {
         script,
@@ -149,7 +149,7 @@ struct Driver<'run> {
     timer: PacingTimer,
     /// What waits for its time because a response came, or a user has begun to think.
     agenda: Agenda<(Turn, Rc<Pool>)>,
-    stage: Rc<Stage>,
+    stage: Rc<PlayState>,
     is_exhausted: bool,
 }
 
@@ -240,7 +240,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Those of the source address of `turn`, or new ones that nobody else uses.
+    /// Those of the source address of `turn`, or new ones that no other arrival or user uses.
     fn connections(&self, turn: Turn) -> Rc<Pool> {
         let pool = &self.pools[self.script.client(turn) as usize];
         if self.script.has_own_connections() {
@@ -301,7 +301,7 @@ impl Driver<'_> {
 }
 
 /// Plays one request, then leaves its connection to the next one.
-async fn serve(stage: Rc<Stage>, carrier: Carrier, job: Job) {
+async fn serve(stage: Rc<PlayState>, carrier: Carrier, job: Job) {
     let asking = Asking {
         target: &stage.target,
         pool: &job.follow.pool,
@@ -336,7 +336,7 @@ impl Silence {
 }
 
 async fn tell(
-    stage: &Stage,
+    stage: &PlayState,
     pools: &[Rc<Pool>],
     silence: &mut Silence,
     progress: &mut dyn FnMut(Progress),

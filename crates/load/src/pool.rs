@@ -9,8 +9,8 @@
 //! browsers, even while that one is still being made, and opens a new one when none has room. A
 //! connection takes no request after its K-th and ends with its last stream.
 //!
-//! A pool has one source address. Whoever shall not share connections with others has a pool of its
-//! own.
+//! A pool has one source address. A client that shall not share connections with others has a pool
+//! of its own.
 
 use crate::client::Client;
 use crate::connection::Connection;
@@ -137,8 +137,8 @@ impl Pool {
         before + 1 >= self.reuse.requests_per_connection.get()
     }
 
-    /// Keeps a connection whose response has ended, or gives it back to be closed when it has had
-    /// its requests.
+    /// Keeps a connection after its response has ended, or gives it back to be closed when it has
+    /// had its requests.
     pub fn keep(&self, carrier: Carrier) -> Option<Connection> {
         let mut connection = match carrier {
             Carrier::Connection(connection) => connection,

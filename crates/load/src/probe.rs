@@ -4,8 +4,8 @@
 //! A head of HTTP/1.1 is read and its length known. What else a new connection brings (TLS
 //! handshake, tickets, settings) and what HTTP/2 makes of a head is counted in bytes on the socket:
 //! the first response brings everything, the second one on the same connection only itself. The
-//! smallest object is asked for, so that a server's way of cutting bodies into frames does not
-//! count as head.
+//! probe requests the smallest object, so that a server's way of cutting bodies into frames does
+//! not count as head.
 
 use crate::client::Client;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub struct Costs {
     pub wire: WireModel,
 }
 
-/// Asks `target` for `path`, whose body has `body_bytes`, over HTTP/1.1 or HTTP/2.
+/// Asks `target` for `path`, a body of `body_bytes`, over HTTP/1.1 or HTTP/2.
 pub async fn probe(
     target: &Target,
     path: &str,

@@ -22,7 +22,7 @@ use crate::client::Client;
 use crate::counters::TcpCounters;
 use crate::model::{Model, Offered};
 use crate::patience::Patience;
-use crate::play::{self, Progress, Scene};
+use crate::play::{self, PlayOptions, Progress};
 use crate::pool::{Pool, Reuse};
 use crate::probe::{self, Costs};
 use crate::script::Script;
@@ -42,7 +42,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Descriptors asked for at the start: one a connection, and overload opens thousands.
+/// Descriptors that the generator requests at the start: one a connection, and overload opens
+/// thousands.
 const DESCRIPTORS: u64 = 1 << 20;
 
 /// What to replay, and how.
@@ -64,7 +65,7 @@ pub struct ReplayOptions {
     pub drain: Duration,
     /// Protocol, and how connections are used.
     pub reuse: Reuse,
-    /// How long users wait before they abort; `None`: for ever.
+    /// How long users wait before they abort; `None`: they never abort.
     pub patience: Option<Patience>,
     /// Whether status 503 is the answer of a server that admits only so many, and no reason to
     /// doubt the figures.
@@ -127,7 +128,7 @@ async fn carry_out(
         },
         None => closed_script(options, &costs),
     };
-    let scene = Scene {
+    let scene = PlayOptions {
         trace: &options.trace,
         target: &options.target,
         pools: pools(options),
@@ -219,7 +220,7 @@ fn pools(options: &ReplayOptions) -> Vec<Pool> {
         .collect()
 }
 
-/// Asks for the smallest of the trace's objects that is ever asked for.
+/// Asks for the smallest of the objects that the trace's clients ever request.
 async fn probe(options: &ReplayOptions) -> Result<Costs, ReplayError> {
     let objects = options
         .trace

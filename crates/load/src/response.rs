@@ -163,7 +163,7 @@ impl Response {
 }
 
 impl Head {
-    /// Whether another head follows. 101 is final: nobody asked for another protocol.
+    /// Whether another head follows. 101 is final: the client did not request another protocol.
     fn is_interim(&self) -> bool {
         (100..200).contains(&self.status) && self.status != 101
     }

@@ -1,4 +1,4 @@
-//! Raw samples as a file: one JSON object a line, for whoever wants to compute something else.
+//! Raw samples as a file: one JSON object a line, for users who want to compute something else.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -7,7 +7,7 @@ use sooner_workload::{Arrival, Plan, Trace, Users};
 /// loop, in ns.
 const RETRY_PAUSE_NS: u64 = 10_000_000;
 
-/// Whose turn it is.
+/// Which arrival or user has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// This arrival of the plan.
@@ -107,8 +107,8 @@ impl Script<'_> {
         }
     }
 
-    /// Whether whose turn it is has connections of its own, as a visitor has, and no share of a
-    /// pool.
+    /// Whether the arrival or user that has its turn has connections of its own, as a visitor has,
+    /// and no share of a pool.
     pub fn has_own_connections(&self) -> bool {
         match self {
             Script::Planned {
@@ -129,7 +129,7 @@ impl Script<'_> {
         }
     }
 
-    /// What is asked for at `at_ns`; none when there is nothing left to ask for.
+    /// What `turn` requests at `at_ns`; none when there is nothing left to request.
     pub fn ask(&mut self, trace: &Trace, turn: Turn, at_ns: u64) -> Option<Arrival> {
         match (self, turn) {
             (Script::Planned { plan, .. }, Turn::Arrival(index)) => {

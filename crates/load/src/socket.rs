@@ -67,7 +67,7 @@ impl UnconnectedSocket {
     }
 }
 
-/// A socket whose SYN is on its way.
+/// A socket with its SYN on the way.
 pub struct ConnectingSocket(std::net::TcpStream);
 
 impl ConnectingSocket {

@@ -1,8 +1,8 @@
 //! TLS of a client: rustls with ring, TLS 1.3 and 1.2.
 //!
-//! Sessions are not resumed unless that is asked for: every new connection pays the whole
-//! handshake, as that of a new visitor does. The handshake's cost here is part of the response
-//! time, as it is a browser's, and of the processor share that the verdict judges.
+//! Sessions are not resumed unless [`TlsOptions::resume`] is set: every new connection pays the
+//! whole handshake, as that of a new visitor does. The handshake's cost here is part of the
+//! response time, as it is a browser's, and of the processor share that the verdict judges.
 
 use crate::failure::Failure;
 use crate::transport::CountedStream;

@@ -69,7 +69,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Whether nothing has come that nobody asked for: neither bytes nor the end.
+    /// Whether nothing has come that the client did not request: neither bytes nor the end.
     pub fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         let mut cx = Context::from_waker(std::task::Waker::noop());

@@ -44,7 +44,7 @@ pub struct Evidence {
     pub send_lag_p99_ns: u64,
     /// Mean response time of the same arrivals under ideal SRPT, in ns.
     pub mean_ideal_srpt_ns: u64,
-    /// Load asked for; none in a closed system.
+    /// Requested load; none in a closed system.
     pub offered_load: Option<f64>,
     /// Load of the requests really sent.
     pub realised_load: f64,
@@ -57,7 +57,7 @@ pub struct Evidence {
     pub is_exhausted: bool,
     /// The generator thread's CPU time / elapsed time.
     pub cpu_share: f64,
-    /// The gaps between arrivals against the law asked for; none where there is none, or too few
+    /// The gaps between arrivals against the requested law; none where there is none, or too few
     /// gaps.
     pub interarrivals: Option<Interarrivals>,
     /// Body bytes received.
@@ -188,7 +188,7 @@ fn users(evidence: &Evidence) -> Option<String> {
     })
 }
 
-/// In overload visits are expected to take longer than anybody waits.
+/// In overload visits are expected to take longer than the run waits.
 fn visits(evidence: &Evidence) -> Option<String> {
     let is_overload = evidence.offered_load.is_some_and(|offered| offered > 1.0);
     (evidence.unsent > 0 && !is_overload).then(|| {

@@ -1,4 +1,4 @@
-//! What a kit of transactions is to whoever runs it.
+//! What a kit of transactions is to the code that runs it.
 
 use sooner_workload::Rng;
 use tokio_postgres::Client;

@@ -22,4 +22,4 @@ pub mod tpcw;
 
 pub use error::{Failure, Unusable};
 pub use kit::{Check, Ended, Kit};
-pub use session::{Isolation, Place, Session, Statements};
+pub use session::{DatabaseUrl, Isolation, Session, Statements};

@@ -8,7 +8,7 @@
 //!
 //! Connections are opened before the clock starts. Classes are drawn by lot for each transaction,
 //! or follow from its kind; a class has its own connection of each user, which calls itself by the
-//! class's name, so that whoever orders transactions can tell them apart.
+//! class's name, so that a program that orders transactions can tell them apart.
 
 mod arrivals;
 mod free;

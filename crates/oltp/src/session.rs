@@ -12,9 +12,9 @@ use crate::{Failure, Unusable};
 
 /// Where a database is, and as whom: `postgresql://USER@HOST:PORT/DATABASE`, as libpq writes it.
 #[derive(Clone, Debug)]
-pub struct Place(Config);
+pub struct DatabaseUrl(Config);
 
-impl FromStr for Place {
+impl FromStr for DatabaseUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -58,19 +58,19 @@ pub enum Statements {
     /// Prepared once under a name, as most drivers do.
     #[default]
     Prepared,
-    /// Parsed each time, without a name: for whoever hands a session's transactions to different
-    /// connections and knows no names.
+    /// Parsed each time, without a name: for a proxy that hands a session's transactions to
+    /// different connections and knows no names.
     Unnamed,
 }
 
-impl Place {
+impl DatabaseUrl {
     /// A connection that calls itself `name`; its end is another task's, so a `LocalSet` is needed.
     pub async fn connect(&self, name: &str) -> Result<Client, Unusable> {
         let mut config = self.0.clone();
         config.application_name(name);
         let connected = config.connect(NoTls).await;
         let (client, connection) = connected.map_err(|error| Unusable::at(error, self))?;
-        // Whoever asks next is told what went wrong.
+        // The caller of the next query is told what went wrong.
         tokio::task::spawn_local(async move { drop(connection.await) });
         Ok(client)
     }
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DatabaseUrl {
     /// Where it is looked for: `127.0.0.1:5432`, `/run/postgresql/.s.PGSQL.5432`; several with
     /// commas.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,7 +141,7 @@ impl Known {
         let unnamed = texts.iter().zip(&prepared);
         let unnamed = unnamed.map(|(text, statement)| ((*text).to_owned(), types(statement)));
         let unnamed = unnamed.collect();
-        // Whoever drops a statement closes it; the end of the transaction comes after that.
+        // Dropping a statement closes it; the end of the transaction comes after that.
         drop(prepared);
         client.batch_execute("COMMIT").await?;
         Ok(Self::Unnamed(unnamed))
@@ -160,13 +160,13 @@ fn typed<'a>(
 impl Session {
     /// A connection that calls itself `name` and knows statements of these texts.
     pub async fn open(
-        place: &Place,
+        url: &DatabaseUrl,
         name: &str,
         texts: &[&str],
         isolation: Isolation,
         statements: Statements,
     ) -> Result<Self, Unusable> {
-        let client = place.connect(name).await?;
+        let client = url.connect(name).await?;
         Ok(Self {
             known: Known::learn(&client, texts, statements).await?,
             client,

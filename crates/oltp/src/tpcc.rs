@@ -1,5 +1,5 @@
 //! TPC-C in its shape: five transactions on the data of a wholesaler with warehouses (TPC-C 5.11),
-//! for databases whose rows are fought over.
+//! for databases with rows that transactions fight over.
 //!
 //! What differs from the rules: lines of an order go in by one statement; amounts are computed in
 //! floating point and rounded when stored; the two halves of a delivery are one transaction. Two
@@ -19,7 +19,7 @@ use sooner_workload::Rng;
 use tokio_postgres::Client;
 
 use crate::kit::drawn;
-use crate::{Check, Ended, Failure, Kit, Place, Session, Unusable, run};
+use crate::{Check, DatabaseUrl, Ended, Failure, Kit, Session, Unusable, run};
 
 pub use fill::fill;
 
@@ -59,12 +59,12 @@ impl Tpcc {
     /// that waits for it.
     pub fn run<'a>(
         self: Rc<Self>,
-        place: &'a Place,
+        url: &'a DatabaseUrl,
         options: &'a run::Options,
         say: &'a dyn Fn(&str),
         stop: Pin<Box<dyn Future<Output = ()> + 'a>>,
     ) -> Pin<Box<dyn Future<Output = Result<run::Measured, Unusable>> + 'a>> {
-        Box::pin(run::run(self, place, options, say, stop))
+        Box::pin(run::run(self, url, options, say, stop))
     }
 }
 

@@ -19,7 +19,7 @@ use sooner_workload::Rng;
 use tokio_postgres::Client;
 
 use crate::kit::drawn;
-use crate::{Check, Ended, Failure, Kit, Place, Session, Unusable, run};
+use crate::{Check, DatabaseUrl, Ended, Failure, Kit, Session, Unusable, run};
 
 pub use fill::fill;
 
@@ -102,7 +102,7 @@ pub struct Tpcw {
     pub mix: Mix,
 }
 
-/// Somebody in the shop.
+/// A visitor of the shop.
 #[derive(Debug)]
 pub struct Visitor {
     customer: i32,
@@ -115,12 +115,12 @@ impl Tpcw {
     /// that waits for it.
     pub fn run<'a>(
         self: Rc<Self>,
-        place: &'a Place,
+        url: &'a DatabaseUrl,
         options: &'a run::Options,
         say: &'a dyn Fn(&str),
         stop: Pin<Box<dyn Future<Output = ()> + 'a>>,
     ) -> Pin<Box<dyn Future<Output = Result<run::Measured, Unusable>> + 'a>> {
-        Box::pin(run::run(self, place, options, say, stop))
+        Box::pin(run::run(self, url, options, say, stop))
     }
 }
 

@@ -15,7 +15,7 @@ pub enum ListenError {
     /// Another socket listens there already.
     #[error("cannot listen on {address}: the port is in use; `ss -ltnp 'sport = :{port}'` shows by whom; stop it, or choose another port", port = address.port())]
     InUse {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// A port below 1024, or one that a security policy guards.
@@ -23,7 +23,7 @@ pub enum ListenError {
         "cannot listen on {address}: no permission; a port below 1024 needs the capability CAP_NET_BIND_SERVICE (or root), any other port does not"
     )]
     NotPermitted {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// No interface has this address.
@@ -31,13 +31,13 @@ pub enum ListenError {
         "cannot listen on {address}: this machine does not have that address; `ip address` shows those it has, 0.0.0.0 stands for all"
     )]
     NoSuchAddress {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
     },
     /// Anything else the system said.
     #[error("cannot listen on {address}: {error}")]
     Other {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
         /// What the system said.
         error: io::Error,

@@ -48,7 +48,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     })
 }
 
-/// Whose the jobs are: a few clients, and jobs of which nobody says whose they are.
+/// The client of each job: one of a few, or none that is known.
 fn clients() -> impl Strategy<Value = Vec<Option<u64>>> {
     proptest::collection::vec(proptest::option::of(0..3_u64), 30)
 }

@@ -69,7 +69,7 @@ pub struct Config {
     /// What holds for single users.
     pub user: Vec<UserTable>,
     /// Who may come from where; the first that fits counts, and who fits none may not. Without any,
-    /// everybody may by `auth`.
+    /// every client may by `auth`.
     pub rule: Vec<RuleTable>,
     /// Who goes first; the first that fits counts.
     pub class: Vec<ClassTable>,

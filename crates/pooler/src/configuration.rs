@@ -18,8 +18,8 @@ use std::time::{Duration, SystemTime};
 pub struct Configuration {
     /// As it was written.
     pub config: Config,
-    /// Who may come, unless everybody may; the secrets that are passwords log in to servers as
-    /// well.
+    /// The users that may come, unless every user may; the secrets that are passwords log in to
+    /// servers as well.
     pub users: BTreeMap<String, Secret>,
     /// What those secrets are like.
     pub kinds: Vec<Kind>,

@@ -293,7 +293,7 @@ fn noted(tag: &'static str, words: Option<String>) -> Answer {
     }
 }
 
-/// What to say of a name that fits `*` and that no client has asked for so far: it may be a slip.
+/// What to say of a name that fits `*` and that no client has requested so far: it may be a slip.
 fn unseen(pooler: &Pooler, name: &str) -> Option<String> {
     let configuration = pooler.configuration();
     let table = configuration.config.database(name)?;

@@ -207,7 +207,7 @@ fn waiting(classes: &[(String, u64)]) -> Family {
     }
 }
 
-/// What was asked for and what was achieved: their quotient is above 1 where a class is late.
+/// The target and what was achieved: their quotient is above 1 where a class is late.
 fn targets(rows: &[([String; 3], [f64; 2])]) -> [Family; 2] {
     let family = |name, help, at: usize| Family {
         name,

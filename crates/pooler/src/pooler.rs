@@ -52,7 +52,7 @@ pub struct Pooler {
     pub mock_secret: [u8; 32],
     /// Of users with known passwords.
     pub verifiers: RefCell<Verifiers>,
-    /// Whether the database has answered when it was last asked for a secret.
+    /// Whether the database answered when the gate last looked up a secret.
     pub lookups_answer: Cell<bool>,
     /// What the last secret that was looked up is like.
     pub last_kind: Cell<Option<Kind>>,
@@ -141,7 +141,7 @@ impl Pooler {
         user.or_insert_with(new).clone()
     }
 
-    /// All databases that were asked for.
+    /// All databases that were requested.
     pub fn databases(&self) -> Vec<Rc<Database>> {
         self.databases.borrow().values().cloned().collect()
     }
@@ -153,7 +153,7 @@ impl Pooler {
         users.iter().map(copy).collect()
     }
 
-    /// All servers that were asked for.
+    /// All servers of databases that were requested.
     pub fn upstreams(&self) -> Vec<Rc<Upstream>> {
         self.upstreams.borrow().values().cloned().collect()
     }

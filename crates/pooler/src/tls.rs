@@ -1,5 +1,5 @@
-//! Encryption on both sides: clients that ask for it or begin it at once, and servers that are
-//! asked for it.
+//! Encryption on both sides: clients request it or begin it at once, and the gate requests it of
+//! servers.
 //!
 //! Nothing that came in clear text before a handshake may be taken for what was sent after it
 //! (CVE-2021-23214).

@@ -47,7 +47,7 @@ fn silent_connections_keep_nobody_out() {
         // A no, and nothing then.
         SSL_REQUEST,
         GSS_REQUEST,
-        // It is asked for a proof.
+        // The gate asks it for a proof.
         &startup("ann", "postgres"),
     ];
     for step in steps {

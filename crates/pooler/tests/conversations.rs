@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support::{Database, Gate, transactions};
-use play::{Heard, Place};
+use play::{ClientTables, Heard};
 use script::Script;
 
 /// Conversations in a run of the tests, where there is time for them.
@@ -28,8 +28,8 @@ const MINIMISE_SECONDS: u64 = 60;
 
 /// A server and gates before it that let in one transaction at a time, and two.
 struct Places {
-    direct: Place,
-    gated: Vec<Place>,
+    direct: ClientTables,
+    gated: Vec<ClientTables>,
     _gates: Vec<Gate>,
     /// Conversations that say nothing about the gate.
     left_out: Cell<u64>,
@@ -41,10 +41,10 @@ impl Places {
         for name in ["direct", "gated"] {
             database.ask(&format!("CREATE DATABASE {name}"));
         }
-        let make = |path: &Path, name| Place::make(&server, path, name);
+        let make = |path: &Path, name| ClientTables::make(&server, path, name);
         let direct = make(&server, "direct");
         let gates = [1, 2].map(|limit| Gate::before(database, &transactions(limit)));
-        let gated: Vec<Place> = gates
+        let gated: Vec<ClientTables> = gates
             .iter()
             .map(|gate| make(&gate.folder().join(".s.PGSQL.6432"), "gated"))
             .collect();
@@ -67,7 +67,7 @@ impl Places {
         }
     }
 
-    fn compare(&self, gated: &Place, script: &Script) -> Result<Option<String>, String> {
+    fn compare(&self, gated: &ClientTables, script: &Script) -> Result<Option<String>, String> {
         self.direct.empty()?;
         gated.empty()?;
         let Some(direct) = self.played_directly(script)? else {
@@ -92,7 +92,7 @@ impl Places {
         // end.
         if self.direct.has_crashed() {
             let mut places = self.gated.iter().chain([&self.direct]);
-            places.try_for_each(Place::watch_again)?;
+            places.try_for_each(ClientTables::watch_again)?;
             return Ok(None);
         }
         // 18.4 answers Parse, Bind, Execute, Query, Sync, Query with an internal error of its own.

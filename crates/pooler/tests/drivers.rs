@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::support::{Database, Gate, said, transactions};
-use place::{Bridge, Place};
+use place::{Bridge, ScriptTarget};
 
 /// Where Debian's modules are found, whatever other `python3` there is.
 const PYTHON: &str = "/usr/bin/python3";
@@ -128,17 +128,17 @@ fn tokio_postgres() {
 }
 
 /// Runs a script in both ways, and compares what it prints.
-fn compare(test: &str, steps: usize, run: impl Fn(&Place) -> String) {
+fn compare(test: &str, steps: usize, run: impl Fn(&ScriptTarget) -> String) {
     let Some(database) = Database::start(test) else {
         return;
     };
-    let straight = run(&Place::straight(&database));
+    let straight = run(&ScriptTarget::straight(&database));
     database.ask(
         "SET client_min_messages TO error; DROP SCHEMA public CASCADE; DROP SCHEMA IF EXISTS shop CASCADE; CREATE SCHEMA public",
     );
     let gate = Gate::before(&database, &transactions(2));
     let others = Others::begin(&database, &gate);
-    let through = run(&Place::through(&gate, &database));
+    let through = run(&ScriptTarget::through(&gate, &database));
     drop(others);
     for (straight, through) in straight.lines().zip(through.lines()) {
         assert_eq!(through, straight, "the gate is on the left");

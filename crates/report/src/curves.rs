@@ -45,7 +45,7 @@ pub struct Curve {
     pub name: String,
     /// Computed ones are dashed, and have the colour of the simulated one of the same policy.
     pub is_exact: bool,
-    /// Whose colour it has.
+    /// The policy that gives its colour.
     pub policy: String,
     /// In rising order of x.
     pub points: Vec<(f64, f64)>,

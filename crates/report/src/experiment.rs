@@ -71,7 +71,7 @@ pub struct Standing {
     pub value: Option<Spread>,
     /// Whether the limit holds.
     pub holds: bool,
-    /// Whether it rests on fewer repetitions than asked for, or on one.
+    /// Whether it rests on fewer repetitions than requested, or on one.
     pub is_thin: bool,
 }
 
@@ -194,7 +194,7 @@ impl Case {
         self.peers.iter().find(|peer| peer.name == name)
     }
 
-    /// Whether anybody was measured in it.
+    /// Whether any peer was measured in it.
     pub fn is_measured(&self) -> bool {
         self.peers.iter().any(|peer| !peer.runs.is_empty())
     }

@@ -8,13 +8,13 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Half the length of the interval that has the true mean in it with the confidence asked for;
+    /// Half the length of the interval that has the true mean in it with the requested confidence;
     /// none of fewer than two replications.
     pub half_width: Option<f64>,
 }
 
 impl Estimate {
-    /// Of replications whose means are `means`, with `confidence` like 0.95, by Student's t.
+    /// Of replications with these `means`, with `confidence` like 0.95, by Student's t.
     pub fn of(means: &[f64], confidence: f64) -> Self {
         let n = means.len() as f64;
         let mean = means.iter().sum::<f64>() / n;
@@ -61,8 +61,8 @@ impl Estimate {
     }
 }
 
-/// Of `n` numbers whose squared deviations sum up to `squares`, with `fitted` parameters fitted to
-/// them.
+/// Of `n` numbers with squared deviations that sum up to `squares`, with `fitted` parameters fitted
+/// to them.
 fn half_width(squares: f64, n: usize, fitted: usize, confidence: f64) -> Option<f64> {
     let freedom = n.checked_sub(fitted).filter(|freedom| *freedom > 0)? as f64;
     let student = StudentsT::new(0.0, 1.0, freedom).ok()?;

@@ -45,7 +45,7 @@ pub fn two_priorities(jobs: &[Job], cut: u64, turn: u64) -> Vec<u64> {
 /// Plays `jobs` against `server`.
 fn play(mut server: impl Server, jobs: &[Job], class: impl Fn(u64) -> u8) -> Vec<u64> {
     let mut responses = vec![0; jobs.len()];
-    // The job in each slot, and slots nobody is in.
+    // The job in each slot, and slots that no job is in.
     let (mut slots, mut free): (Vec<usize>, Vec<u32>) = (Vec::new(), Vec::new());
     let (mut now, mut next, mut present) = (0, 0, 0_usize);
     while next < jobs.len() || present > 0 {

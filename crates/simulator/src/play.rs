@@ -1,8 +1,8 @@
 //! One run: time jumps from event to event.
 //!
 //! Jobs are counted from the end of the warm-up on; others go on coming until the last counted one
-//! has left, so that it too had its neighbours. Then nobody comes any more, everybody is served to
-//! the end, and the run checks itself:
+//! has left, so that it too had its neighbours. Then no job comes any more, all jobs present are
+//! served to the end, and the run checks itself:
 //! - Little's law as an identity: the time-integral of the jobs present is the sum of their
 //!   response times, to the tick.
 //! - Work is conserved: one server was busy for as long as the sizes say; several for at least
@@ -35,9 +35,9 @@ pub struct Played {
     pub work: u64,
     /// From the first counted arrival to the one after the last, ticks.
     pub window: u64,
-    /// Part of the time in which somebody was served, until nobody came any more.
+    /// Part of the time in which a job was served, until no job came any more.
     pub busy_share: f64,
-    /// Counted jobs whose last neighbours could not come any more.
+    /// Counted jobs for which the last neighbours could not come any more.
     pub cut_short: u64,
     /// Most jobs present at a time.
     pub present_max: u64,
@@ -200,7 +200,7 @@ pub fn play(
             progress(came);
         }
         if source.next_at().is_none() {
-            // Users that all wait for each other: somebody is done first.
+            // Users that all wait for each other: one job is done first.
             wait_for_someone(&mut run, source);
         }
     }
@@ -220,7 +220,7 @@ pub fn play(
     })
 }
 
-/// Lets time pass until somebody will come again, or nobody is left.
+/// Lets time pass until a job will come again, or no job is left.
 fn wait_for_someone<S: Server>(run: &mut Run<'_, S>, source: &mut impl Source) {
     while source.next_at().is_none() && run.server.until_event().is_some() {
         run.pass(u64::MAX);
@@ -228,7 +228,7 @@ fn wait_for_someone<S: Server>(run: &mut Run<'_, S>, source: &mut impl Source) {
     }
 }
 
-/// Serves everybody to the end; nobody comes any more.
+/// Serves all jobs present to the end; no job comes any more.
 fn drain<S: Server>(run: &mut Run<'_, S>) {
     struct Nobody;
     impl Source for Nobody {

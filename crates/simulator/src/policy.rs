@@ -7,8 +7,8 @@ use std::str::FromStr;
 /// Who goes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// A policy of a real link, which can interrupt whoever it serves. Of those that ask for the
-    /// network to the client there is none: a simulated client has no network.
+    /// A policy of a real link, which can interrupt the job that it serves. Of those that ask for
+    /// the network to the client there is none: a simulated client has no network.
     Online(PolicyName),
     /// Shortest first, each to its end.
     Sjf,
@@ -36,9 +36,9 @@ impl Policy {
     pub const FCFS: Self = Self::Online(PolicyName::Fcfs);
     /// Shortest remaining first.
     pub const SRPT: Self = Self::Online(PolicyName::Srpt);
-    /// Shortest first, whoever is served is interrupted.
+    /// Shortest first; the job in service is interrupted.
     pub const PSJF: Self = Self::Online(PolicyName::Psjf);
-    /// Longest first, whoever is served is interrupted: `ljf` of a server.
+    /// Longest first; the job in service is interrupted: `ljf` of a server.
     pub const PLJF: Self = Self::Online(PolicyName::Ljf);
     /// Least attained first.
     pub const LAS: Self = Self::Online(PolicyName::Las);

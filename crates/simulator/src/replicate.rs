@@ -20,7 +20,7 @@ const WARM_UP_SHARE: u64 = 10;
 const WIDTH_MAX: f64 = 0.05;
 /// This part of the work may be in sizes larger than any that was drawn.
 const UNSEEN_WORK_MAX: f64 = 0.01;
-/// What was offered may be this part off what was asked for.
+/// The offered load may be this part off the requested load.
 const LOAD_OFF_MAX: f64 = 0.02;
 /// The users that throughput and times stand for may be this part off.
 const USERS_OFF_MAX: f64 = 0.03;
@@ -54,8 +54,7 @@ pub struct Simulated {
     /// or in a closed system the mean size.
     controls: Vec<f64>,
     known: f64,
-    /// Work that came over time; of a closed system the part of the time in which somebody was
-    /// served.
+    /// Work that came over time; of a closed system the part of the time in which a job was served.
     pub realised_load: f64,
     /// Jobs finished a mean size of time.
     pub throughput: f64,
@@ -71,7 +70,7 @@ impl Simulated {
         Estimate::of(&self.means, confidence)
     }
 
-    /// The same, corrected by how much came of what was asked for: nearer to the truth, the more so
+    /// The same, corrected by how much came of the requested work: nearer to the truth, the more so
     /// where sizes vary.
     pub fn controlled(&self, confidence: f64) -> Estimate {
         Estimate::controlled(&self.means, &self.controls, self.known, confidence)

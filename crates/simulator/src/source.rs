@@ -39,14 +39,14 @@ pub struct Sent {
 
 /// Sends jobs in the order of time.
 pub trait Source {
-    /// When the next job comes, as far as it is known; none when nobody will come unless somebody
-    /// leaves.
+    /// When the next job comes, as far as it is known; none when no job will come unless another
+    /// one leaves.
     fn next_at(&self) -> Option<u64>;
 
     /// The job that comes at [`next_at`](Self::next_at).
     fn send(&mut self) -> Sent;
 
-    /// A job is done; whoever waits for one goes on.
+    /// A job is done; a user who waits for one goes on.
     fn done(&mut self, now: u64);
 }
 
@@ -57,7 +57,7 @@ struct Replay {
 }
 
 impl Replay {
-    /// None unless the gaps of a trace are asked for.
+    /// None unless the system requests the gaps of a trace.
     fn new(system: &System, seed: u64) -> Option<Self> {
         let (Users::Open { arrivals, .. } | Users::PartlyOpen { arrivals, .. }) = system.users()
         else {
@@ -139,7 +139,7 @@ impl Jobs {
     }
 }
 
-/// Instants at which somebody comes by itself, at a rate that follows a schedule.
+/// Instants at which a job or a visitor comes by itself, at a rate that follows a schedule.
 struct Comings {
     /// Gaps of mean 1.
     gaps: Gaps,

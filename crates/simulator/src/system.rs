@@ -44,8 +44,8 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Turns so short, in mean sizes, that sharing by turns is sharing: where only priorities were
-    /// asked for.
+    /// Turns so short, in mean sizes, that sharing by turns is sharing: where the system requests
+    /// only priorities.
     pub(crate) const EXACT: f64 = 0.01;
 }
 
@@ -67,7 +67,7 @@ pub struct Options {
     pub work_per_second: Option<f64>,
     /// More may come than can be done: the caller has said for how long.
     pub overloaded: bool,
-    /// The requests of the trace whose own gaps are asked for, in its order.
+    /// The requests of the trace, in its order, where the system requests the trace's own gaps.
     pub rows: Option<Arc<[Row]>>,
 }
 

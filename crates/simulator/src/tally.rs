@@ -105,7 +105,7 @@ pub struct Borders {
     pub median: u64,
     /// The largest 1 % are above this.
     pub top: u64,
-    /// Upper borders of all buckets but the last; empty where buckets are not asked for.
+    /// Upper borders of all buckets but the last; empty where the caller requests no buckets.
     pub buckets: Vec<u64>,
 }
 
@@ -120,7 +120,7 @@ pub struct Tally {
     pub largest_1_percent: Group,
     /// The largest one, the last of equals.
     pub largest: Option<Finished>,
-    /// By size; empty where it was not asked for.
+    /// By size; empty where the caller did not request it.
     pub by_size: Vec<SizeBucket>,
     borders: Borders,
 }

@@ -142,7 +142,7 @@ fn users_who_wait_have_theirs() {
             let simulated = run(h2, closed(users, think), policy, Options::default());
             agrees(&format!("{users} users {policy}"), &simulated, exact, share);
         }
-        // Known from another simulator only, whose 4.918 for 10 users cannot be: a server that is
+        // Known from another simulator only. Its 4.918 for 10 users cannot be: a server that is
         // never idle gives users * size - think = 5. It counts the jobs that end, and large ones
         // end late; here those that begin are counted.
         let mean = run(h2, closed(users, think), "srpt", Options::default())

@@ -178,7 +178,7 @@ proptest! {
 
     #[test]
     fn several_servers_take_the_oldest_first(jobs in jobs(), servers in 2..5_u32) {
-        // Whoever is first takes the server that is free first.
+        // The first job takes the server that is free first.
         let mut free = vec![0_u64; servers as usize];
         let expected: Vec<u64> = jobs
             .iter()
@@ -213,7 +213,7 @@ fn the_longest_first_with_and_without_interruption() {
 #[test]
 fn who_is_larger_than_it_seemed_is_late_and_shares() {
     // 0 seems to take 10 and takes 100: at 10 it is late. 1 comes at 50 and is served when the
-    // reference has finished nobody else but 0.
+    // reference has finished no job but 0.
     let jobs = [(0, 100), (50, 20)];
     let ends = ends_guessed(Psbs::default(), &jobs, |job| [10, 20][job]);
     // Late is served before in time; 1 would be done in the reference at 70, is late then and

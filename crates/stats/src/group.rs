@@ -14,7 +14,7 @@ pub struct Group {
     pub completed: u64,
     /// Requests of the group that ended in an error.
     pub errors: u64,
-    /// Requests of the group whose users gave up: incomplete for them.
+    /// Requests of the group that their users gave up: incomplete for them.
     #[serde(default)]
     pub given_up: u64,
     /// Attempts at requests of the group that were aborted because they took too long.

@@ -1,11 +1,11 @@
-//! How far the gaps between a run's arrivals were from the law asked for.
+//! How far the gaps between a run's arrivals were from the requested law.
 
 use serde::{Deserialize, Serialize};
 
 /// The result of a test of the gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interarrivals {
-    /// What was asked for.
+    /// The requested law.
     pub law: GapLaw,
     /// Gaps tested.
     pub gaps: u64,

@@ -54,7 +54,7 @@ pub struct RequestError {
     pub sent_s: f64,
     /// From then to the error, in ms.
     pub after_ms: f64,
-    /// Body of the response it asked for, in bytes.
+    /// Body of the requested response, in bytes.
     pub size_bytes: u64,
     /// What went wrong, in words.
     pub what: String,
@@ -88,7 +88,7 @@ pub struct Run {
     pub goodput_bits_per_sec: f64,
     /// 99th percentile of how late requests were sent, in µs.
     pub send_lag_p99_us: f64,
-    /// How far the gaps between arrivals were from the law asked for; absent where none was.
+    /// How far the gaps between arrivals were from the requested law; absent where none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interarrivals: Option<Interarrivals>,
     /// Requests still under way at the end.

@@ -1,5 +1,5 @@
-//! Temporary folders that every server may enter, and that a killed process does not leave behind
-//! for ever.
+//! Temporary folders that every server may enter, and that are removed even after their process was
+//! killed.
 //!
 //! Each is locked by the process that made it, for as long as that process lives. A shell waits for
 //! the end of that process, whatever end it is, and removes the folder; what it could not remove,
@@ -61,7 +61,7 @@ impl Scratch {
 /// What still writes there ends a moment after this process.
 const REMOVE: &str = "cat; for pause in 0 1 2 4; do sleep $pause; rm -rf -- \"$1\" && exit; done";
 
-/// Not in our process group, whose end is not its own.
+/// Not in our process group, so that it does not end with the group.
 fn remover(folder: &Path) -> io::Result<Child> {
     Command::new("sh")
         .args(["-c", REMOVE, "sh"])
@@ -83,8 +83,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes what killed processes left under `folder`; what cannot be looked at or removed is
-/// somebody else's.
+/// Removes what killed processes left under `folder`; what cannot be looked at or removed belongs
+/// to another user.
 fn remove_left(folder: &Path, age_min: Duration) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;

@@ -26,7 +26,7 @@ pub enum Station {
         /// How many.
         count: usize,
     },
-    /// Nobody waits for anybody: think time.
+    /// No job waits for another: think time.
     Delay {
         /// How long.
         time: f64,
@@ -186,7 +186,7 @@ fn convolve_all(weights: &[Vec<f64>], users: usize) -> Vec<f64> {
     all.fold(no_station(users), |so_far, one| convolve(&so_far, one))
 }
 
-/// Of a network without any station: nobody can be in it.
+/// Of a network without any station: no user can be in it.
 fn no_station(users: usize) -> Vec<f64> {
     let mut nobody = vec![f64::NEG_INFINITY; users + 1];
     nobody[0] = 0.0;

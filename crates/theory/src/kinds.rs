@@ -1,4 +1,4 @@
-//! Jobs of several kinds, one kind before the other, whoever is served interrupted and resumed:
+//! Jobs of several kinds, one kind before the other, the job in service interrupted and resumed:
 //! PESJF and PELJF, which know the mean of a kind and no more (thesis 13.1.2; preemptive-resume
 //! priority, Kleinrock 1976, 3.6).
 
@@ -48,7 +48,7 @@ mod tests {
             share: 0.5,
             mean: 1.0,
         };
-        // Whoever interrupts whom, exponential sizes of one mean have no memory.
+        // Whichever kind interrupts the other, exponential sizes of one mean have no memory.
         let found = mean_response(&[kind, kind], 0.8).expect("a queue");
         assert!((found - 5.0).abs() < 1e-12, "{found}");
     }

@@ -115,7 +115,7 @@ impl Process {
         DMatrix::from_diagonal(&DVector::from_fn(jobs + 1, |of_first, _| out(of_first)))
     }
 
-    /// From one level to the one below while others wait: whoever ends is followed by one of them.
+    /// From one level to the one below while others wait: one of them follows the job that ends.
     fn down_full(&self) -> DMatrix<f64> {
         let mut down = DMatrix::zeros(self.mpl + 1, self.mpl + 1);
         for of_first in 0..=self.mpl {
@@ -131,7 +131,7 @@ impl Process {
         down
     }
 
-    /// From `jobs` to one less while nobody waits.
+    /// From `jobs` to one less while no job waits.
     fn down(&self, jobs: usize) -> DMatrix<f64> {
         let mut down = DMatrix::zeros(jobs + 1, jobs);
         for of_first in 0..=jobs {

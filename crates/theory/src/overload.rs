@@ -1,13 +1,13 @@
 //! A load that alternates between more than can be done and less: response times by size under
-//! sharing and under SRPT, approximately (the question of the 2006 paper, 6.3, whose derivation is
-//! not printed there; this one is a fluid limit and what a steady queue adds to it).
+//! sharing and under SRPT, approximately (the question of the 2006 paper, 6.3; its derivation is
+//! not printed there, and this one is a fluid limit and what a steady queue adds to it).
 //!
 //! Fluid: jobs come as a flow, and what chance does to the queue is left out, so that it is exact
 //! for phases that are long. Sharing in overload, from empty: the jobs present grow in proportion
 //! to time, n = z t with λ(1 - E[exp(-zS)]) = z, and one that came at s has had ln(t/s)/z (Puha,
 //! Stolyar and Williams 2006 prove the limit). Counted in the service that each job has had since
-//! the overload ended, the jobs present then follow a renewal equation. SRPT: sizes whose load
-//! stays below 1 never notice the overload; the others wait until all that is smaller is done.
+//! the overload ended, the jobs present then follow a renewal equation. SRPT: sizes with a load
+//! that stays below 1 never notice the overload; the others wait until all that is smaller is done.
 //! Steady: to the time of a unit of service sharing adds the job itself in overload, and 1 / (1 -
 //! load) after it; SRPT the formula of M/G/1 for those who do not wait.
 
@@ -295,7 +295,7 @@ impl Draining {
     /// step; q is taken to be even within a step, the kernel is exact.
     fn new(below: &Below, sizes: (f64, f64), low: Flow, high: Flow, growth: f64) -> Self {
         let (least, largest) = sizes;
-        // When each has had so much, nobody of the overload is left, and those after it are few.
+        // When each has had so much, no job of the overload is left, and those after it are few.
         let mean = low.load / low.rate;
         let whole = 2.0 * largest + 20.0 * mean / (1.0 - low.load);
         let ratio = (whole / least).powf(1.0 / f64::from(STEPS - 1));
@@ -339,7 +339,7 @@ impl Draining {
         between(&self.time, &self.service, time)
     }
 
-    /// The time at which nobody is left.
+    /// The time at which no job of the overload is left.
     fn end(&self) -> f64 {
         self.time.last().copied().unwrap_or_default()
     }

@@ -35,7 +35,7 @@ proptest! {
         }
     }
 
-    /// Shortest remaining first has the least mean of all, and below load 1/2 nobody fares worse
+    /// Shortest remaining first has the least mean of all, and below load 1/2 no job fares worse
     /// than by sharing (Bansal and Harchol-Balter 2001).
     #[test]
     fn srpt_is_best_in_the_mean(sizes in any_sizes(), load in 0.05..0.95f64) {

@@ -149,8 +149,8 @@ fn sizes_of_zero() {
     assert_eq!(slowdown(Policy::Fcfs), f64::INFINITY);
 }
 
-/// Where the second moment is infinite, those who wait for others wait for ever, and the others do
-/// not.
+/// Where the second moment is infinite, the jobs that wait for others wait without end, and the
+/// others do not.
 #[test]
 fn what_does_not_exist_is_infinite() {
     let (queue, _) = queue("pareto:k=1,alpha=1.5", 0.8);
@@ -179,8 +179,8 @@ fn heavy(alpha: f64) -> String {
     format!("bpareto:k={low},p=1e10,alpha={alpha}")
 }
 
-/// Figures 7 and 8 of the same paper, load 0.9: who pays under SRPT. Up to the 99th percentile
-/// nobody does with a heavy tail; beyond it, where their grid seems to end, the very largest does.
+/// Figures 7 and 8 of the same paper, load 0.9: who pays under SRPT. Up to the 99th percentile no
+/// job does with a heavy tail; beyond it, where their grid seems to end, the very largest does.
 #[test]
 fn who_pays_under_srpt() {
     let (queue, sizes) = queue(&heavy(1.1), 0.9);
@@ -197,6 +197,6 @@ fn who_pays_under_srpt() {
     }
     let (queue, sizes) = self::queue("exp:mean=3000", 0.9);
     let found = slowdowns(&queue, &sizes, &[0.99]);
-    // Under sharing everybody has 10: the largest 1 % of an exponential law fare worse than that.
+    // Under sharing every job has 10: the largest 1 % of an exponential law fare worse than that.
     assert!(found[0] > 10.0, "{found:?}");
 }

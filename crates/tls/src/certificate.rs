@@ -100,7 +100,7 @@ pub fn check_order(chain: &[Facts]) -> Result<(), String> {
     Ok(())
 }
 
-/// The subject of a client's certificate, in the form `C=XX, O=Example, CN=somebody`.
+/// The subject of a client's certificate, in the form `C=XX, O=Example, CN=alice`.
 pub fn subject_of(der: &CertificateDer<'_>) -> Option<String> {
     let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
     Some(subject(&certificate))

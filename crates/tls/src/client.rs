@@ -20,7 +20,7 @@ use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 /// Which servers are trusted. Whatever it is, a server proves that it has the key of what it shows.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Those of the name asked for with a certificate of these authorities.
+    /// Those of the requested name with a certificate of these authorities.
     Name(Authorities),
     /// Those with a certificate of these authorities, whatever its name (libpq's `verify-ca`).
     Chain(Authorities),

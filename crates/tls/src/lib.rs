@@ -1,5 +1,5 @@
-//! From PEM files to what rustls needs: which certificate is for which name, whose certificates are
-//! trusted, and in one line why not.
+//! From PEM files to what rustls needs: which certificate is for which name, which authorities'
+//! certificates are trusted, and in one line why not.
 //!
 //! rustls does the work, with ring; what is decided here is which files are good enough to serve
 //! with. No socket goes through this crate.

@@ -15,8 +15,8 @@ pub struct TlsConfig {
     /// PEM file: the private key of that certificate (PKCS #8, PKCS #1 or SEC 1), without a
     /// passphrase.
     pub key: Spanned<PathBuf>,
-    /// PEM file: those whose signature makes a client's certificate good. It holds for all names,
-    /// so one table says it.
+    /// PEM file: the authorities that make a client's certificate good by their signature. It holds
+    /// for all names, so one table says it.
     #[serde(default)]
     pub client_ca: Option<Spanned<PathBuf>>,
     /// Whether clients without a certificate are refused; true when `client_ca` is there and

@@ -69,7 +69,7 @@ pub enum UplinkError {
     /// The named device does not exist.
     #[error("--uplink-device: {0}")]
     NoSuchDevice(#[source] std::io::Error),
-    /// Bands were asked for, but nothing says where.
+    /// Bands were requested, but nothing says where.
     #[error(
         "bands need a device: no listener's address belongs to one that leaves this machine; \
          name it with --uplink-device"

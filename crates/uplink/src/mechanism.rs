@@ -1,4 +1,5 @@
-//! Which mechanism is used: what was asked for, what this process may do, what the device is.
+//! Which mechanism is used: what the operator requested, what this process may do, what the device
+//! is.
 //!
 //! In user space a grant follows the last one as the link becomes free, so the kernel's queue stays
 //! short and in order. With bands beneath, what the kernel holds is ordered too, so grants may run

@@ -1,8 +1,8 @@
-//! The admin address: metrics, status and a live page, for who runs the server and for nobody else.
+//! The admin address: metrics, status and a live page, for the operator of the server only.
 //!
 //! A second, tiny HTTP service beside the real one, by default on loopback. It has nothing to do
 //! with the order on the uplink: its answers are small and go straight to their socket. What it
-//! shows comes from [`crate::metrics`], and from [`Sources`], which are asked when somebody reads,
+//! shows comes from [`crate::metrics`], and from [`Sources`], which are asked when a client reads,
 //! and once a second for what is shown over time.
 //!
 //! | path | what |
@@ -42,8 +42,8 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Binds `address`, to be asked for under the names `hosts` too. Needs a tokio runtime around
-    /// it.
+    /// Binds `address`, which clients may reach under the names `hosts` too. Needs a tokio runtime
+    /// around it.
     pub fn bind(address: SocketAddr, hosts: Vec<String>) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;

@@ -26,7 +26,7 @@ pub enum Source {
     Empty,
     /// From memory, in one frame that is not copied.
     Memory(Bytes),
-    /// From a file, read when they are asked for.
+    /// From a file, read on demand.
     File(Part),
     /// From one source after the other.
     Chain(VecDeque<Source>),

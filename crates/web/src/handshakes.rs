@@ -32,7 +32,7 @@ pub async fn watch(uplink: Uplink, listeners: Vec<OwnedFd>) {
     looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         looks.tick().await;
-        // Without the counts nobody is suspected.
+        // Without the counts no flood is suspected.
         let Some(is_flood) = count().ok().and_then(|counts| {
             flood.note(Handshakes {
                 unanswered: counts.unanswered,

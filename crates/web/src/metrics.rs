@@ -19,8 +19,7 @@
 //! `metrics.fair_response_ns(&report)` in that same function is what the access log wants to know.
 //!
 //! Counting costs what plain integers cost, some 25 ns a response: one thread counts, and all that
-//! is made of it for a reader (labels, means, text) is made when somebody reads, in
-//! [`crate::admin`].
+//! is made of it for a reader (labels, means, text) is made when it reads, in [`crate::admin`].
 
 mod count;
 mod sites;
@@ -55,7 +54,7 @@ pub struct Metrics {
     pub compared: [Histogram; SIZE_CLASSES.len()],
     /// What FAIR gave the very same.
     pub fair: [Histogram; SIZE_CLASSES.len()],
-    /// Responses whose client left, or whose source failed, before the end.
+    /// Responses that ended early because the client left or the source failed.
     pub aborted: Count,
     /// Connections accepted.
     pub connections_opened: Count,
@@ -89,7 +88,7 @@ pub enum Refusal {
     ConnectionsPerAddress,
     /// Too much memory was in use.
     Memory,
-    /// Its PROXY header was missing, broken, or came from somebody who may not send one.
+    /// Its PROXY header was missing, broken, or came from an address that may not send one.
     ProxyProtocol,
     /// The system could not hand it over: no descriptors, no memory.
     System,
@@ -122,9 +121,9 @@ impl Refusal {
 pub struct RequestFacts {
     /// The protocol of the request.
     pub protocol: Protocol,
-    /// Whose response it is.
+    /// The site of the response.
     pub site: SiteId,
-    /// What was asked for.
+    /// The URI of the request.
     pub uri: Uri,
     /// The status of the answer.
     pub status: u16,
@@ -135,7 +134,7 @@ pub struct RequestFacts {
 }
 
 impl RequestFacts {
-    /// What a request tells; it is nobody's and has no answer yet.
+    /// What a request tells; it belongs to no site and has no answer yet.
     pub fn new<B>(request: &Request<B>) -> Self {
         Self {
             protocol: Protocol::of(request.version()),
@@ -191,7 +190,7 @@ impl Metrics {
         self.shadow.get().map(Arc::as_ref)
     }
 
-    /// What FAIR gave the response that ended last, whose report this is, ns; `None` while FAIR
+    /// What FAIR gave the response that ended last, which `report` is about, ns; `None` while FAIR
     /// would still be sending it.
     pub fn fair_response_ns(&self, report: &JobReport) -> Option<u64> {
         let shadow = self.shadow().filter(|_| report.completed)?;
@@ -269,7 +268,7 @@ impl Metrics {
         }
     }
 
-    /// A configuration, whose text has this hash, is in force from `now`.
+    /// A configuration with a text of this hash is in force from `now`.
     pub fn reloaded(&self, config_hash: u64, now: SystemTime) {
         self.reloads.add(1);
         self.config_hash.set(config_hash);

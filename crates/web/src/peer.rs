@@ -24,7 +24,7 @@ pub struct Peer {
 /// What the TLS handshake told of the client.
 #[derive(Debug, Clone, Default)]
 pub struct TlsPeer {
-    /// The name the client asked for (SNI).
+    /// The name the client requested (SNI).
     pub server_name: Option<String>,
     /// `TLSv1.2` or `TLSv1.3`.
     pub version: &'static str,

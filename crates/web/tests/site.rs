@@ -126,7 +126,7 @@ impl Drop for Site {
     }
 }
 
-/// `config` of a server whose root is the served folder.
+/// `config` of a server with the served folder as its root.
 pub fn rooted(config: &str) -> String {
     format!("root = \"FOLDER/root\"\n{config}")
 }

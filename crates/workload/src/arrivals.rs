@@ -2,10 +2,10 @@
 //! scaled.
 //!
 //! For each phase of the schedule, the requests are a run of consecutive requests of the trace, in
-//! the trace's order, whose work is nearest to the phase's load x rate x duration, and within
-//! [`TOLERANCE`] of it. The first phase starts looking at a point of the trace chosen by the seed,
-//! each later one where the one before ended; past its last request the trace goes on with its
-//! first.
+//! the trace's order. It is the run with the work nearest to the phase's load x rate x duration,
+//! and within [`TOLERANCE`] of it. The first phase starts looking at a point of the trace chosen by
+//! the seed, each later one where the one before ended; past its last request the trace goes on
+//! with its first.
 //!
 //! What this does to the sizes: where the run that starts right here would end in the middle of a
 //! large object, the start moves on, request by request, until a run fits. So whole stretches of
@@ -97,7 +97,7 @@ pub struct PlanOptions {
     pub clients: NonZeroU32,
     /// Visits of several requests; `None`: every request comes whatever became of the others.
     pub visits: Option<Visits>,
-    /// Who comes beside the trace's clients where the load is highest; `None`: nobody.
+    /// The crowd that comes beside the trace's clients where the load is highest; `None`: no crowd.
     pub crowd: Option<Crowd>,
 }
 
@@ -129,7 +129,7 @@ pub struct PlannedPhase {
     pub start_s: f64,
     /// Length in seconds.
     pub duration_s: f64,
-    /// Load asked for.
+    /// Requested load.
     pub asked_load: f64,
     /// Work of the chosen requests / (rate x duration).
     pub offered_load: f64,

@@ -2,7 +2,7 @@
 //!
 //! Four questions, four kinds of answer. A test of the law with all parameters given beforehand
 //! ([`ks`], and [`anderson_darling`], which sees the tails better); the same for counts
-//! ([`chi_square`]); a test of the exponential law whose mean is not known ([`exponential`]); and
+//! ([`chi_square`]); a test of the exponential law with an unknown mean ([`exponential`]); and
 //! parameters estimated by maximum likelihood with their intervals ([`likelihood`]).
 
 pub mod anderson_darling;

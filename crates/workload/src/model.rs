@@ -1,5 +1,5 @@
-//! The model file: one description of a queueing system, plain data, for whoever generates,
-//! simulates or computes it.
+//! The model file: one description of a queueing system, plain data, for the program that
+//! generates, simulates or computes it.
 //!
 //! ```toml
 //! sizes = "h2:mean=1,c2=4"        # see sizes::text; or trace:NAME
@@ -34,19 +34,20 @@ use crate::sizes::{Distribution, Sizes};
 /// A queueing system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Sizes of the jobs, in the unit of work of whoever plays the model: bytes on a link, or
-    /// seconds.
+    /// Sizes of the jobs, in the unit of work of the program that plays the model: bytes on a link,
+    /// or seconds.
     pub sizes: Sizes,
     /// Who sends them.
     pub users: Users,
-    /// Name of the order in which they are served; none where whoever plays the model chooses.
+    /// Name of the order in which they are served; none where the program that plays the model
+    /// chooses.
     pub policy: Option<String>,
     /// Number of servers that share the capacity equally; a job is at one at a time.
     pub servers: u32,
     /// Most jobs inside at a time, the others waiting outside; none without a limit.
     pub mpl: Option<u32>,
-    /// The link whose bytes the sizes are, times being seconds; none where times are in the unit of
-    /// the sizes.
+    /// The link that the sizes are bytes on, times being seconds; none where times are in the unit
+    /// of the sizes.
     pub uplink: Option<Rate>,
     /// σ of the logarithm of estimate over size; none where sizes are known.
     pub error: Option<f64>,
@@ -119,7 +120,7 @@ pub enum Arrivals {
 }
 
 impl Model {
-    /// Reads a model file; `policies` are the names that whoever asks can serve by.
+    /// Reads a model file; `policies` are the names that the caller can serve by.
     pub fn read(text: &str, policies: &[&str]) -> Result<Self, Mistake> {
         read::read(text, policies)
     }

@@ -1,5 +1,5 @@
-//! The one source of randomness: a seeded PCG whose stream is the same on every machine and in
-//! every version.
+//! The one source of randomness: a seeded PCG with the same stream on every machine and in every
+//! version.
 //!
 //! Only the raw 64-bit output of the generator is used, because how a library turns it into floats
 //! or ranges may change.

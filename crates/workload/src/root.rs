@@ -36,9 +36,9 @@ pub enum RootError {
     OtherTrace {
         /// The directory.
         path: PathBuf,
-        /// The trace whose files it holds.
+        /// The trace of the files that it holds.
         found: String,
-        /// The trace that was asked for.
+        /// The requested trace.
         wanted: String,
     },
     /// A file or directory could not be read or written.

@@ -27,7 +27,7 @@ pub struct Kind {
     pub mean: f64,
 }
 
-/// A distribution of positive numbers whose parameters are in range.
+/// A distribution of positive numbers with parameters in range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
     law: Law,

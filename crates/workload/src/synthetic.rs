@@ -1,5 +1,5 @@
-//! Traces made from a law of sizes, `sizes:LAW`: what a server of files of such sizes would be
-//! asked for.
+//! Traces made from a law of sizes, `sizes:LAW`: what clients would request of a server of files of
+//! such sizes.
 //!
 //! For questions about sizes, such as how much a gain depends on their tail. The files are the
 //! law's quantiles in the middles of even steps, so they follow it as closely as so many files can,
@@ -18,8 +18,8 @@ const ALL_BYTES_MAX: u64 = 4_000_000_000;
 const PURPOSE: u64 = 0x7369_0001;
 const SEED: u64 = 1;
 
-/// The trace called `name` whose requests have sizes of `law` in bytes; a mistake in words where
-/// files of such sizes cannot be served.
+/// The trace called `name`, with requests that have sizes of `law` in bytes; a mistake in words
+/// where files of such sizes cannot be served.
 pub fn trace(name: &str, law: &Distribution) -> Result<Trace, String> {
     let size_bytes = |file: u32| {
         law.quantile((f64::from(file) + 0.5) / f64::from(FILES))

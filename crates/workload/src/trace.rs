@@ -1,4 +1,4 @@
-//! Traces of real requests: which object was asked for when.
+//! Traces of real requests: which object a client requested, and when.
 //!
 //! A trace is two tables: `NAME.csv.gz` with one request a line (`t,bytes,client,object,status`,
 //! sorted by time) and beside it `NAME.objects.csv.gz` with one object a line
@@ -43,7 +43,7 @@ impl Object {
 pub struct TraceRequest {
     /// Seconds since the first request, spread inside the logged second.
     pub time_s: f64,
-    /// Index of the object asked for.
+    /// Index of the requested object.
     pub object: u32,
     /// Number of the client.
     pub client: u32,

@@ -1,8 +1,8 @@
 //! A closed system: a fixed number of users, each asking again when it has its answer and has
 //! paused.
 //!
-//! The requests come from one sequence that the seed chooses, and whoever asks next takes the next
-//! one: so every server is asked for the same sequence, only at other times. How long a user pauses
+//! The requests come from one sequence that the seed chooses, and the user who asks next takes the
+//! next one: so every server gets the same sequence, only at other times. How long a user pauses
 //! for the n-th time depends on the seed, the user and n alone, but that a failure ends a page of
 //! SURGE's.
 
@@ -28,7 +28,7 @@ pub enum Behaviour {
         /// Mean of the exponential pause before each request, in seconds; 0: none.
         think_s: f64,
     },
-    /// SURGE's pages. The objects asked for are the model's files: those of
+    /// SURGE's pages. The requested objects are the model's files: those of
     /// [`crate::surge::trace`], with any seed.
     Surge(Box<SurgeModel>),
 }
@@ -67,7 +67,7 @@ enum Pauses {
     Pages(Vec<User>),
 }
 
-/// What is asked for next, by whomever.
+/// What the next user requests, whichever user that is.
 enum Sequence {
     Trace { next: u64 },
     Surge(References),
@@ -118,7 +118,7 @@ impl Sequence {
 }
 
 impl Users {
-    /// Users who have not asked for anything of `trace` yet.
+    /// Users who have not requested anything of `trace` yet.
     pub fn new(trace: &Trace, options: &UsersOptions) -> Self {
         Self {
             count: options.count,

@@ -1,4 +1,4 @@
-//! Document roots: right, repeatable, and never over somebody else's files.
+//! Document roots: right, repeatable, and never over the files of another program or trace.
 
 use sooner_workload::{RootError, Trace, content, mkroot};
 use std::fs;

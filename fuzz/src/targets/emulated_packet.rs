@@ -1,5 +1,5 @@
 //! Whatever a program under test sends is carried unchanged to the client it belongs to, or counted
-//! as nobody's.
+//! as that of no client.
 
 use sooner_lab::emulator::core::{Bounds, Direction, Emulator, Fate};
 use sooner_lab::emulator::packet::ends;

@@ -43,7 +43,7 @@ pub fn run(bytes: &[u8]) {
         }
         rest = &rest[piece.bytes.len()..];
     }
-    // What the server gets are messages, but for the last, whose end may not have come.
+    // What the server gets are messages, but for the last, which may not have come to its end.
     let (mut splitter, mut passed) = (Splitter::new(look_at_frontend), &out[..]);
     while let Some(piece) = splitter
         .next(passed)

@@ -74,7 +74,7 @@ pub fn installed_version(package: &str) -> Option<String> {
     (!version.is_empty()).then_some(version)
 }
 
-/// apt-get with lists of sources of its own: those of the system, asked for source packages.
+/// apt-get with lists of sources of its own: those of the system, rewritten for source packages.
 struct Apt {
     folder: PathBuf,
 }
@@ -166,7 +166,7 @@ pub fn python_source(folder: &Path, requirement: &str) -> Result<()> {
     Ok(fs::rename(partial, unpacked)?)
 }
 
-/// Runs a command whose output matters only where it fails.
+/// Runs a command; its output matters only where it fails.
 pub fn quietly(command: &mut Command) -> Result<()> {
     eprintln!("$ {}", process::shown(command));
     process::output(command)?;

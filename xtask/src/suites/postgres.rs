@@ -12,7 +12,7 @@ use regex::Regex;
 
 use super::case::{Case, Tried};
 use super::run::Run;
-use super::servers::{Cluster, Place, programs};
+use super::servers::{Cluster, TestServer, programs};
 use super::{Suite, fetch};
 
 /// The suite.
@@ -82,7 +82,7 @@ fn major() -> Result<String> {
 
 /// A server, or a gate before one, and the files that are run there.
 struct Files {
-    place: Place,
+    place: TestServer,
     /// What the files read and write: `sql`, `data`, `results`, `expected`.
     files: PathBuf,
     libraries: PathBuf,
@@ -90,7 +90,7 @@ struct Files {
 
 /// Runs all files, group by group, in each place.
 fn run(run: &mut Run) -> Result<()> {
-    let places = Place::all(run, &SETTINGS, TRANSACTIONS)?;
+    let places = TestServer::all(run, &SETTINGS, TRANSACTIONS)?;
     let places: Result<Vec<Files>> = places
         .into_iter()
         .map(|place| Files::new(run, place))
@@ -156,7 +156,7 @@ fn regress(run: &Run) -> PathBuf {
 }
 
 impl Files {
-    fn new(run: &Run, place: Place) -> Result<Self> {
+    fn new(run: &Run, place: TestServer) -> Result<Self> {
         let cluster = &place.cluster;
         let files = cluster.folder("regress")?;
         for part in ["sql", "data", "expected"] {

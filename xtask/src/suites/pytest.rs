@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use super::case::{Case, Tried};
 use super::fetch;
 use super::run::Run;
-use super::servers::{Place, die_by};
+use super::servers::{TestServer, die_by};
 use crate::process;
 
-/// A project whose tests are run by pytest.
+/// A project with tests that pytest runs.
 pub struct Project {
     /// Its source distribution, `NAME==VERSION`, which has the tests.
     pub source: &'static str,
@@ -61,7 +61,7 @@ pub fn prepare(project: &Project, folder: &Path) -> Result<()> {
 
 /// Runs the tests in each place, then once more those that differ.
 pub fn run(project: &Project, run: &mut Run) -> Result<()> {
-    let places = Place::all(run, project.settings, TRANSACTIONS)?;
+    let places = TestServer::all(run, project.settings, TRANSACTIONS)?;
     for place in &places {
         let mut commands = vec![format!("CREATE DATABASE {}", project.database)];
         commands.push(format!("\\c {}", project.database));
@@ -116,7 +116,7 @@ pub fn run(project: &Project, run: &mut Run) -> Result<()> {
 
 fn report(
     run: &mut Run,
-    places: &[Place],
+    places: &[TestServer],
     outcomes: &[Outcomes],
     repeated: &BTreeSet<(String, &'static str)>,
 ) -> Result<()> {
@@ -144,8 +144,8 @@ fn report(
     Ok(())
 }
 
-/// The tests, and ways, whose outcome is not that of the first place.
-fn differing(places: &[Place], outcomes: &[Outcomes]) -> Vec<(String, &'static str)> {
+/// The tests, and ways, with an outcome that is not that of the first place.
+fn differing(places: &[TestServer], outcomes: &[Outcomes]) -> Vec<(String, &'static str)> {
     let word = |outcomes: &Outcomes, name: &str| outcomes.get(name).map(|(word, _)| word.clone());
     let mut differing = Vec::new();
     for (place, tried) in places.iter().zip(outcomes).skip(1) {
@@ -160,7 +160,7 @@ fn differing(places: &[Place], outcomes: &[Outcomes]) -> Vec<(String, &'static s
 fn outcomes_of(
     project: &Project,
     run: &Run,
-    place: &Place,
+    place: &TestServer,
     name: &str,
     only: Option<&[String]>,
 ) -> Result<Outcomes> {
@@ -199,7 +199,7 @@ fn outcomes_of(
     }
 }
 
-fn command(project: &Project, run: &Run, place: &Place) -> Command {
+fn command(project: &Project, run: &Run, place: &TestServer) -> Command {
     let address = place.address();
     let mut command = die_by("KILL");
     command

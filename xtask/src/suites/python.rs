@@ -3,7 +3,7 @@
 use super::Suite;
 use super::pytest::{self, Project};
 
-/// psycopg's own tests: of its second generation, whose source distribution has them. That of the
+/// psycopg's own tests: of its second generation, as its source distribution has them. That of the
 /// third has none.
 pub const PSYCOPG: Suite = Suite {
     name: "psycopg",

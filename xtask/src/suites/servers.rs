@@ -203,7 +203,7 @@ impl Gate {
 }
 
 /// A server directly, or through a gate.
-pub struct Place {
+pub struct TestServer {
     /// `direct`, or the gate's mode.
     pub way: &'static str,
     // Before the cluster, because it is ended first.
@@ -211,7 +211,7 @@ pub struct Place {
     pub cluster: Cluster,
 }
 
-impl Place {
+impl TestServer {
     /// A cluster for each way, with these settings; so many transactions at a time go through a
     /// gate.
     pub fn all(run: &Run, settings: &[&str], transactions: u32) -> Result<Vec<Self>> {

@@ -285,7 +285,7 @@ mod tests {
             looks += 1;
             assert!(looks < 10_000, "it never ends");
             let has_some = comparing.sums.pairs >= PAIRS_MIN;
-            // 16 give half as much again, with so much noise that it takes long; then everybody is
+            // 16 give half as much again, with so much noise that it takes long; then all users are
             // away.
             let noise = 60 * (looks / 10 % 3);
             let completed = if is_known { 100 } else { 150 + noise };

@@ -108,7 +108,7 @@ impl Room {
         needs: &[Need],
         limits: &ControllerLimits,
     ) -> Asked {
-        // What is kept is asked for again.
+        // A target that is met again is no longer given up.
         self.given_up.retain(|one| {
             let mut own = needs.iter().filter(|need| one.is_for(need));
             own.all(|need| factor(need).is_none_or(|factor| factor > 1.0))

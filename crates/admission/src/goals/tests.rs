@@ -219,7 +219,7 @@ fn targets_near_the_limit_of_what_can_be_had_are_met() {
     let goals = goals
         .map(|(priority, ns)| goal(&priority.to_string(), priority, &[ResponseTarget::Mean(ns)]));
     let mut world = World::new(BY_PRIORITY, 8, goals.collect(), &shares);
-    // 161 ms for all are asked for; 75 users have 150.
+    // The targets are 161 ms on average; 75 users have 150.
     world.run(75, 90_000);
     for (class, target_ns) in (0..).zip(targets) {
         let ratio = world.mean(class) / target_ns as f64;

@@ -108,7 +108,7 @@ impl Curve {
         let rate = self.at(inside);
         let seconds = TICK_NS as f64 / 1e9;
         let mean = rate * seconds;
-        // Many jobs of a variability C² are done in a time whose share of chance is C² over their
+        // Many jobs of a variability C² take a time of which the share of chance is C² over their
         // number.
         let chance = (self.c2 * mean).sqrt() * random.normal();
         let completed = (mean + chance).round().max(0.0) as u64;

@@ -18,7 +18,7 @@ use std::time::Duration;
 const LIMIT_MIN: usize = 5;
 /// Times the processors: some transactions wait for something else than a processor.
 const LIMIT_PER_PROCESSOR: usize = 2;
-/// Times the limit, so that there is somebody to put in order.
+/// Times the limit, so that there are clients to put in order.
 const CLIENTS_PER_PLACE: usize = 10;
 /// One client of so many goes first.
 const CLIENTS_PER_HIGH: usize = 10;
@@ -39,7 +39,7 @@ pub struct GateDemoArgs {
     /// Clients of both classes, by default ten times the limit.
     #[arg(long, value_name = "N")]
     clients: Option<NonZeroUsize>,
-    /// Clients whose transactions go first, by default a tenth of all.
+    /// Clients that go first, by default a tenth of all.
     #[arg(long, value_name = "N")]
     high: Option<NonZeroUsize>,
     /// Chooses rows and pauses.
@@ -70,7 +70,7 @@ pub fn run(args: &GateDemoArgs) -> Result<ExitCode> {
 
 fn measure(options: &GateDemoOptions, json: bool) -> Result<Verdict> {
     let report = gate_demo::run(options, &mut |line| {
-        // Whoever read this may have left; the measurement goes on.
+        // The reader of this output may have left; the measurement goes on.
         output::say(line);
     })?;
     let text = if json {

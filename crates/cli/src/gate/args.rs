@@ -89,7 +89,7 @@ enum Auth {
     /// By SCRAM-SHA-256
     #[value(alias = "scram-sha-256")]
     Scram,
-    /// By md5, or by SCRAM whose secret is a verifier
+    /// By md5, or by SCRAM where the user's secret is a SCRAM verifier
     Md5,
     /// By the password in clear text
     #[value(alias = "plain")]

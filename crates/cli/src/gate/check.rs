@@ -37,7 +37,7 @@ pub struct CheckArgs {
     /// top`.
     #[arg(long, value_name = "ADDRESS|PATH")]
     gate: Option<String>,
-    /// One of its admins or watchers; `sooner` through a socket file is whoever runs it.
+    /// One of its admins or watchers; `sooner` through a socket file is the user who runs the gate.
     #[arg(long, default_value = "sooner")]
     user: String,
     /// Print JSON instead of a table.

@@ -25,7 +25,7 @@ impl SocketFiles {
 impl Drop for SocketFiles {
     fn drop(&mut self) {
         for (path, number) in &self.0 {
-            // Another gate may have put its own there meanwhile, or somebody removed it.
+            // Another gate may have put its own there meanwhile, or the file may have been removed.
             if fs::metadata(path).is_ok_and(|file| file.ino() == *number) {
                 let _ = fs::remove_file(path);
             }

@@ -25,7 +25,7 @@ pub struct TopArgs {
     /// of the user who runs it, else 127.0.0.1:6432.
     #[arg(long, value_name = "ADDRESS|PATH")]
     gate: Option<String>,
-    /// One of its admins or watchers; `sooner` through a socket file is whoever runs it.
+    /// One of its admins or watchers; `sooner` through a socket file is the user who runs the gate.
     #[arg(long, default_value = "sooner")]
     user: String,
     /// Between two looks.

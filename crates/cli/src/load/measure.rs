@@ -94,14 +94,14 @@ pub struct MeasureArgs {
 
 /// What there is to say of a run beside its figures.
 #[derive(Default)]
-pub struct Said {
+pub struct Remarks {
     /// Beneath the table.
     pub words: String,
     /// Beside the run's fields in JSON.
     pub figures: Map<String, Value>,
 }
 
-impl From<String> for Said {
+impl From<String> for Remarks {
     fn from(words: String) -> Self {
         Self {
             words,
@@ -153,11 +153,11 @@ impl MeasureArgs {
         })
     }
 
-    /// Makes the run and prints its figures, and what is `said` of what was asked for.
+    /// Makes the run and prints its figures, with `remarks` on them.
     pub fn run(
         &self,
         options: &ReplayOptions,
-        said: impl FnOnce(&Replay) -> Said,
+        remarks: impl FnOnce(&Replay) -> Remarks,
     ) -> Result<ExitCode> {
         let shows_progress = io::stderr().is_terminal();
         let mut progress = |progress: Progress| {
@@ -174,15 +174,15 @@ impl MeasureArgs {
                 .map_err(|error| Undelivered::file("--samples", path, error)),
             None => Ok(()),
         };
-        let said = said(&replay);
+        let remarks = remarks(&replay);
         let code = exit_code(replay.run.verdict == Verdict::Valid);
-        self.print(replay, options, said)?;
+        self.print(replay, options, remarks)?;
         kept?;
         Ok(code)
     }
 
-    fn print(&self, replay: Replay, options: &ReplayOptions, said: Said) -> Result<()> {
-        let Said { words, figures } = said;
+    fn print(&self, replay: Replay, options: &ReplayOptions, remarks: Remarks) -> Result<()> {
+        let Remarks { words, figures } = remarks;
         if self.json {
             let report = Report::new(vec![replay.run]);
             if figures.is_empty() {
@@ -198,13 +198,13 @@ impl MeasureArgs {
     }
 }
 
-fn print(replay: Replay, options: &ReplayOptions, said: &str) -> Result<()> {
+fn print(replay: Replay, options: &ReplayOptions, remarks: &str) -> Result<()> {
     let Replay { run, costs, .. } = replay;
     let wire = said_of_wire(run.protocol.as_deref(), &costs);
     let impatience = options.patience.map(|_| said_of_aborts(&run));
     let report = Report::new(vec![run]);
     output::print(&table::render(&report))?;
-    output::line(format_args!("\n{said}"))?;
+    output::line(format_args!("\n{remarks}"))?;
     output::line(wire)?;
     if let Some(words) = impatience {
         output::line(words)?;

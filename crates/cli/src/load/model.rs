@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 /// Who triggers requests.
 #[derive(Args)]
 pub struct ModelArgs {
-    /// Who triggers a request: nobody (open), the response before it in a visit (partly-open), or
+    /// Who triggers a request: the clock (open), the response before it in a visit (partly-open), or
     /// that of the same user (closed).
     #[arg(long, value_enum, default_value = "open", hide_possible_values = true)]
     model: Name,

@@ -4,7 +4,7 @@
 //! The file says who asks for what; the server is whatever is measured, so its policy is only a
 //! name here.
 
-use super::measure::{MeasureArgs, Said};
+use super::measure::{MeasureArgs, Remarks};
 use super::replay::said_of_trace;
 use crate::system;
 use anyhow::{Result, bail};
@@ -25,7 +25,7 @@ use sooner_workload::{
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Policies whose exact means stand beside what was measured.
+/// Policies for which exact means stand beside what was measured.
 const BESIDE: [Policy; 3] = [Policy::FAIR, Policy::SRPT, Policy::LAS];
 
 #[derive(Args)]
@@ -66,14 +66,14 @@ pub fn run(mut args: ModelFileArgs) -> Result<ExitCode> {
             .iter()
             .map(|(policy, ms)| (policy.to_string(), json!(ms)))
             .collect();
-        Said {
+        Remarks {
             words,
             figures: Map::from_iter([("exact_mean_response_ms".into(), json!(by_policy))]),
         }
     })
 }
 
-/// The trace whose requests have `sizes`, as [`Trace::open`] takes it.
+/// The trace with requests of `sizes`, as [`Trace::open`] takes it.
 pub fn trace_name(sizes: &Sizes) -> String {
     match sizes {
         Sizes::Trace(name) => name.clone(),

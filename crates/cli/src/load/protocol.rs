@@ -44,7 +44,8 @@ impl ProtocolArgs {
         self.http2.then(|| self.streams.unwrap_or(NonZeroU32::MIN))
     }
 
-    /// What to do with connections in a replay where `asked` was asked for.
+    /// What to do with connections in a replay; `asked` is the requested number of requests on
+    /// each.
     pub fn reuse(&self, asked: Option<NonZeroU32>) -> Reuse {
         let otherwise = match self.streams {
             Some(_) => NonZeroU32::MAX,

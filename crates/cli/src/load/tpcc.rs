@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use sooner_oltp::Place;
+use sooner_oltp::DatabaseUrl;
 use sooner_oltp::tpcc::{self, Scale, Tpcc};
 use tokio::task::LocalSet;
 
@@ -34,7 +34,7 @@ struct FillArgs {
     /// The database: postgresql://user@host:5432/database, or
     /// postgresql:///database?host=/run/postgresql&user=name.
     #[arg(long)]
-    url: Place,
+    url: DatabaseUrl,
     /// Warehouses: about 75 MB each.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
     warehouses: u64,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use sooner_oltp::Place;
+use sooner_oltp::DatabaseUrl;
 use sooner_oltp::tpcw::{self, Mix, Scale, Tpcw};
 use tokio::task::LocalSet;
 
@@ -35,7 +35,7 @@ struct FillArgs {
     /// The database: postgresql://user@host:5432/database, or
     /// postgresql:///database?host=/run/postgresql&user=name.
     #[arg(long)]
-    url: Place,
+    url: DatabaseUrl,
     /// Books, and a quarter as many authors.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     items: u64,

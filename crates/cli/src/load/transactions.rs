@@ -9,13 +9,13 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use sooner_oltp::run::{Class, Group, Measured, Model, Options, Report};
-use sooner_oltp::{Check, Isolation, Kit, Place, Statements};
+use sooner_oltp::{Check, DatabaseUrl, Isolation, Kit, Statements};
 use sooner_report::columns::aligned;
 use sooner_report::number;
 
 use crate::seconds;
 
-/// Sessions where nobody says how many.
+/// Sessions where the command line does not say how many.
 const SESSIONS: u32 = 200;
 /// Rates, a second: the longest pauses between two are a year then, and time goes on between them.
 const RATES: RangeInclusive<f64> = 1e-6..=1e6;
@@ -29,7 +29,7 @@ const REST: &str = "rest";
 pub struct CheckArgs {
     /// The database.
     #[arg(long)]
-    pub url: Place,
+    pub url: DatabaseUrl,
     /// Print JSON instead of a table.
     #[arg(long)]
     pub json: bool,
@@ -39,8 +39,8 @@ pub struct CheckArgs {
 pub struct RunArgs {
     /// The database, or a gate before it.
     #[arg(long)]
-    pub url: Place,
-    /// Who triggers a transaction: the one before it, nobody, or both.
+    pub url: DatabaseUrl,
+    /// Who triggers a transaction: the one before it, the clock, or both.
     #[arg(long, value_enum, default_value = "closed")]
     model: ModelName,
     /// Users of a closed system.

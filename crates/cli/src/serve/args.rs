@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Arguments of `sooner serve`.
 #[derive(Args)]
 pub struct ServeArgs {
-    /// Directory whose files are served
+    /// Directory of the files to serve
     #[arg(required_unless_present = "config")]
     pub dir: Option<PathBuf>,
     /// Configuration file; flags go before what it says
@@ -53,7 +53,7 @@ pub struct ServeArgs {
     /// one turn]
     #[arg(long, value_name = "AMOUNT")]
     pub ahead: Option<AheadAmount>,
-    /// Let the bands replace a queueing discipline that somebody configured
+    /// Let the bands replace a queueing discipline that the operator configured
     #[arg(long)]
     pub replace_qdisc: bool,
     /// One line a response: a file, - for standard output, or off [default: off]

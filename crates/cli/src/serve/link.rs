@@ -14,7 +14,7 @@ const CHUNK_BYTES_UNORDERED: u64 = 64 << 10;
 const RECORD_BYTES_MIN: u64 = 4 << 10;
 const RECORD_BYTES_MAX: u64 = 16 << 10;
 
-/// The link as it was asked for.
+/// The link as the configuration requests it.
 #[derive(Debug, Clone)]
 pub struct Link {
     /// Its rate; none: nothing is ordered.

@@ -1,4 +1,4 @@
-//! `user`: root binds the addresses, opens what only root may, and becomes somebody else.
+//! `user`: root binds the addresses, opens what only root may, and becomes another user.
 
 use super::effective::Effective;
 use sooner_kernel::privilege::{Account, Keep};

@@ -14,7 +14,7 @@ use sooner_simulator::{Effort, TICKS_PER_MEAN};
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
 
-/// In a cell whose number is known to be infinite.
+/// In a cell with a number that is known to be infinite.
 const INFINITE: &str = "infinite";
 
 /// A number that may be infinite.

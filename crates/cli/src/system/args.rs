@@ -43,7 +43,8 @@ pub struct SystemArgs {
     /// Time a user thinks between two jobs, in the unit of the sizes; may be given again
     #[arg(long, value_name = "DISTRIBUTION")]
     pub think: Vec<Distribution>,
-    /// The link whose bytes the sizes are; think times and schedules are then in seconds
+    /// Rate of the link that serves the jobs: sizes are then in bytes, think times and schedules in
+    /// seconds
     #[arg(long, value_name = "RATE")]
     pub uplink: Option<Rate>,
     /// Servers that share the speed

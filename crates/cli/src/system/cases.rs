@@ -12,7 +12,7 @@ use sooner_workload::model::{Arrivals, First, Model, Users};
 use sooner_workload::{Distribution, Rate, Row, Sizes, Trace};
 use std::sync::Arc;
 
-/// Turns where only the guard was asked for, in mean sizes.
+/// Turns where only the guard was requested, in mean sizes.
 const TURN: f64 = 0.01;
 
 /// A system, and in words what sets it apart.
@@ -179,7 +179,7 @@ pub fn read(path: &std::path::Path) -> Result<Model> {
     model.map_err(|mistake| anyhow::anyhow!("{}:{mistake}", path.display()))
 }
 
-/// The trace's requests where its own gaps are asked for.
+/// The trace's requests where its own gaps are requested.
 fn rows(sizes: &Sizes, users: &Users) -> Result<Option<Arc<[Row]>>> {
     let (Users::Open { arrivals, .. } | Users::PartlyOpen { arrivals, .. }) = users else {
         return Ok(None);

@@ -100,7 +100,7 @@ fn pausing(think: &Distribution) -> (&'static str, String) {
     ("think", think.law().to_string())
 }
 
-/// The think times asked for, or of the file; none at all is one that is 0.
+/// The requested think times, or those of the file; none at all is one that is 0.
 fn thinks(args: &SystemArgs, of_file: Option<&Users>) -> Result<Vec<Distribution>> {
     match (&args.think[..], of_file) {
         ([], Some(Users::Closed { think, .. } | Users::PartlyOpen { think, .. })) => {

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// the answer cannot end before the client has opened a window.
 const BODY_BYTES: usize = 100_000;
 
-/// What is asked for, and the cases that this server fails there, each for a reason.
+/// What h2spec requests, and the cases that this server fails there, each for a reason.
 struct Target {
     path: &'static str,
     /// Cases and reasons; in clear text only where the reason says so.

@@ -17,7 +17,7 @@ fn curl_agrees_with_the_files() {
         unpacks: false,
         connections_max: |way| (way != Way::Clear2).then_some(1),
         ask: |site, way, cases| match way {
-            // curl 7.88 cannot take up such a connection again, whoever the server is.
+            // curl 7.88 cannot take up such a connection again, whatever the server is.
             Way::Clear2 => cases
                 .chunks(1)
                 .flat_map(|case| ask(site, way, case))

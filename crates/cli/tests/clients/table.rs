@@ -1,4 +1,4 @@
-//! What is asked for, and what must come: the one table for all clients.
+//! What a client requests, and what must come: the one table for all clients.
 
 use super::site::{LARGE_BYTES, Site};
 use super::way::Way;
@@ -188,7 +188,7 @@ pub struct Got {
 }
 
 impl Got {
-    /// From the last head in `text`, whose lines may be indented, and the body in a file, if there
+    /// From the last head in `text`, where lines may be indented, and the body in a file, if there
     /// is one.
     pub fn read(text: &str, body: &Path) -> Self {
         let (mut status, mut fields) = (0, Vec::new());

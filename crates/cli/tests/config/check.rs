@@ -1,6 +1,6 @@
 //! `--check`, and what a start refuses.
 
-use super::place::{Place, certify, serving, with_tls};
+use super::place::{ConfigFolder, certify, serving, with_tls};
 use assert_cmd::Command as Checked;
 use rustix::process::geteuid;
 use sooner_testbed::skip;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 #[test]
 fn a_right_configuration_is_ok_and_nothing_is_started() {
-    let place = Place::new(&serving("one"));
+    let place = ConfigFolder::new(&serving("one"));
     let (code, output, said) = place.check();
     let expected = format!("{}: ok\n", place.file().display());
     assert_eq!((code, output, said.as_str()), (Some(0), expected, ""));
@@ -17,7 +17,7 @@ fn a_right_configuration_is_ok_and_nothing_is_started() {
 
 #[test]
 fn a_log_is_not_made_by_a_check() {
-    let place = Place::new(&format!(
+    let place = ConfigFolder::new(&format!(
         "{}[log]\naccess = \"access.log\"\n",
         serving("one")
     ));
@@ -27,7 +27,7 @@ fn a_log_is_not_made_by_a_check() {
 
 #[test]
 fn a_wrong_configuration_is_one_line_with_its_place() {
-    let place = Place::new("");
+    let place = ConfigFolder::new("");
     for (config, expected) in [
         (
             "root = \"three\"",
@@ -81,7 +81,7 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
 
 #[test]
 fn a_certificate_that_will_not_do_is_placed() {
-    let place = Place::new("");
+    let place = ConfigFolder::new("");
     certify(&place, "good", 2100);
     certify(&place, "other", 2100);
     certify(&place, "old", 2020);
@@ -103,7 +103,7 @@ fn a_certificate_that_will_not_do_is_placed() {
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let place = Place::new("");
+    let place = ConfigFolder::new("");
     fs::remove_file(place.file()).unwrap();
     let (code, _, said) = place.check();
     assert_eq!(code, Some(2));
@@ -123,7 +123,7 @@ fn a_port_without_the_right_to_it_is_placed() {
         return;
     }
     let place =
-        Place::new("root = \"one\"\nlisten = [\n  \"127.0.0.1:8080\",\n  \"127.0.0.1:79\"]");
+        ConfigFolder::new("root = \"one\"\nlisten = [\n  \"127.0.0.1:8080\",\n  \"127.0.0.1:79\"]");
     let output = Command::new("setpriv")
         .args(["--bounding-set=-net_bind_service", "--inh-caps=-all"])
         .arg(assert_cmd::cargo::cargo_bin("sooner"))
@@ -141,7 +141,7 @@ fn a_port_without_the_right_to_it_is_placed() {
 
 #[test]
 fn a_wrong_flag_is_said_to_be_one() {
-    let place = Place::new(&serving("one"));
+    let place = ConfigFolder::new(&serving("one"));
     let output = Checked::cargo_bin("sooner")
         .unwrap()
         .args(["serve", "--check", "--mechanism", "bands", "--config"])

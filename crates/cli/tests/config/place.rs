@@ -13,11 +13,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// A folder with two document roots and a configuration file.
-pub struct Place {
+pub struct ConfigFolder {
     pub folder: TempDir,
 }
 
-impl Place {
+impl ConfigFolder {
     pub fn new(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for root in ["one", "two"] {
@@ -174,7 +174,7 @@ pub fn serving(root: &str) -> String {
 }
 
 /// Writes a certificate for `a.example` that ends in `year`, and its key.
-pub fn certify(place: &Place, name: &str, year: i32) {
+pub fn certify(place: &ConfigFolder, name: &str, year: i32) {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut parameters = rcgen::CertificateParams::new(vec!["a.example".into()]).unwrap();
     parameters.not_before = rcgen::date_time_ymd(2000, 1, 1);

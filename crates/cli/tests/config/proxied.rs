@@ -1,6 +1,6 @@
-//! What an operator finds out about requests whose upstream did not answer.
+//! What an operator finds out about requests that their upstream did not answer.
 
-use super::place::{LISTEN, Place, Server};
+use super::place::{ConfigFolder, LISTEN, Server};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 /// A server with a log that sends everything below `/app` to `upstream`.
-fn before(upstream: &str, keys: &str, route_keys: &str) -> (Place, Server) {
-    let place = Place::new(&format!(
+fn before(upstream: &str, keys: &str, route_keys: &str) -> (ConfigFolder, Server) {
+    let place = ConfigFolder::new(&format!(
         "{LISTEN}root = \"one\"\n[log]\naccess = \"access.log\"\n\
          [[upstream]]\nname = \"app\"\nservers = [\"http://{upstream}\"]\n{keys}\n\
          [[route]]\npath = \"/app\"\nupstream = \"app\"\n{route_keys}\n"
@@ -20,7 +20,7 @@ fn before(upstream: &str, keys: &str, route_keys: &str) -> (Place, Server) {
 }
 
 /// The lines of the log, once the server has stopped.
-fn logged(place: &Place, server: Server) -> Vec<Value> {
+fn logged(place: &ConfigFolder, server: Server) -> Vec<Value> {
     server.stop();
     let text = std::fs::read_to_string(place.path("access.log")).unwrap();
     text.lines()
@@ -28,7 +28,7 @@ fn logged(place: &Place, server: Server) -> Vec<Value> {
         .collect()
 }
 
-/// An address where nobody listens.
+/// An address where no server listens.
 fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()

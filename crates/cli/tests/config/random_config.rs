@@ -1,6 +1,6 @@
 //! Random valid configurations, made from every key that the manual has.
 
-use super::place::{Place, certify};
+use super::place::{ConfigFolder, certify};
 use sooner_policy::PolicyName;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -36,14 +36,14 @@ pub struct Expected {
     pub number: String,
     /// The servers that may answer below `/app`.
     pub servers: Vec<usize>,
-    /// The path that they see when `/app/x` is asked for.
+    /// The path that they see when a client requests `/app/x`.
     pub path: &'static str,
 }
 
 /// Makes configurations that all serve a folder and pass `/app` on to some of `servers`.
 pub struct Maker<'a> {
     pub random: Random,
-    pub place: &'a Place,
+    pub place: &'a ConfigFolder,
     pub servers: [String; 2],
     pub keys: BTreeSet<String>,
     text: String,
@@ -51,7 +51,7 @@ pub struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    pub fn new(seed: u64, place: &'a Place, servers: [String; 2]) -> Self {
+    pub fn new(seed: u64, place: &'a ConfigFolder, servers: [String; 2]) -> Self {
         Self {
             random: Random(seed),
             place,

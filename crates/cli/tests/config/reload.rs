@@ -1,6 +1,6 @@
 //! SIGHUP and SIGUSR1: what changes while it serves, and what stays.
 
-use super::place::{LISTEN, Place, body, certify, serving, with_tls};
+use super::place::{ConfigFolder, LISTEN, body, certify, serving, with_tls};
 use rustix::process::Signal;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 #[test]
 fn a_new_certificate_that_will_not_do_leaves_the_old_one() {
-    let place = Place::new("");
+    let place = ConfigFolder::new("");
     certify(&place, "good", 2100);
     certify(&place, "old", 2020);
     place.write(&format!("{LISTEN}{}", with_tls("good", "good")));
@@ -27,7 +27,7 @@ fn a_new_certificate_that_will_not_do_leaves_the_old_one() {
 
 #[test]
 fn a_reload_changes_what_is_served_and_fails_no_request() {
-    let place = Place::new(&serving("one"));
+    let place = ConfigFolder::new(&serving("one"));
     let mut server = place.start(&[]);
     let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -71,7 +71,7 @@ fn a_reload_changes_what_is_served_and_fails_no_request() {
 
 #[test]
 fn a_reload_leaves_a_connection_that_is_open() {
-    let place = Place::new(&serving("one"));
+    let place = ConfigFolder::new(&serving("one"));
     let server = place.start(&[]);
     let mut kept = BufReader::new(TcpStream::connect(&server.address).unwrap());
     let ask = |kept: &mut BufReader<TcpStream>| {
@@ -99,7 +99,7 @@ fn a_reload_leaves_a_connection_that_is_open() {
 
 #[test]
 fn a_renamed_log_is_opened_anew_on_demand() {
-    let place = Place::new(&format!(
+    let place = ConfigFolder::new(&format!(
         "{}[log]\naccess = \"access.log\"\n",
         serving("one")
     ));

@@ -1,7 +1,7 @@
 //! Random configurations reloaded over each other while requests, a download, a proxied response
 //! and a tunnel are under way.
 
-use super::place::{Place, Server, certify};
+use super::place::{ConfigFolder, Server, certify};
 use super::random_config::{Expected, Maker};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -112,7 +112,7 @@ impl Slow {
 
 #[test]
 fn random_configurations_cover_every_key() {
-    let place = Place::new("");
+    let place = ConfigFolder::new("");
     let mut maker = Maker::new(7, &place, ["a:1".into(), "b:2".into()]);
     for number in 0..40 {
         maker.make(number, number == 0);
@@ -144,7 +144,7 @@ fn is_in_force(server: &Server, lines: &Receiver<String>, expected: &Expected) {
 
 #[test]
 fn random_reloads_cut_nothing_and_the_last_one_answers() {
-    let place = Place::new("");
+    let place = ConfigFolder::new("");
     for name in ["red", "blue"] {
         certify(&place, name, 2100);
     }

@@ -1,6 +1,6 @@
 //! How it starts and stops: flags, supervisors, users, signals.
 
-use super::place::{Place, Server, serving};
+use super::place::{ConfigFolder, Server, serving};
 use rustix::process::{Signal, geteuid};
 use sooner_testbed::skip;
 use std::fs;
@@ -15,7 +15,7 @@ fn flags_go_over_the_file() {
         "{}[uplink]\nrate = \"10mbit\"\npolicy = \"las\"\nmechanism = \"user-space\"\n",
         serving("one")
     );
-    let place = Place::new(&config);
+    let place = ConfigFolder::new(&config);
     let as_written = place.start(&[]);
     assert!(
         as_written.ready_line.contains("las") && as_written.ready_line.contains("10mbit"),
@@ -44,7 +44,7 @@ fn flags_go_over_the_file() {
 
 #[test]
 fn a_supervisor_is_told_of_every_step() {
-    let place = Place::new(&serving("one"));
+    let place = ConfigFolder::new(&serving("one"));
     let name = place.path("notify");
     let supervisor = UnixDatagram::bind(&name).unwrap();
     let next = || {
@@ -72,7 +72,7 @@ fn a_supervisor_is_told_of_every_step() {
 
 #[test]
 fn a_second_signal_ends_at_once_and_the_first_lets_responses_end() {
-    let place = Place::new(&format!(
+    let place = ConfigFolder::new(&format!(
         "{}[limits]\ngrace_seconds = 1000\n",
         serving("one")
     ));
@@ -98,7 +98,7 @@ fn root_becomes_the_user_and_serves_on() {
         skip("root_becomes_the_user_and_serves_on", "needs root");
         return;
     }
-    let place = Place::new(&format!("{}user = \"nobody\"\n", serving("one")));
+    let place = ConfigFolder::new(&format!("{}user = \"nobody\"\n", serving("one")));
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(place.folder.path(), everybody).unwrap();
     let server = place.start(&[]);
@@ -122,7 +122,7 @@ fn a_service_manager_can_hold_the_address() {
         );
         return;
     }
-    let place = Place::new("root = \"one\"\nlisten = [\"192.0.2.1:80\"]");
+    let place = ConfigFolder::new("root = \"one\"\nlisten = [\"192.0.2.1:80\"]");
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);

@@ -21,7 +21,7 @@ pub enum Accident {
         step: usize,
     },
     /// The same as soon as the step is answered: after the last one that is too late, and must hit
-    /// nobody else.
+    /// no other client.
     CancelAfter {
         step: usize,
     },
@@ -48,7 +48,7 @@ impl Accident {
     /// What happens to a transaction of so many steps; whether its client ever cancels anything.
     pub fn choose(random: &mut Random, steps: usize, cancels: bool) -> Self {
         let step = random.below(steps as u64) as usize;
-        // Requests that come as the server connection goes to somebody else are what may hit the
+        // Requests that come as the server connection goes to another client are what may hit the
         // wrong one.
         let or_last = if random.in_1000(500) { steps - 1 } else { step };
         match random.below(100) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::client::Arena;
 use super::process::GateProcess;
 use super::random::Random;
-use super::wire::{Place, Wire};
+use super::wire::{ServerAddress, Wire};
 use sooner_testbed::postgres::Database;
 
 /// Between two server sessions that are ended.
@@ -59,7 +59,7 @@ fn without_database(arena: &Arena, database: &Database, meanwhile: impl FnOnce()
 
 /// Ends some server session, as an operator would.
 fn end_a_session(arena: &Arena, database: &Database, random: &mut Random) {
-    let place = Place::Unix(database.folder().join(".s.PGSQL.5432"));
+    let place = ServerAddress::Unix(database.folder().join(".s.PGSQL.5432"));
     let session = Wire::log_in(&place, "postgres", "chaos");
     // It has no room for one more at the moment, or is starting.
     let Some(Ok(mut wire)) = session else { return };

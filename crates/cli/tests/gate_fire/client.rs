@@ -10,11 +10,11 @@ use super::ledger::{Ledger, Outcome};
 use super::messages::{query, terminate};
 use super::random::Random;
 use super::transfer::{Step, Style, Transfer, client_name, prepare_again, prepare_all};
-use super::wire::{Answer, Complaint, Lost, Place, Wire};
+use super::wire::{Answer, Complaint, Lost, ServerAddress, Wire};
 
 /// What all clients share.
 pub struct Arena {
-    pub places: [Place; 2],
+    pub places: [ServerAddress; 2],
     pub ledger: Ledger,
     /// No more transactions.
     pub is_over: AtomicBool,
@@ -23,7 +23,7 @@ pub struct Arena {
     pub seed: u64,
 }
 
-/// Whether a client cancels its own commands; nobody else's may ever be cancelled.
+/// Whether a client cancels its own commands; no other client's may ever be cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Stranger,
@@ -46,9 +46,9 @@ pub struct Client {
     kind: Kind,
     random: Random,
     transfers: u64,
-    /// The gate's when it was last asked for something.
+    /// The gate's when the client last sent it a request.
     age_asked: u64,
-    /// The gate's when it was last asked for something that it answered.
+    /// The gate's when the client last sent it a request that it answered.
     age: u64,
 }
 
@@ -87,7 +87,7 @@ impl Client {
         }
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ServerAddress {
         self.arena.places[(self.number % 2) as usize].clone()
     }
 
@@ -178,7 +178,7 @@ impl Client {
         if is_inside { self.end(wire) } else { Ok(()) }
     }
 
-    /// Asks to cancel itself; sometimes with a key that is wrong, which must hit nobody.
+    /// Asks to cancel itself; sometimes with a key that is wrong, which must hit no client.
     fn cancel(&mut self, key: &(i32, Vec<u8>)) {
         if self.random.in_1000(500) {
             sleep(self.random.pause(CANCEL_WITHIN / 10));
@@ -190,7 +190,7 @@ impl Client {
         }
         self.arena.ledger.count("cancel requests");
         let waits = self.random.in_1000(700);
-        // Nobody listens, or the gate is killed: then it hits nobody.
+        // No gate listens, or it is killed: then the request hits no client.
         let _ = Wire::cancel(&self.place(), &key, waits);
     }
 
@@ -295,8 +295,8 @@ impl Client {
                     Ok(answer) if step.commits && answer.is_done(step.tag) => {
                         return Outcome::Acknowledged;
                     }
-                    // Whoever says that it is going is not told anything, but is not left waiting
-                    // either.
+                    // A client that says that it is going is not told anything, but is not left
+                    // waiting either.
                     Err(lost) if lost.is_late => self.look_at(&lost, "half closed"),
                     _ => {}
                 }
@@ -341,7 +341,7 @@ impl Client {
         }
         match &lost.complaint {
             Some(complaint) => self.look_at_complaint(complaint, what),
-            // The gate is gone: nobody could have said anything.
+            // The gate is gone: it could not have said anything.
             None if self.age % 2 == 1 || self.age_now() != self.age => ledger.count(&format!(
                 "lost with the gate at {}",
                 what.split(' ').next().unwrap_or_default()

@@ -16,10 +16,10 @@ pub enum Outcome {
     Unknown,
 }
 
-/// Everybody's notes.
+/// The notes of all clients.
 #[derive(Default)]
 pub struct Ledger {
-    /// With how it was sent, for whoever has to find out.
+    /// With how it was sent, for the developer who has to find out why.
     notes: Mutex<BTreeMap<u64, (Transfer, Outcome, String)>>,
     counts: Mutex<BTreeMap<String, u64>>,
     violations: Mutex<Vec<String>>,
@@ -56,7 +56,7 @@ impl Ledger {
         self.counts.lock().unwrap().get(what).copied().unwrap_or(0)
     }
 
-    /// All counts, for whoever reads along.
+    /// All counts, for the reader of the test's output.
     pub fn summary(&self) -> String {
         let counts = self.counts.lock().unwrap();
         let lines: Vec<String> = counts

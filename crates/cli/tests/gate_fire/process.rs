@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::wire::Place;
+use super::wire::ServerAddress;
 
-/// Nobody's own address has this one, so that no client can be given the gate's port as its own
-/// while there is no gate.
+/// No client has this address as its own, so that none can be given the gate's port while there is
+/// no gate.
 const ADDRESS: [u8; 4] = [127, 0, 64, 32];
 
 /// A gate; killed when dropped.
@@ -25,7 +25,7 @@ pub struct GateProcess {
 }
 
 impl GateProcess {
-    /// Before the database whose socket file is in `database`, ready.
+    /// Before the database with its socket file in `database`, ready.
     pub fn start(database: &Path, limit: u32) -> Self {
         let folder = TempDir::new().unwrap();
         let free = TcpListener::bind(SocketAddr::from((ADDRESS, 0))).unwrap();
@@ -43,9 +43,9 @@ impl GateProcess {
     }
 
     /// Where clients come in: by TCP and by a socket file.
-    pub fn places(&self) -> [Place; 2] {
+    pub fn places(&self) -> [ServerAddress; 2] {
         let file = socket(self.folder.path());
-        [Place::Tcp(self.address), Place::Unix(file)]
+        [ServerAddress::Tcp(self.address), ServerAddress::Unix(file)]
     }
 
     /// What it has in memory.
@@ -65,7 +65,7 @@ impl GateProcess {
         kib.parse::<u64>().unwrap() * 1024
     }
 
-    /// Whether it runs, as nobody but `kill` should have ended it.
+    /// Whether it runs, as only `kill` should have ended it.
     pub fn runs(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -12,7 +12,7 @@ const TRANSFERS_MAX: u64 = 1_000_000;
 /// Money that goes from one account to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Nobody else's.
+    /// No other transfer has it.
     pub id: u64,
     pub from: u64,
     pub to: u64,

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use super::messages::query;
 
-/// Whoever is not answered by then hangs.
+/// A client that is not answered by then hangs.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 const VERSION: i32 = 196_608;
 const CANCEL: i32 = 80_877_102;
 
 /// Where a server listens.
 #[derive(Clone)]
-pub enum Place {
+pub enum ServerAddress {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -56,7 +56,7 @@ pub struct Answer {
 /// There is no answer.
 #[derive(Debug)]
 pub struct Lost {
-    /// Nobody said anything for as long as `DEADLINE`.
+    /// The server said nothing for as long as `DEADLINE`.
     pub is_late: bool,
     /// What was said last before the connection ended.
     pub complaint: Option<Complaint>,
@@ -81,16 +81,16 @@ impl Answer {
 }
 
 impl Wire {
-    fn open(place: &Place) -> io::Result<Self> {
+    fn open(place: &ServerAddress) -> io::Result<Self> {
         let stream = match place {
-            Place::Tcp(address) => {
+            ServerAddress::Tcp(address) => {
                 let stream = TcpStream::connect(address)?;
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(DEADLINE))?;
                 stream.set_write_timeout(Some(DEADLINE))?;
                 Stream::Tcp(stream)
             }
-            Place::Unix(path) => {
+            ServerAddress::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
                 stream.set_read_timeout(Some(DEADLINE))?;
                 stream.set_write_timeout(Some(DEADLINE))?;
@@ -104,8 +104,8 @@ impl Wire {
         })
     }
 
-    /// A session; `None` if nobody listens.
-    pub fn log_in(place: &Place, user: &str, name: &str) -> Option<Result<Self, Lost>> {
+    /// A session; `None` if no server listens.
+    pub fn log_in(place: &ServerAddress, user: &str, name: &str) -> Option<Result<Self, Lost>> {
         let mut wire = Self::open(place).ok()?;
         let mut body = VERSION.to_be_bytes().to_vec();
         let said = [
@@ -127,7 +127,7 @@ impl Wire {
 
     /// Asks to cancel whatever `key` stands for; `waits` until the server has closed the
     /// connection.
-    pub fn cancel(place: &Place, key: &(i32, Vec<u8>), waits: bool) -> io::Result<()> {
+    pub fn cancel(place: &ServerAddress, key: &(i32, Vec<u8>), waits: bool) -> io::Result<()> {
         let mut wire = Self::open(place)?;
         let mut bytes = (12 + key.1.len() as i32).to_be_bytes().to_vec();
         bytes.extend(CANCEL.to_be_bytes());

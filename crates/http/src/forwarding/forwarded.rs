@@ -47,7 +47,7 @@ fn is_believed_of_trusted(name: &HeaderName) -> bool {
     is_client_header(name.as_str()) && *name != X_CLIENT_SUBJECT
 }
 
-/// Adds to `headers` who `client` is, the `host` it asked for, and the `prefix` of the path that
+/// Adds to `headers` who `client` is, the `host` it requested, and the `prefix` of the path that
 /// the upstream does not get. `received` is what the client sent.
 pub(super) fn add_forwarded(
     headers: &mut HeaderMap,

@@ -27,7 +27,8 @@ pub enum BadResponse {
     /// The client could not read it.
     #[error("it has a transfer coding other than chunked")]
     TransferCoding,
-    /// A switch of protocols that was not asked for, or a preliminary response as the last one.
+    /// A switch of protocols that the client did not request, or a preliminary response as the last
+    /// one.
     #[error("its status is not one of a final response")]
     Status,
 }

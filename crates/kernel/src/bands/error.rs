@@ -56,7 +56,7 @@ pub enum BandsError {
     /// The rate is too low to share out.
     #[error("an uplink of {rate_bits_per_sec} bit/s is too slow for bands; at least 1kbit")]
     Rate {
-        /// The rate asked for.
+        /// The requested rate.
         rate_bits_per_sec: u64,
     },
     /// There is no place to write down what to restore.

@@ -8,9 +8,9 @@ use crate::device::{self, Device};
 use crate::netlink::link::GsoLimits;
 use crate::netlink::{Connection, Link};
 
-/// Restores every device of this network namespace whose bands nobody owns any more; gives their
-/// names. Without `CAP_NET_ADMIN` it fails if there is something to restore. For the start of the
-/// program.
+/// Restores every device of this network namespace with bands that no process owns any more; gives
+/// their names. Without `CAP_NET_ADMIN` it fails if there is something to restore. For the start of
+/// the program.
 pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
     let mut restored = Vec::new();
     for device in device::all().map_err(BandsError::Devices)? {

@@ -2,7 +2,7 @@
 
 use super::BandsError;
 use crate::netlink::link::GsoLimits;
-use crate::netlink::traffic::{HtbClass, Place};
+use crate::netlink::traffic::{HtbClass, TrafficHandle};
 
 /// How many bands there can be; HTB knows no more priorities.
 pub const BAND_COUNT: usize = 8;
@@ -74,7 +74,7 @@ impl Plan {
     }
 
     /// The link's class and those of the bands below it, parents first.
-    pub fn classes(&self, device: u32) -> Vec<(Place, HtbClass)> {
+    pub fn classes(&self, device: u32) -> Vec<(TrafficHandle, HtbClass)> {
         let link = (
             place(device, HANDLE | LINK_MINOR, HANDLE),
             self.class(self.link_bytes_per_sec, self.link_burst_bytes(), 0),
@@ -91,7 +91,7 @@ impl Plan {
     }
 
     /// Where the queues of the leaves are.
-    pub fn queues(&self, device: u32) -> impl Iterator<Item = Place> + use<> {
+    pub fn queues(&self, device: u32) -> impl Iterator<Item = TrafficHandle> + use<> {
         (0..self.bands).map(move |band| {
             place(
                 device,
@@ -133,9 +133,8 @@ impl Plan {
     ///
     /// A frame that TCP finds waiting for longer than its timer (200 ms at least) makes it send
     /// less from then on, and its connection idle where it is the only one left to send: so a frame
-    /// gets out within 100 ms, where that costs no more than a 64th of the link. Where nobody
-    /// guards the largest from starving but the bands themselves, the lower ones divide the share
-    /// that was asked for.
+    /// gets out within 100 ms, where that costs no more than a 64th of the link. Where only the
+    /// bands themselves guard the largest from starving, the lower ones divide the requested share.
     fn guarantee_bytes_per_sec(&self) -> u64 {
         let lower_bands = u64::from(self.bands) - 1;
         let share =
@@ -164,8 +163,8 @@ pub fn leaf_handle(band: u8) -> u32 {
     HANDLE | (FIRST_MINOR + u32::from(band).min(BAND_COUNT as u32 - 1))
 }
 
-pub fn place(device: u32, handle: u32, parent: u32) -> Place {
-    Place {
+pub fn place(device: u32, handle: u32, parent: u32) -> TrafficHandle {
+    TrafficHandle {
         device,
         handle,
         parent,

@@ -51,8 +51,8 @@ impl Ours {
 
 impl Drop for Ours {
     fn drop(&mut self) {
-        // Nobody is left to tell; the next start tries again. The filters are gone by now, so
-        // nothing says any more whose the qdisc is.
+        // No caller is left to report an error to; the next start tries again. The filters are gone
+        // by now, so nothing shows any more which program owns the qdisc.
         if self.filter == FILTERS[0] {
             let _ = self.connection.delete_clsact(self.device.index);
         }

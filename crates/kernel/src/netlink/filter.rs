@@ -5,7 +5,9 @@ use std::io;
 
 use super::connection::{CREATE, Connection, EXCLUSIVE};
 use super::message::u32_at;
-use super::traffic::{Place, RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, body, kind_of};
+use super::traffic::{
+    RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TrafficHandle, body, kind_of,
+};
 
 const RTM_NEWTFILTER: u16 = 44;
 const RTM_DELTFILTER: u16 = 45;
@@ -49,7 +51,7 @@ impl Connection {
     /// Whether the device has the qdisc.
     pub fn has_clsact(&mut self, device: u32) -> io::Result<bool> {
         let mut found = false;
-        let place = Place {
+        let place = TrafficHandle {
             device,
             handle: 0,
             parent: 0,
@@ -70,7 +72,7 @@ impl Connection {
             return Ok(names);
         }
         for parent in DIRECTIONS {
-            let place = Place {
+            let place = TrafficHandle {
                 device,
                 handle: 0,
                 parent,
@@ -88,7 +90,7 @@ impl Connection {
     /// Takes a filter away in both directions; one that is not there is fine.
     pub fn delete_filter(&mut self, device: u32, filter: FilterName) -> io::Result<()> {
         for parent in DIRECTIONS {
-            let place = Place {
+            let place = TrafficHandle {
                 device,
                 handle: filter.handle,
                 parent,
@@ -104,8 +106,8 @@ impl Connection {
     }
 }
 
-fn clsact(device: u32) -> Place {
-    Place {
+fn clsact(device: u32) -> TrafficHandle {
+    TrafficHandle {
         device,
         handle: CLSACT_HANDLE,
         parent: CLSACT_PARENT,
@@ -113,7 +115,7 @@ fn clsact(device: u32) -> Place {
 }
 
 /// The body of a message about a filter: priority and protocol stand where others have nothing.
-fn filter_body(place: Place, priority: u16) -> [u8; 20] {
+fn filter_body(place: TrafficHandle, priority: u16) -> [u8; 20] {
     let mut body = body(place);
     let info = u32::from(priority) << 16 | u32::from(ETH_P_ALL.to_be());
     body[16..20].copy_from_slice(&info.to_ne_bytes());
@@ -134,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_filter_is_told_by_priority_and_handle() {
-        let place = Place {
+        let place = TrafficHandle {
             device: 2,
             handle: 0x5005,
             parent: DIRECTIONS[0],

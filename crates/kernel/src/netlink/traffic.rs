@@ -1,4 +1,4 @@
-//! Traffic control (linux/pkt_sched.h): qdiscs and classes, asked for and changed.
+//! Traffic control (linux/pkt_sched.h): qdiscs and classes, queried and changed.
 
 use std::io;
 
@@ -39,7 +39,7 @@ const TICK_NS: u128 = 64;
 
 /// A qdisc or class on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct TrafficHandle {
     /// The device's number.
     pub device: u32,
     /// Major number in the upper half, minor in the lower.
@@ -91,7 +91,7 @@ impl Connection {
     /// The root qdisc of a device; None when the kernel shows none (a device that is down).
     pub fn root_qdisc(&mut self, device: u32) -> io::Result<Option<QdiscReply>> {
         let mut found = None;
-        let place = Place {
+        let place = TrafficHandle {
             device,
             handle: 0,
             parent: ROOT,
@@ -107,9 +107,14 @@ impl Connection {
         }
     }
 
-    /// Puts a HTB at the root whose unmarked packets go to the class with this minor number; a
+    /// Puts a HTB at the root; unmarked packets go to the class with this minor number. A
     /// configured root qdisc is an error (EEXIST) unless `replace`.
-    pub fn add_htb(&mut self, place: Place, default_minor: u32, replace: bool) -> io::Result<()> {
+    pub fn add_htb(
+        &mut self,
+        place: TrafficHandle,
+        default_minor: u32,
+        replace: bool,
+    ) -> io::Result<()> {
         let flags = CREATE | if replace { REPLACE } else { EXCLUSIVE };
         self.change(RTM_NEWQDISC, flags, |request| {
             htb_request(request.body(&body(place)), default_minor)
@@ -118,7 +123,7 @@ impl Connection {
 
     /// Puts strict priorities at the root, the first band first; packets without a mark take the
     /// first. A configured root qdisc is an error (EEXIST) unless `replace`.
-    pub fn add_prio(&mut self, place: Place, bands: u8, replace: bool) -> io::Result<()> {
+    pub fn add_prio(&mut self, place: TrafficHandle, bands: u8, replace: bool) -> io::Result<()> {
         let flags = CREATE | if replace { REPLACE } else { EXCLUSIVE };
         self.change(RTM_NEWQDISC, flags, |request| {
             prio_request(request.body(&body(place)), bands)
@@ -126,14 +131,14 @@ impl Connection {
     }
 
     /// Adds a HTB class.
-    pub fn add_htb_class(&mut self, place: Place, class: &HtbClass) -> io::Result<()> {
+    pub fn add_htb_class(&mut self, place: TrafficHandle, class: &HtbClass) -> io::Result<()> {
         self.change(RTM_NEWTCLASS, CREATE | EXCLUSIVE, |request| {
             class_request(request.body(&body(place)), class)
         })
     }
 
     /// Puts a first-in-first-out queue of at most `limit_packets` below a class.
-    pub fn add_pfifo(&mut self, place: Place, limit_packets: u32) -> io::Result<()> {
+    pub fn add_pfifo(&mut self, place: TrafficHandle, limit_packets: u32) -> io::Result<()> {
         self.change(RTM_NEWQDISC, CREATE | EXCLUSIVE, |request| {
             let limit = limit_packets.to_ne_bytes();
             request
@@ -146,7 +151,7 @@ impl Connection {
     /// Takes a root qdisc with exactly this handle away; another handle is an error (EINVAL), none
     /// is one too (ENOENT).
     pub fn delete_root(&mut self, device: u32, handle: u32) -> io::Result<()> {
-        let place = Place {
+        let place = TrafficHandle {
             device,
             handle,
             parent: ROOT,
@@ -157,7 +162,7 @@ impl Connection {
     /// All qdiscs and classes of a device.
     pub fn queues(&mut self, device: u32) -> io::Result<Vec<QueueReply>> {
         let mut queues = Vec::new();
-        let place = Place {
+        let place = TrafficHandle {
             device,
             handle: 0,
             parent: 0,
@@ -179,7 +184,7 @@ impl Connection {
     /// The classes of a device: handle and counters of each.
     pub fn classes(&mut self, device: u32) -> io::Result<Vec<(u32, Counters)>> {
         let mut classes = Vec::new();
-        let place = Place {
+        let place = TrafficHandle {
             device,
             handle: 0,
             parent: 0,
@@ -198,7 +203,7 @@ impl Connection {
 }
 
 /// The fixed body of every message of traffic control.
-pub fn body(place: Place) -> [u8; BODY_BYTES] {
+pub fn body(place: TrafficHandle) -> [u8; BODY_BYTES] {
     let mut body = [0; BODY_BYTES];
     body[4..8].copy_from_slice(&place.device.to_ne_bytes());
     body[8..12].copy_from_slice(&place.handle.to_ne_bytes());
@@ -334,7 +339,7 @@ mod tests {
         Request::new(
             kind,
             0,
-            &body(Place {
+            &body(TrafficHandle {
                 device: 2,
                 handle: 0x5005_0010,
                 parent: 0x5005_0001,
@@ -344,7 +349,7 @@ mod tests {
 
     #[test]
     fn the_body_says_where() {
-        let place = body(Place {
+        let place = body(TrafficHandle {
             device: 2,
             handle: 0x5005_0000,
             parent: ROOT,

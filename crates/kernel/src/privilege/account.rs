@@ -23,25 +23,25 @@ pub enum AccountError {
     /// The user is not listed.
     #[error("there is no user {user} in /etc/passwd; `useradd --system {user}` makes one")]
     NoUser {
-        /// The user asked for.
+        /// The requested user.
         user: String,
     },
     /// The group is not listed.
     #[error("there is no group {group} in /etc/group; `groupadd --system {group}` makes one")]
     NoGroup {
-        /// The group asked for.
+        /// The requested group.
         group: String,
     },
     /// A number without a name, and no group with it.
     #[error("user {uid} is not in /etc/passwd, so its group is not known; write {uid}:GROUP")]
     GroupUnknown {
-        /// The number asked for.
+        /// The requested number.
         uid: u32,
     },
     /// That is who may do everything.
     #[error("{user} is root, so nothing would be given up; name another user, or none")]
     Root {
-        /// The user asked for.
+        /// The requested user.
         user: String,
     },
     /// A file cannot be read.

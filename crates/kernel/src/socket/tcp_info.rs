@@ -1,7 +1,7 @@
 //! `TCP_INFO` by offset: libc's structure ends before the fields Sooner needs, and kernels append
 //! to it over time.
 
-/// Bytes asked for: up to `tcpi_snd_wnd`; older kernels fill fewer, and the rest stays 0.
+/// Requested bytes: up to `tcpi_snd_wnd`; older kernels fill fewer, and the rest stays 0.
 pub const LENGTH_BYTES: usize = 232;
 
 /// The first bit-field of a byte, where C puts it.

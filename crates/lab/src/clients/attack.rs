@@ -16,7 +16,7 @@ use rustls::ClientConfig;
 use super::frames;
 use super::secure::{self, Protocol, Secured};
 
-/// What is asked for.
+/// The file that the clients request.
 const PATH: &str = "/hostile.bin";
 /// Connections that are held open by the kinds that hold them.
 const HELD: usize = 50;
@@ -75,7 +75,7 @@ fn slow_header(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
     Ok(held.made)
 }
 
-/// Responses that are read a kilobyte a second, and streams whose window stays shut.
+/// Responses that are read a kilobyte a second, and streams with a window that stays shut.
 fn slow_read(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
     let mut shut = Held::new(address, Protocol::Http2, None, || {
         let gets = (0..STREAMS).flat_map(|nth| frames::get(2 * nth + 1, PATH));
@@ -117,7 +117,7 @@ fn reset(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
     )
 }
 
-/// Streams that are reset as soon as they are asked for (CVE-2023-44487).
+/// Streams that the client requests and resets at once (CVE-2023-44487).
 fn rapid_reset(address: SocketAddr, end: Instant) -> anyhow::Result<u32> {
     regularly(address, Protocol::Http2, None, end, |connection| {
         let pairs = (0..RESETS).flat_map(|nth| {

@@ -32,7 +32,7 @@ pub fn get(id: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, id, &request(path))
 }
 
-/// The beginning of a GET whose head goes on in other frames.
+/// The beginning of a GET; its head goes on in other frames.
 pub fn unfinished_get(id: u32, path: &str) -> Vec<u8> {
     frame(HEADERS, END_STREAM, id, &request(path))
 }
@@ -47,8 +47,8 @@ pub fn reset(id: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, id, &CANCEL.to_be_bytes())
 }
 
-/// A GET whose head of a few kilobytes unpacks to megabytes: one large field is put into the table
-/// and then named `times` times.
+/// A GET with a head of a few kilobytes that unpacks to megabytes: one large field is put into the
+/// table and then named `times` times.
 pub fn bomb(id: u32, path: &str, times: usize) -> Vec<u8> {
     let mut block = request(path);
     // Literal with indexing, new name (RFC 7541, section 6.2.1); the table's 4096 bytes have room
@@ -61,7 +61,7 @@ pub fn bomb(id: u32, path: &str, times: usize) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, id, &block)
 }
 
-/// A field that nobody knows, not for the table.
+/// A field that no server knows, not for the table.
 pub fn field(name: &str, value: &[u8]) -> Vec<u8> {
     let mut block = vec![0x00];
     literal(&mut block, name.as_bytes());

@@ -42,7 +42,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A client with a window of a few packets that has asked for a file.
+/// A client with a window of a few packets that has requested a file.
 fn request(address: SocketAddr) -> anyhow::Result<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
     socket.set_recv_buffer_size(4_096)?;

@@ -31,7 +31,7 @@ pub fn run(arguments: &[&str]) -> anyhow::Result<()> {
     }
 }
 
-/// One request and its response, whose head says how long it is.
+/// One request and its response; the head of the response says how long it is.
 fn ask(connection: &mut Secured, path: &str) -> anyhow::Result<()> {
     connection.write_all(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes())?;
     connection.flush()?;

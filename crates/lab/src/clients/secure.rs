@@ -17,7 +17,7 @@ const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
 /// A connection that reads and writes like a file.
 pub type Secured = StreamOwned<ClientConnection, TcpStream>;
 
-/// What is asked for in the handshake.
+/// The protocol that the client requests in the handshake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     Http1,

@@ -8,7 +8,7 @@ use sooner_kernel::proc_net::counter;
 /// What TCP has counted; a counter that this kernel does not have stays 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpCounters {
-    /// Connections whose last ACK found the accept queue full (`ListenOverflows`).
+    /// Connections of which the last ACK found the accept queue full (`ListenOverflows`).
     pub listen_overflows: u64,
     /// SYNs and ACKs a listener has dropped, for whatever reason (`ListenDrops`).
     pub listen_drops: u64,

@@ -13,8 +13,8 @@ pub struct Counter {
     pub time_s: f64,
     /// Connections at this moment.
     pub connections: Connections,
-    /// How many may wait to be accepted; none where the kernel does not tell (no sock_diag), or
-    /// nobody listens any more.
+    /// How many may wait to be accepted; none where the kernel does not tell (no sock_diag), or no
+    /// socket listens any more.
     pub accept_queue_limit: Option<u32>,
     /// Since the sampler's start.
     pub tcp: TcpCounters,

@@ -57,7 +57,7 @@ impl Sampler {
             let mut source = match begun {
                 Ok(source) => source,
                 Err(error) => {
-                    // Whoever starts waits for this answer.
+                    // The caller of `start` waits for this answer.
                     report.send(Err(error)).ok();
                     return Ok(CountersSummary::default());
                 }

@@ -11,7 +11,7 @@ use sooner_kernel::tcp_table::TcpSocket;
 pub struct Connections {
     /// All that are beyond the handshake and not yet closed by both sides: what a server has open.
     pub open: u32,
-    /// Those of them that nobody has begun to close.
+    /// Those of them that neither side has begun to close.
     pub established: u32,
     /// Those of them that the client has closed.
     pub close_wait: u32,

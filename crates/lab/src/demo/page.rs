@@ -76,7 +76,7 @@ impl Page {
     }
 }
 
-/// A file that everybody may read, as reports are; removed unless it is kept.
+/// A file that all users may read, as reports are; removed unless it is kept.
 fn hidden() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder

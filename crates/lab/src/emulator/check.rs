@@ -2,7 +2,7 @@
 //! both, measured through it.
 //!
 //! Two namespaces of its own, `sooner emulate` as a process of its own, and plain UDP sockets on
-//! both sides: what is compared with the paths asked for is what sockets see, not what the emulator
+//! both sides: what is compared with the requested paths is what sockets see, not what the emulator
 //! says of itself. The emulator's own report stands beside it. Sockets and kernel need some time
 //! themselves, so a measured round-trip time is a little above the asked one. Needs root and
 //! iproute2; everything is removed at the end, on SIGINT, SIGTERM and SIGHUP, and after a kill by

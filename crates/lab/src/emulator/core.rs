@@ -5,7 +5,7 @@
 //! client's round-trip time and then released. Packets of one client and direction leave in the
 //! order they came, because they are all held for the same time. Memory is bounded in packets and
 //! in bytes, over all clients: at a bound the arriving packet is dropped and counted, and a run in
-//! which that happened did not measure the paths that were asked for.
+//! which that happened did not measure the requested paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -75,7 +75,7 @@ pub enum Fate {
     NotIpv4,
 }
 
-/// A packet whose time has come.
+/// A packet that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Released {
     /// Which way it goes on.
@@ -214,8 +214,8 @@ impl Emulator {
             .map(|((release_ns, _), _)| *release_ns)
     }
 
-    /// The next packet whose time has come by `now_ns`; to be called until there is none. How late
-    /// that is, is counted.
+    /// The next packet that is due by `now_ns`; to be called until there is none. How late that is,
+    /// is counted.
     pub fn release(&mut self, now_ns: u64) -> Option<Released> {
         let first = self.held.first_entry()?;
         let (release_ns, _) = *first.key();

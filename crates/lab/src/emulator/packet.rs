@@ -1,4 +1,4 @@
-//! The few bytes of an IPv4 header that say whose packet it is.
+//! The few bytes of an IPv4 header that say which client a packet belongs to.
 //!
 //! Packets come from programs under test, so nothing in them is taken for granted; what cannot be
 //! read is no packet for the emulator. IPv6 is not emulated: an experiment's hosts have IPv4

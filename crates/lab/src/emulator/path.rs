@@ -1,5 +1,5 @@
 //! What lies between the server and one client: round-trip time and loss. The words in which an
-//! experiment asks for it, whoever makes it real (the emulator here).
+//! experiment asks for it, whatever program makes it real (the emulator here).
 
 use std::fmt;
 use std::net::Ipv4Addr;

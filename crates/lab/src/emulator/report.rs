@@ -1,5 +1,5 @@
-//! What an emulator says at its end: what each client's packets met, and whether the paths were
-//! what was asked for.
+//! What an emulator says at its end: what each client's packets met, and whether the paths were as
+//! requested.
 
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -39,7 +39,7 @@ pub struct Traffic {
 pub struct ClientReport {
     /// Its address.
     pub address: Ipv4Addr,
-    /// Round-trip time asked for, milliseconds.
+    /// Requested round-trip time, milliseconds.
     pub rtt_ms: f64,
     /// Share of the packets to be lost in each direction.
     pub loss: f64,
@@ -135,8 +135,8 @@ impl Report {
     }
 
     /// Packets that neither chance nor a client's path accounts for: dropped at a bound, before
-    /// they were read, or when written. A run in which there are any did not measure the paths
-    /// asked for.
+    /// they were read, or when written. A run in which there are any did not measure the requested
+    /// paths.
     pub fn unaccounted_packets(&self) -> u64 {
         let at_bound =
             |client: &ClientReport| client.to_client.bound_packets + client.to_server.bound_packets;
@@ -146,7 +146,8 @@ impl Report {
         self.clients.iter().map(at_bound).sum::<u64>() + by_devices.iter().sum::<u64>()
     }
 
-    /// What of it was not as asked for, a sentence each; for whoever judges a run over these paths.
+    /// What of it was not as requested, a sentence each; for the caller that judges a run over
+    /// these paths.
     pub fn remarks(&self) -> Vec<String> {
         let unaccounted = self.unaccounted_packets();
         let late_us = self.release_late_p99_us;

@@ -94,7 +94,7 @@ pub fn run(options: &EmulateOptions, ready: fn() -> io::Result<()>) -> Result<Re
     })
 }
 
-/// Resolves at the end of standard input; never when that was not asked for.
+/// Resolves at the end of standard input; never unless the caller requests that.
 async fn stdin_closed(is_asked: bool) {
     if !is_asked {
         return std::future::pending().await;

@@ -12,7 +12,7 @@ pub struct Claim {
     /// Where the figure stands in a run: a JSON pointer like `/all/mean_response_ms`, or into what
     /// was counted on the server's host: `/counters/max_open_connections`.
     pub figure: String,
-    /// Whose figure.
+    /// The peer that the figure belongs to.
     pub peer: String,
     /// The figure is divided by this peer's, with the very same arrivals.
     pub over: Option<String>,

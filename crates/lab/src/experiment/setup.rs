@@ -59,7 +59,7 @@ pub enum Gaps {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// Nobody: requests come when they come.
+    /// No response does: requests come when they come.
     Open,
     /// A fixed number of users.
     Closed,
@@ -73,7 +73,8 @@ pub enum Model {
 }
 
 impl Model {
-    /// Whether a load can be asked for; a fixed number of users brings what the server lets it.
+    /// Whether an experiment can request a load; a fixed number of users brings what the server
+    /// lets it.
     pub fn has_load(self) -> bool {
         matches!(self, Model::Open | Model::PartlyOpen)
     }

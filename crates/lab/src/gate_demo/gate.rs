@@ -2,7 +2,7 @@
 //! write it.
 //!
 //! The gate logs in as one user for all, as applications do, so that any idle server connection
-//! serves whoever is next.
+//! serves the next client.
 
 use super::load::{APP, HIGH};
 use super::{GateDemoOptions, Way};

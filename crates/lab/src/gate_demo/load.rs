@@ -1,4 +1,4 @@
-//! The load: two pgbench at the same time, one for each class, whose users pause between
+//! The load: two pgbench at the same time, one for each class. Their users pause between
 //! transactions.
 //!
 //! A transaction sums 5000 rows of a table of 100,000 by category, and asks for the five largest:
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The user whose transactions go first.
+/// The user with the transactions that go first.
 pub const HIGH: &str = "high";
 /// The other one.
 pub const LOW: &str = "low";
@@ -92,7 +92,7 @@ impl Load<'_> {
         fs::write(self.folder.join(PAUSE_FILE), script).context("cannot write a script")
     }
 
-    /// Transactions a second when nobody pauses.
+    /// Transactions a second when no user pauses.
     pub async fn capacity_per_sec(&self, at: &Address, duration: Duration) -> Result<f64> {
         let all = self.clients.all;
         let mut one = self.start(at, LOW, all, self.seed, duration, &[WORK_FILE])?;

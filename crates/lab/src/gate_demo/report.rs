@@ -37,7 +37,7 @@ pub struct GateReport {
     pub seconds: u64,
     /// Of pauses and rows.
     pub seed: u64,
-    /// What the database can do when nobody pauses.
+    /// What the database can do when no client pauses.
     pub capacity_transactions_per_sec: f64,
     /// Between two transactions of a client, ms.
     pub mean_pause_ms: f64,

@@ -20,7 +20,7 @@ pub enum HostsError {
         /// Where Debian and its relatives have it.
         package: &'static str,
     },
-    /// What was asked for cannot be.
+    /// The requested hosts and links are not possible.
     #[error("hosts and links: {0}")]
     Spec(String),
     /// A program said no.
@@ -44,7 +44,7 @@ pub enum HostsError {
         "congestion control `{name}` is not there ({available} are): load the module tcp_{name}, or name another"
     )]
     CongestionControl {
-        /// The one that was asked for.
+        /// The requested one.
         name: String,
         /// Those that could have been.
         available: String,
@@ -54,7 +54,7 @@ pub enum HostsError {
         "initial_rto_ms = {asked_ms}: this kernel cannot be told ({source}); it takes a BPF program of type sock_ops on a cgroup of version 2, with CAP_BPF; without it the first timeout is 1 s"
     )]
     InitialRto {
-        /// The timeout that was asked for.
+        /// The requested timeout.
         asked_ms: u64,
         /// What failed.
         source: io::Error,

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use sooner_kernel::initial_timeout::{InitialTimeout, groups};
 
-/// Moves the shell into the group whose file comes first, then becomes the program behind it.
+/// Moves the shell into the group of the file that comes first, then becomes the program behind it.
 const ENTER: &str = r#"echo $$ > "$0" && exec "$@""#;
 
-/// A control group with a first timeout; whoever made it removes the folder.
+/// A control group with a first timeout; the caller of [`Group::make`] removes the folder.
 #[derive(Debug)]
 pub struct Group {
     path: PathBuf,

@@ -178,9 +178,9 @@ fn clients_route(spec: &HostsSpec, by_router: bool) -> String {
     format!("route add {SERVERS}{via}{first}{}", of_both_ends(spec))
 }
 
-/// Congestion control and the largest segment. Each side sends segments as large as its peer asked
-/// for when the connection began, so both ends ask. Devices keep their MTU: were it smaller, the
-/// host would also refuse larger packets of others.
+/// Congestion control and the largest segment. Each side sends segments as large as its peer
+/// requested when the connection began, so both ends ask. Devices keep their MTU: were it smaller,
+/// the host would also refuse larger packets of others.
 fn of_both_ends(spec: &HostsSpec) -> String {
     let segment = spec.mss_bytes.map(|bytes| format!(" advmss {bytes}"));
     let control = spec

@@ -42,7 +42,8 @@ impl Record {
             .mode(0o700)
             .create(folder)?;
         let path = folder.join(format!("{RECORD_PREFIX}{name}"));
-        // Whoever cleans may take the file away between its making and its lock: then once more.
+        // A process that cleans up may take the file away between its making and its lock: then
+        // once more.
         loop {
             let file = OpenOptions::new()
                 .write(true)
@@ -66,7 +67,7 @@ impl Record {
     }
 }
 
-/// A record whose owner is dead, locked by whoever cleans up after it.
+/// A record of a dead owner, locked by the process that cleans up after it.
 #[derive(Debug)]
 pub struct Orphan {
     record: Record,
@@ -81,7 +82,7 @@ impl Orphan {
     }
 }
 
-/// The records whose owners are dead; a folder that is not there has none.
+/// The records of dead owners; a folder that is not there has none.
 pub fn orphans(folder: &Path) -> io::Result<Vec<Orphan>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,8 +1,8 @@
 //! The limit on the link out of the server: a rate and one queue of packets, first in, first out.
 //!
 //! HTB with a pfifo is preferred: it holds the rate also with a small burst, and its queue counts
-//! packets. A kernel without HTB gets TBF, whose queue counts bytes; that is said in the remarks,
-//! because a queue of small packets is then longer.
+//! packets. A kernel without HTB gets TBF. The queue of TBF counts bytes; that is said in the
+//! remarks, because a queue of small packets is then longer.
 
 use super::error::HostsError;
 use super::tools::{is_unknown_kind, tc_in};

@@ -1,4 +1,4 @@
-//! What hosts and links are asked for, and whether that makes sense.
+//! What a caller requests of hosts and links, and whether that makes sense.
 
 use std::net::Ipv4Addr;
 

@@ -24,7 +24,7 @@ pub fn get(namespace: &str, name: &str) -> io::Result<String> {
     Ok(text.trim().into())
 }
 
-/// What every host gets: no IPv6, whose own packets would take part of a slow link.
+/// What every host gets: no IPv6, because its own packets would take part of a slow link.
 pub fn of_every_host() -> Vec<Parameter> {
     let is_there = path("net/ipv6/conf/all/disable_ipv6").exists();
     let names = [
@@ -35,7 +35,7 @@ pub fn of_every_host() -> Vec<Parameter> {
     off.map(|name| (name, "1".into())).collect()
 }
 
-/// What the server's host is asked for.
+/// What the spec requests of the server's host.
 pub fn of_server(spec: &HostsSpec) -> Vec<Parameter> {
     let cookies = spec.syn_cookies.map(u8::from);
     // least, at first, most: TCP lets a buffer grow from the second to the third

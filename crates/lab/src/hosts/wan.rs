@@ -21,7 +21,8 @@ pub fn emulate(
     clients: &str,
 ) -> Result<OwnedChild, HostsError> {
     let mut command = Command::new("ip");
-    // In the router's namespace, so that whoever removes that one after a kill finds it.
+    // In the router's namespace, so that the process that removes that namespace after a kill finds
+    // the emulator.
     command
         .args(["netns", "exec", router])
         .arg(program)

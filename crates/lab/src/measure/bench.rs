@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Where and how all is measured.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct RunContext<'a> {
     /// The `sooner` program.
     pub program: &'a Path,
     /// Where results go.
@@ -56,7 +56,7 @@ pub struct Bench<'a> {
     /// Whether all is as short as can be.
     pub is_quick: bool,
     part: &'a str,
-    place: Place<'a>,
+    context: RunContext<'a>,
     scratch: Scratch,
     runtime: tokio::runtime::Runtime,
     last_number: Cell<u32>,
@@ -64,13 +64,17 @@ pub struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// One for a part.
-    pub fn new(experiment: &'a Experiment, part: &'a str, place: Place<'a>) -> Result<Bench<'a>> {
+    pub fn new(
+        experiment: &'a Experiment,
+        part: &'a str,
+        context: RunContext<'a>,
+    ) -> Result<Bench<'a>> {
         Ok(Bench {
-            program: place.program,
+            program: context.program,
             experiment,
-            is_quick: place.is_quick,
+            is_quick: context.is_quick,
             part,
-            place,
+            context,
             scratch: Scratch::new()?,
             runtime: runtime()?,
             last_number: Cell::new(0),
@@ -99,7 +103,7 @@ impl Bench<'_> {
 
     /// Tells the operator something.
     pub fn tell(&self, line: &str) {
-        (self.place.tell)(line);
+        (self.context.tell)(line);
     }
 
     /// A length of time, or the other one where all is short.
@@ -110,7 +114,7 @@ impl Bench<'_> {
     /// Runs a future to its end, or until all is to end.
     pub fn block_on_work<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let told_to_end = async {
-            while !self.place.is_over.load(Ordering::Relaxed) {
+            while !self.context.is_over.load(Ordering::Relaxed) {
                 tokio::time::sleep(LOOK).await;
             }
         };
@@ -127,7 +131,7 @@ impl Bench<'_> {
         let begin = Instant::now();
         loop {
             ensure!(
-                !self.place.is_over.load(Ordering::Relaxed),
+                !self.context.is_over.load(Ordering::Relaxed),
                 "it was told to end"
             );
             let left = duration.saturating_sub(begin.elapsed());
@@ -201,7 +205,7 @@ impl Bench<'_> {
 
     /// A page beside the results.
     pub fn keep_page(&self, html: &str) -> Result<()> {
-        let path = self.place.folder.join(format!("{}.html", self.part));
+        let path = self.context.folder.join(format!("{}.html", self.part));
         Ok(fs::write(path, html)?)
     }
 

@@ -3,7 +3,7 @@
 //! The work is done by a thread of its own, which looks often whether it is to end, so that SIGINT,
 //! SIGTERM and SIGHUP end everything that was started.
 
-use super::bench::{Bench, Place, runtime};
+use super::bench::{Bench, RunContext, runtime};
 use super::rows::Record;
 use super::{Experiment, Part, Shown};
 use crate::machine;
@@ -92,14 +92,14 @@ fn measure_all(
 ) -> Result<Vec<(String, Shown)>> {
     let mut all = Vec::new();
     for part in experiment.chosen_parts(options) {
-        let place = Place {
+        let context = RunContext {
             program: &options.program,
             folder: &options.folder,
             is_quick: options.is_quick,
             is_over,
             tell,
         };
-        let bench = Bench::new(experiment, &part.name, place)?;
+        let bench = Bench::new(experiment, &part.name, context)?;
         let mut record = Record::begin(&options.folder, &part.name)?;
         for measure in &part.measures {
             let measured = measure.kind.run(&bench, measure, &mut record);

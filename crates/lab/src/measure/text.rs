@@ -103,8 +103,8 @@ impl Template {
         }
     }
 
-    fn shown(&self, place: &Place<'_>) -> Result<String, String> {
-        let shown = self.0.iter().map(|piece| piece.shown(place));
+    fn shown(&self, scope: &Scope<'_>) -> Result<String, String> {
+        let shown = self.0.iter().map(|piece| piece.shown(scope));
         shown.collect()
     }
 }
@@ -133,21 +133,21 @@ fn piece(text: &str) -> Result<Piece, String> {
 }
 
 impl Piece {
-    fn shown(&self, place: &Place<'_>) -> Result<String, String> {
+    fn shown(&self, scope: &Scope<'_>) -> Result<String, String> {
         Ok(match self {
             Piece::Text(text) => text.clone(),
-            Piece::Word(name) => place.word(name)?,
+            Piece::Word(name) => scope.word(name)?,
             Piece::Figure(figure, decimals) => {
-                let value = figure.value(place)?;
+                let value = figure.value(scope)?;
                 if value.is_nan() {
                     String::new()
                 } else {
                     format!("{value:.decimals$}")
                 }
             }
-            Piece::Spread(figures, decimals) => spread(&figures.values(place)?, *decimals),
+            Piece::Spread(figures, decimals) => spread(&figures.values(scope)?, *decimals),
             Piece::Interval(one, other, decimals) => {
-                let (share, half) = ratio(&one.values(place)?, &other.values(place)?);
+                let (share, half) = ratio(&one.values(scope)?, &other.values(scope)?);
                 format!("{share:.decimals$} (± {half:.decimals$})")
             }
         })
@@ -188,15 +188,15 @@ impl Part {
         let measure = self.measure(table.of.as_deref())?;
         let known = Known::of(measure, rows);
         let mut text = match &table.before {
-            Some(before) => format!("{}\n\n", before.shown(&Place::nowhere(&known))?),
+            Some(before) => format!("{}\n\n", before.shown(&Scope::nowhere(&known))?),
             None => String::new(),
         };
         text += &table.head;
         let columns = table.head.matches('|').count().saturating_sub(1);
         text += &format!("\n|{}\n", "---|".repeat(columns));
-        for place in known.places(&table.each, &table.cases, &table.ways) {
+        for scope in known.places(&table.each, &table.cases, &table.ways) {
             for row in &table.rows {
-                text += &row.shown(&place)?;
+                text += &row.shown(&scope)?;
                 text.push('\n');
             }
         }
@@ -207,25 +207,25 @@ impl Part {
         let measure = self.measure(claims.of.as_deref())?;
         let known = Known::of(measure, rows);
         let mut verdicts = Vec::new();
-        for place in known.places(&claims.each, &claims.cases, &claims.ways) {
+        for scope in known.places(&claims.each, &claims.cases, &claims.ways) {
             for hold in &claims.hold {
-                verdicts.push(verdict(hold, &place)?);
+                verdicts.push(verdict(hold, &scope)?);
             }
         }
         Ok(verdicts)
     }
 }
 
-fn verdict(hold: &Hold, place: &Place<'_>) -> Result<Verdict, String> {
-    let text = hold.text.shown(place)?;
-    let figure = hold.value.value(place)?;
+fn verdict(hold: &Hold, scope: &Scope<'_>) -> Result<Verdict, String> {
+    let text = hold.text.shown(scope)?;
+    let figure = hold.value.value(scope)?;
     Ok(match &hold.limit {
         Limit::Holds => Verdict {
             holds: figure == 1.0,
             text,
         },
-        Limit::AtMost(limit) => Verdict::at_most(&text, figure, limit.value(place)?),
-        Limit::AtLeast(limit) => Verdict::at_least(&text, figure, limit.value(place)?),
+        Limit::AtMost(limit) => Verdict::at_most(&text, figure, limit.value(scope)?),
+        Limit::AtLeast(limit) => Verdict::at_least(&text, figure, limit.value(scope)?),
     })
 }
 
@@ -253,15 +253,15 @@ impl<'a> Known<'a> {
 
     /// What a table or claims are about, one after the other; those of which nothing is kept are
     /// left out.
-    fn places(&'a self, each: &[Axis], cases: &[String], ways: &[String]) -> Vec<Place<'a>> {
-        let mut places = vec![Place::nowhere(self)];
+    fn places(&'a self, each: &[Axis], cases: &[String], ways: &[String]) -> Vec<Scope<'a>> {
+        let mut places = vec![Scope::nowhere(self)];
         for axis in each {
             places = places
                 .into_iter()
-                .flat_map(|place| place.along(*axis, cases, ways))
+                .flat_map(|scope| scope.along(*axis, cases, ways))
                 .collect();
         }
-        places.retain(|place| !place.rows(None, None).is_empty());
+        places.retain(|scope| !scope.rows(None, None).is_empty());
         places
     }
 }
@@ -289,16 +289,16 @@ fn listed_or_found(listed: &[Item], keys: &[String], rows: &[Value]) -> Vec<Item
 
 /// What a row of a table, or a claim, is about.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Scope<'a> {
     known: &'a Known<'a>,
     case: Option<&'a Item>,
     way: Option<&'a Item>,
     row: Option<&'a Value>,
 }
 
-impl<'a> Place<'a> {
-    fn nowhere(known: &'a Known<'a>) -> Place<'a> {
-        Place {
+impl<'a> Scope<'a> {
+    fn nowhere(known: &'a Known<'a>) -> Scope<'a> {
+        Scope {
             known,
             case: None,
             way: None,
@@ -306,7 +306,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn along(self, axis: Axis, cases: &[String], ways: &[String]) -> Vec<Place<'a>> {
+    fn along(self, axis: Axis, cases: &[String], ways: &[String]) -> Vec<Scope<'a>> {
         let is_wanted =
             |wanted: &[String], item: &Item| wanted.is_empty() || wanted.contains(&item.id);
         match axis {
@@ -317,7 +317,7 @@ impl<'a> Place<'a> {
                     .iter()
                     .filter(|item| is_wanted(cases, item));
                 items
-                    .map(|case| Place {
+                    .map(|case| Scope {
                         case: Some(case),
                         ..self
                     })
@@ -326,7 +326,7 @@ impl<'a> Place<'a> {
             Axis::Way => {
                 let items = self.known.ways.iter().filter(|item| is_wanted(ways, item));
                 items
-                    .map(|way| Place {
+                    .map(|way| Scope {
                         way: Some(way),
                         ..self
                     })
@@ -334,7 +334,7 @@ impl<'a> Place<'a> {
             }
             Axis::Row => {
                 let rows = self.known.rows.iter();
-                rows.map(|row| Place {
+                rows.map(|row| Scope {
                     row: Some(row),
                     ..self
                 })
@@ -356,7 +356,7 @@ impl<'a> Place<'a> {
             .ok_or_else(|| format!("{{{name}}} is no key of a way or case, and no field of a row"))
     }
 
-    /// The rows of this place, or of another way or case; none of one that the rows do not have.
+    /// The rows of this scope, or of another way or case; none of one that the rows do not have.
     fn rows(&self, way: Option<&str>, case: Option<&str>) -> Vec<&'a Value> {
         if let (Some(row), None, None) = (self.row, way, case) {
             return vec![row];
@@ -381,7 +381,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Values for Place<'_> {
+impl Values for Scope<'_> {
     fn series(&self, field: &Field) -> Result<Vec<f64>, String> {
         let (way, case) = (field.way.as_deref(), field.case.as_deref());
         if way.is_none() && case.is_none() {

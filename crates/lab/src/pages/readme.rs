@@ -1,5 +1,5 @@
-//! The table of all rows in experiments/README.md, between two markers; what stands outside of them
-//! is nobody's business here.
+//! The table of all rows in experiments/README.md, between two markers; this module leaves what
+//! stands outside of them as it is.
 
 use super::{PAGE, judge};
 use crate::experiment::Experiment;

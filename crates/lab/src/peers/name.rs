@@ -94,7 +94,7 @@ fn parse_server(words: &[&str]) -> Option<Peer> {
             let policy = words.next().filter(|word| is_name(word))?.into();
             let mechanism = words.next()?.parse().ok()?;
             let extra: Vec<String> = words.by_ref().map(String::from).collect();
-            // The first word behind the mechanism is a flag, or somebody wrote a third name.
+            // The first word behind the mechanism is a flag, or the user wrote a third name.
             if extra.first().is_some_and(|word| !word.starts_with("--")) {
                 return None;
             }

@@ -15,7 +15,7 @@ use sooner_testbed::OwnedChild;
 /// How long a server may take until it answers.
 const START_WAIT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long one answer may take: it is small, and nobody else asks.
+/// How long one answer may take: it is small, and no other client asks.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// No head of a response is longer.
 const HEAD_BYTES_MAX: u64 = 64 * 1024;

@@ -1,5 +1,5 @@
-//! `sooner serve`. In user space it works as nobody, without any capability, as an operator without
-//! root would run it; where the kernel's bands take part it is root.
+//! `sooner serve`. In user space it works as the user `nobody`, without any capability, as an
+//! operator without root would run it; where the kernel's bands take part it is root.
 
 use std::fmt;
 use std::fs;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 use super::{PORT, Setting, TLS_PORT};
 use crate::hosts::{Hosts, SERVER_ADDRESS};
 
-/// nobody and nogroup.
+/// The number of the user `nobody` and of the group `nogroup`.
 const NOBODY: &str = "65534";
 
 /// Where responses are put in order.
@@ -100,8 +100,8 @@ pub fn arguments(
         &log.display().to_string(),
         "--log-format",
         "combined",
-        // Less than whoever ends it has patience for: one that is killed could not take its bands
-        // away.
+        // Less than the patience of the process that ends it: a server that is killed could not
+        // take its bands away.
         "--grace",
         "1",
         "--quiet",
@@ -146,7 +146,7 @@ pub fn command(
     Ok(command)
 }
 
-/// A copy of the program that nobody may run too, wherever it lies; made once.
+/// A copy of the program that the user `nobody` may run too, wherever the program lies; made once.
 fn readable_copy(program: &Path, scratch: &Path) -> io::Result<PathBuf> {
     let copy = scratch.join("sooner");
     let is_older = |copied: fs::Metadata| -> io::Result<bool> {

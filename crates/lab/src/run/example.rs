@@ -5,7 +5,7 @@ use crate::experiment::{Case, Experiment};
 use serde_json::Value;
 use std::fs;
 
-/// An experiment with one case called `a b` whose set-up says `setup` besides a load.
+/// An experiment with one case called `a b`. Its set-up says `setup` besides a load.
 pub fn experiment(setup: &str) -> Experiment {
     let folder = tempfile::tempdir().unwrap();
     let heads = "rows = []\nquestion = \"\"\npublished = \"\"\nbaseline = \"nginx\"\n";

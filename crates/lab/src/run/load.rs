@@ -19,8 +19,8 @@ pub struct Aim<'a> {
     pub samples: &'a Path,
 }
 
-/// The heads of today's servers have 200 to 300 bytes; by one length for all, all are asked for the
-/// very same.
+/// The heads of today's servers have 200 to 300 bytes; with one length for all, all get the very
+/// same requests.
 const PLAN_HEAD_BYTES: u64 = 250;
 /// The file of the downloads beside a run, in every root.
 pub const DOWNLOAD: &str = "download.bin";

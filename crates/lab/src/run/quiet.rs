@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long a quiet moment is waited for.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Returns when nobody takes processor time away, or patience ends.
+/// Returns when the hypervisor takes no processor time away, or patience ends.
 pub async fn wait() {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
@@ -38,7 +38,7 @@ pub async fn until_robbed(stolen_max_s: f64) {
 }
 
 /// Processor seconds that a hypervisor gave to others since the machine started, over all cores; 0
-/// where nobody says.
+/// where the kernel does not say.
 pub fn stolen_cpu_seconds() -> f64 {
     stolen_of(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }

@@ -57,8 +57,8 @@ pub struct Measured {
 }
 
 impl Stand {
-    /// Sets up hosts called `tag`, whose paths lose packets by `seed`, and starts `peer` there on
-    /// the files in `root`.
+    /// Sets up hosts called `tag` with paths that lose packets by `seed`, and starts `peer` there
+    /// on the files in `root`.
     pub fn up(
         setup: &Setup,
         peer: &Peer,
@@ -216,7 +216,7 @@ fn asked_port(setup: &Setup) -> u16 {
 /// A generator at work; it is killed when this is dropped.
 pub struct Load {
     measuring: Child,
-    /// Downloads that nobody measures.
+    /// Downloads that are not measured.
     beside: Option<Child>,
 }
 

@@ -250,9 +250,9 @@ impl Store {
         &self.lines
     }
 
-    /// The run that counts: of the attempt with the most valid peers, of several the one whose
-    /// servers waited least for a processor, so that only what ran at the same time on the same
-    /// machine is ever compared.
+    /// The run that counts: of the attempt with the most valid peers, of several the one with the
+    /// servers that waited least for a processor, so that only what ran at the same time on the
+    /// same machine is ever compared.
     pub fn best(&self, case: &Case, seed: u64, peer: &str) -> Option<&Line> {
         let attempt = self.best_attempt(case, seed)?;
         let lines = self.tried(case, seed).filter(|line| line.peer == peer);
@@ -300,8 +300,8 @@ impl Store {
         line.figure(pointer).filter(|_| may_count)
     }
 
-    /// Keeps a run, whose `run` still has what plots need, with every second's row of `counters`;
-    /// gives the line as it is kept.
+    /// Keeps a run with every second's row of `counters`; the `run` of `line` still has what plots
+    /// need. Gives the line as it is kept.
     pub fn add(&mut self, mut line: Line, counters: &[Value]) -> io::Result<Line> {
         line.place = self.folders.len() - 1;
         let mut detail = serde_json::Map::new();
@@ -363,7 +363,7 @@ impl Store {
     }
 }
 
-/// The runs of a folder, those left out whose lines a crash has cut off.
+/// The runs of a folder, without those that have a line cut off by a crash.
 fn lines_in(folder: &Path) -> io::Result<Vec<Line>> {
     let file = match File::open(folder.join(LINES)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! What is still to be measured: a case and a seed whose peers do not all have a run that counts.
+//! What is still to be measured: a case and a seed for which not all peers have a run that counts.
 
 use super::store::{Line, Store};
 use crate::experiment::{Case, Experiment};
@@ -38,8 +38,8 @@ pub fn missing(experiment: &Experiment, store: &Store, attempts_max: u32) -> Vec
     tasks.into_iter().map(|(_, task)| task).collect()
 }
 
-/// An INVALID run is measured again at the next start, but not for ever: it may be so by its own
-/// nature.
+/// An INVALID run is measured again at the next start, but not without end: it may be INVALID by
+/// its own nature.
 fn is_measured(case: &Case, seed: u64, store: &Store, attempts_max: u32) -> bool {
     let peers = || case.setup.peers.iter();
     let counts = |peer: &String| store.best(case, seed, peer).is_some_and(Line::counts);

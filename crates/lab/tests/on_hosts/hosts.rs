@@ -142,7 +142,7 @@ fn the_first_timeout_is_the_one_asked_for_on_both_sides() {
         Err(HostsError::InitialRto { source, .. }) => return skip(test, &source.to_string()),
         hosts => hosts.unwrap(),
     };
-    // Frames to an address nobody has on the link are lost without a word.
+    // Frames to an address that no host has on the link are lost without a word.
     let lost = "lladdr 02:00:00:00:00:09 nud permanent dev";
     let connect = "timeout 60 bash -c 'echo > /dev/tcp/10.77.0.1/9000' & sleep 0.3; ss -Htino state syn-sent; kill %1";
     let unanswered = format!("ip neigh replace 10.77.0.1 {lost} wan0; {connect}");

@@ -264,7 +264,8 @@ fn nginx_refuses_what_is_beyond_its_limit() {
     if let Some(package) = peer.missing() {
         return skip(test, &format!("needs the package {package}"));
     }
-    // More than any socket buffer holds, so that the first is under way as long as nobody reads it.
+    // More than any socket buffer holds, so that the first is under way as long as the client does
+    // not read it.
     let (hosts, scratch) = (hosts_for(&peer, "limit"), Scratch::with_file(20_000_000));
     let options = PeerOptions::new(Path::new("/nonexistent/sooner"), &scratch.path());
     let _running = peer

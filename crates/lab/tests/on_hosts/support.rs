@@ -52,7 +52,7 @@ pub fn has_emulator(test: &str, sooner: &PathBuf) -> bool {
 /// What files are made of: a letter that no head of a response has.
 pub const FILLING: u8 = b'#';
 
-/// A folder that everybody may enter, with the folder `root` in it.
+/// A folder that all users may enter, with the folder `root` in it.
 pub struct Scratch {
     folder: TempDir,
 }
@@ -83,7 +83,7 @@ impl Scratch {
     }
 }
 
-/// The processes whose network namespace this is.
+/// The processes in this network namespace.
 pub fn processes_in(namespace: &str) -> String {
     let output = Command::new("ip")
         .args(["netns", "pids", namespace])

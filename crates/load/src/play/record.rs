@@ -8,7 +8,7 @@ use sooner_workload::Arrival;
 /// What became of one request; times are CLOCK_MONOTONIC ns.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
-    /// What was asked for.
+    /// What the client requested.
     pub arrival: Arrival,
     /// When it should have been sent.
     pub intended_ns: u64,

@@ -1,7 +1,7 @@
 //! What the driver and the requests under way share: who has been sent, who has ended, and whom
 //! another request follows.
 
-use super::{LEAD_NS, Progress, Record, Scene};
+use super::{LEAD_NS, PlayOptions, Progress, Record};
 use crate::patience::{End, Patience};
 use crate::pool::Pool;
 use crate::script::Turn;
@@ -12,8 +12,8 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 
 /// What the driver and the requests under way share.
-pub struct Stage {
-    /// Where everything is asked for.
+pub struct PlayState {
+    /// The target of all requests.
     pub target: Target,
     /// How long users wait.
     pub patience: Option<Patience>,
@@ -30,9 +30,9 @@ pub struct Stage {
     pub request_ended: Notify,
 }
 
-/// Who asked, and on whose connections.
+/// Which arrival or user asked, and on which connections.
 pub struct Follow {
-    /// Whose turn it was.
+    /// Which arrival or user had its turn.
     pub turn: Turn,
     /// The connections.
     pub pool: Rc<Pool>,
@@ -44,7 +44,7 @@ pub struct Follow {
 
 /// A request that has ended and is followed by another one.
 pub struct Ended {
-    /// Whose turn it was.
+    /// Which arrival or user had its turn.
     pub turn: Turn,
     /// The connections.
     pub pool: Rc<Pool>,
@@ -54,11 +54,11 @@ pub struct Ended {
     pub failed: bool,
 }
 
-impl Stage {
+impl PlayState {
     /// Nothing sent yet; the run starts in a moment.
-    pub fn new(scene: &Scene<'_>) -> Stage {
+    pub fn new(scene: &PlayOptions<'_>) -> PlayState {
         let capacity = scene.planned.unwrap_or(0) as usize;
-        Stage {
+        PlayState {
             target: scene.target.clone(),
             patience: scene.patience,
             start_ns: monotonic_ns() + LEAD_NS,

@@ -56,7 +56,7 @@ pub enum ReplayError {
          (`sooner load mkroot TRACE DIR`) or correct --url"
     )]
     Probe {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
         /// How it failed.
         failure: Failure,

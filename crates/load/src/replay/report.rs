@@ -12,7 +12,7 @@ use sooner_workload::Plan;
 
 /// Everything that is known of a run.
 pub struct Facts<'run> {
-    /// What was asked for.
+    /// What the caller requested.
     pub options: &'run ReplayOptions,
     /// What was planned; none in a closed system.
     pub plan: Option<&'run Plan>,

@@ -52,7 +52,7 @@ fn replay_over(url: &str, tls: &TlsOptions, reuse: Reuse) -> Replay {
     })
 }
 
-/// All answered, the load as asked for.
+/// All answered, the load as requested.
 fn assert_sound(replay: &Replay) {
     assert_valid_or_late(replay);
     assert_eq!((replay.run.all.errors, replay.run.incompletes), (0, 0));

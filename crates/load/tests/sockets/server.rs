@@ -1,4 +1,4 @@
-//! A small HTTP server on real sockets whose every answer the test decides; a thread a connection.
+//! A small HTTP server on real sockets; a thread a connection. The test decides every answer.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -112,7 +112,7 @@ impl TestServer {
         self.segments.lock().unwrap().clone()
     }
 
-    /// What was asked for, in the order of the requests.
+    /// The requested paths, in the order of the requests.
     pub fn paths(&self) -> Vec<String> {
         self.paths.lock().unwrap().clone()
     }

@@ -43,7 +43,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Nobody yet, of those who will come at these times.
+    /// None yet, of the arrivals that will come at these times.
     pub fn new(arrivals: Arrivals) -> Self {
         Self { arrivals, count: 0 }
     }
@@ -59,7 +59,7 @@ impl Waiting {
         self.arrivals.next()
     }
 
-    /// Whether nobody waits.
+    /// Whether no arrival waits.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

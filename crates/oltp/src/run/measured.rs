@@ -27,7 +27,7 @@ pub struct Measured {
     pub outcomes: Vec<Outcome>,
     /// Those that did not, by SQLSTATE.
     pub errors: BTreeMap<String, u64>,
-    /// Users whose connections went, whether it was measured then or not.
+    /// Users who lost their connections, whether it was measured then or not.
     pub lost_users: u64,
     /// For how long it was measured.
     pub duration: Duration,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Measured, Outcome};
 
-/// Parts of a run whose means tell how sure the mean is.
+/// Parts of a run; their means tell how sure the mean is.
 const BATCHES: usize = 20;
 /// Student's t for 95 % and one degree of freedom less than batches.
 const T_95: f64 = 2.093;

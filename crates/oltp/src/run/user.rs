@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::Options;
 use super::measured::Done;
-use crate::{Ended, Failure, Kit, Place, Session, Unusable};
+use crate::{DatabaseUrl, Ended, Failure, Kit, Session, Unusable};
 
 /// A transaction in the way of others is tried so often.
 const TRIES_MAX: u32 = 100;
@@ -31,7 +31,7 @@ impl<K: Kit> User<K> {
     /// The one of this number, connected.
     pub async fn open(
         kit: Rc<K>,
-        place: &Place,
+        url: &DatabaseUrl,
         options: &Options,
         number: u32,
     ) -> Result<Self, Unusable> {
@@ -44,7 +44,7 @@ impl<K: Kit> User<K> {
                 ..
             } = *options;
             let texts = kit.statements();
-            let session = Session::open(place, &class.name, texts, isolation, statements);
+            let session = Session::open(url, &class.name, texts, isolation, statements);
             sessions.push(session.await?);
         }
         Ok(Self {

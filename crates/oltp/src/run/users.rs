@@ -13,7 +13,7 @@ use super::free::Free;
 use super::measured::{Done, Recorder};
 use super::user::User;
 use super::{Measured, Model, Options};
-use crate::{Kit, Place, Unusable};
+use crate::{DatabaseUrl, Kit, Unusable};
 
 /// Streams of random numbers of what comes from outside; those of users are elsewhere.
 const ARRIVALS_PURPOSE: u64 = 2;
@@ -22,7 +22,7 @@ const FREE_PURPOSE: u64 = 3;
 /// Carries a run out, to its end or until `stop`; needs a `LocalSet`. `say` is told when it begins.
 pub async fn run<K: Kit + 'static>(
     kit: Rc<K>,
-    place: &Place,
+    url: &DatabaseUrl,
     options: &Options,
     say: impl Fn(&str),
     stop: impl Future<Output = ()>,
@@ -33,7 +33,7 @@ pub async fn run<K: Kit + 'static>(
     };
     let mut users = Vec::new();
     for number in 0..count {
-        users.push(User::open(kit.clone(), place, options, number).await?);
+        users.push(User::open(kit.clone(), url, options, number).await?);
     }
     say(&format!("{count} users are here"));
     let shared = Rc::new(Shared {
@@ -162,16 +162,16 @@ impl Visit {
     }
 }
 
-/// Who may visit, and what waits for them: nothing as long as somebody is free.
-struct Door<K: Kit> {
+/// The users who may visit, and the visits that wait for them: none as long as a user is free.
+struct VisitQueue<K: Kit> {
     free: RefCell<Free<User<K>>>,
     waiting: RefCell<Waiting>,
-    /// Whose connections are there.
+    /// How many users still have their connections.
     living: Cell<usize>,
 }
 
-impl<K: Kit> Door<K> {
-    /// A visit is wanted; whether somebody is free for it.
+impl<K: Kit> VisitQueue<K> {
+    /// A visit is wanted; whether a user is free for it.
     fn comes(&self) -> bool {
         self.waiting.borrow_mut().came();
         !self.free.borrow().is_empty()
@@ -223,14 +223,14 @@ async fn visits<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, visi
     let until = shared.recorder.borrow().until;
     let random = Rng::new(seed, ARRIVALS_PURPOSE);
     let arrivals = Arrivals::new(shared.now(), visit.rate_per_sec, random);
-    let door = Rc::new(Door {
+    let door = Rc::new(VisitQueue {
         living: Cell::new(users.len()),
         free: RefCell::new(Free::new(users, Rng::new(seed, FREE_PURPOSE))),
         waiting: RefCell::new(Waiting::new(arrivals.clone())),
     });
     let mut tasks = JoinSet::new();
     for at in arrivals.take_while(|at| *at < until) {
-        // Without anybody left, who waits does so in vain.
+        // Without a user left, a visit waits in vain.
         if door.living.get() == 0 {
             break;
         }

@@ -35,7 +35,7 @@ pub fn last_name(number: u64) -> String {
     [number / 100, number / 10, number].map(syllable).concat()
 }
 
-/// The last name of somebody who is asked for, where there are `customers` in a district.
+/// The last name that a transaction looks for, where there are `customers` in a district.
 pub fn asked_last_name(random: &mut Rng, customers: u64) -> String {
     let names = customers.clamp(1, 1000);
     last_name(uneven(random, 255.min(names), C_LAST, 0, names - 1))

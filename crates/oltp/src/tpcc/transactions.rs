@@ -9,7 +9,7 @@ use super::statements as s;
 use crate::draw::between;
 use crate::{Ended, Failure, Session};
 
-/// Last orders of a district whose items are looked at by the stock level (clause 2.8.2.2).
+/// Last orders of a district; the stock level looks at their items (clause 2.8.2.2).
 const STOCK_ORDERS: i32 = 20;
 
 /// One that is being carried out.
@@ -29,8 +29,8 @@ struct Line {
     quantity: i32,
 }
 
-/// The customer whose order or payment it is.
-struct Place {
+/// The district of the customer that the order or payment belongs to.
+struct CustomerDistrict {
     warehouse: i32,
     district: i32,
 }
@@ -82,7 +82,7 @@ impl Transaction<'_> {
         let (warehouse, district) = (self.warehouse as i32, self.district());
         let customer = self.customer();
         let mut lines = self.lines();
-        // One in a hundred names an item that nobody has, and is taken back (clause 2.4.1.4).
+        // One in a hundred names an item that does not exist, and is taken back (clause 2.4.1.4).
         let is_wrong = self.random.below(100) == 0;
         if is_wrong && let Some(last) = lines.last_mut() {
             last.item = self.scale.items as i32 + 1;
@@ -176,7 +176,7 @@ impl Transaction<'_> {
     }
 
     /// Three in five customers are known by name: the one in the middle of all of that name counts.
-    async fn find_customer(&mut self, at: &Place) -> Result<i32, Failure> {
+    async fn find_customer(&mut self, at: &CustomerDistrict) -> Result<i32, Failure> {
         if self.random.below(100) >= 60 {
             return Ok(self.customer());
         }
@@ -195,12 +195,12 @@ impl Transaction<'_> {
         let (warehouse, district) = (self.warehouse as i32, self.district());
         // 15 in a hundred customers are of another warehouse (clause 2.5.1.2).
         let of = if self.random.below(100) < 15 {
-            Place {
+            CustomerDistrict {
                 warehouse: self.remote() as i32,
                 district: self.district(),
             }
         } else {
-            Place {
+            CustomerDistrict {
                 warehouse,
                 district,
             }
@@ -244,7 +244,7 @@ impl Transaction<'_> {
     }
 
     pub async fn order_status(&mut self) -> Result<Ended, Failure> {
-        let of = Place {
+        let of = CustomerDistrict {
             warehouse: self.warehouse as i32,
             district: self.district(),
         };

@@ -18,7 +18,7 @@ pub struct Interaction<'a> {
     pub random: &'a mut Rng,
 }
 
-/// One in so many who come home is somebody else.
+/// One in so many visitors who come home is another customer.
 const VISITS: u64 = 5;
 /// The last orders, in which best sellers are looked for.
 const RECENT_ORDERS: i32 = 3333;

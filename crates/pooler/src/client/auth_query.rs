@@ -60,8 +60,8 @@ pub async fn look_up(pooler: &Pooler, user: &str, database: &str) -> LookupResul
     }
 }
 
-/// Asks for a user with a secret in a file: a client would notice that others are asked for. Not
-/// where the database does not answer, as this user can do without.
+/// Asks the database for a user with a secret in a file, too: a client would notice that the gate
+/// asks for the others only. Not where the database does not answer, as this user can do without.
 pub async fn ask_all_the_same(pooler: &Pooler, user: &str, database: &str) {
     let configuration = pooler.configuration();
     let Some(table) = &configuration.config.auth_query else {

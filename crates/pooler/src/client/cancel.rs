@@ -42,7 +42,7 @@ pub struct CancelKey {
 /// process that another client has.
 const FIRST_ID: i32 = 1 << 22;
 
-/// Everybody who can be cancelled.
+/// All clients that can be cancelled.
 #[derive(Default)]
 pub struct CancelKeys {
     by_id: HashMap<i32, (Vec<u8>, Weak<ClientHandle>)>,

@@ -27,7 +27,7 @@ const SMALL_BYTES: usize = 512;
 /// What may be read before it is looked at: the longest message that has to be whole, and a read.
 const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
 
-/// What is thrown away for a client that is gone before what it asked for is cancelled.
+/// What is thrown away for a client that is gone before its command is cancelled.
 const UNREAD_BYTES: u64 = 1 << 20;
 
 /// How a transaction ended.

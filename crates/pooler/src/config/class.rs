@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
-/// One class. All of what it names must fit; what it does not name fits everybody.
+/// One class. All of what it names must fit; what it does not name fits every client.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassTable {
@@ -115,7 +115,7 @@ impl ClassTable {
         }
     }
 
-    /// Whether something is asked for its response times.
+    /// Whether the operator demands something of its response times.
     pub fn has_target(&self) -> bool {
         !self.target.is_empty() || self.variability.is_some()
     }

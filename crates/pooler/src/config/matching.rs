@@ -1,4 +1,4 @@
-//! What rules and classes name, held against a client: a list that is not there fits everybody.
+//! What rules and classes name, held against a client: a list that is not there fits every client.
 
 use sooner_config::Network;
 use sooner_postgres::wire::truncate_name;

@@ -18,7 +18,7 @@ impl Config {
             .collect()
     }
 
-    /// Key, value and default of what holds for everybody; passwords are in none of them.
+    /// Key, value and default of what holds for all clients; passwords are in none of them.
     pub fn as_rows(&self) -> Vec<(String, String, String)> {
         let standard = Config::default();
         let all = self.values().into_iter().zip(standard.values());

@@ -37,7 +37,7 @@ impl AuthMethod {
     }
 }
 
-/// One rule. All of what it names must fit; what it does not name fits everybody.
+/// One rule. All of what it names must fit; what it does not name fits every client.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleTable {

@@ -62,7 +62,7 @@ impl AuthQueryTable {
         Ok(())
     }
 
-    /// The database that is asked for a client of this one.
+    /// The database that the gate asks about a client of `database`.
     pub fn asked<'a>(&'a self, database: &'a str) -> &'a str {
         let named = self.database.as_ref();
         named.map_or(database, |name| name.get_ref().as_str())

@@ -13,47 +13,100 @@ use std::time::{Instant, SystemTime};
 mod connections;
 mod statistics;
 
-/// What can be shown, and what that is.
-const HELP: &[(&str, &str)] = &[
+/// Makes a table.
+type Make = fn(&Rc<Pooler>) -> Table;
+
+/// What can be shown, what that is, and how it is made.
+const TABLES: &[(&str, &str, Make)] = &[
     (
         "CLASSES",
         "classes: who waits, times outside and inside, percentiles of the last minutes",
+        |pooler| statistics::classes(pooler),
     ),
-    ("CLIENTS", "clients that are here"),
-    ("CONFIG", "the configuration in force"),
-    ("DATABASES", "databases"),
+    ("CLIENTS", "clients that are here", |pooler| {
+        connections::clients(pooler)
+    }),
+    ("CONFIG", "the configuration in force", |pooler| {
+        config(pooler)
+    }),
+    ("DATABASES", "databases", |pooler| databases(pooler)),
     (
         "GATES",
         "servers: how many transactions may be inside, are, and wait",
+        |pooler| gates(pooler),
     ),
-    ("HELP", "this table"),
-    ("LISTS", "how many there are of what"),
-    ("MEM", "memory of the process"),
+    ("HELP", "this table", |_| help()),
+    ("LISTS", "how many there are of what", |pooler| {
+        lists(pooler)
+    }),
+    ("MEM", "memory of the process", |_| memory()),
     (
         "PERCENTILES",
         "response times of databases, users and classes in the last minutes",
+        |pooler| statistics::percentiles(pooler),
     ),
     (
         "POOLS",
         "clients and server connections of each database and user",
+        |pooler| connections::pools(pooler),
     ),
-    ("SERVERS", "server connections"),
-    ("SOCKETS", "clients and server connections"),
+    ("SERVERS", "server connections", |pooler| {
+        connections::servers(pooler)
+    }),
+    ("SOCKETS", "clients and server connections", |pooler| {
+        connections::sockets(pooler)
+    }),
     (
         "STATEMENTS",
         "kinds of transactions, where classes or the order depend on them",
+        |pooler| statistics::statements(pooler),
     ),
-    ("STATE", "whether the gate is active, paused or stopping"),
-    ("STATS", "sums and averages of each database"),
-    ("STATS_AVERAGES", "averages of the last minute"),
-    ("STATS_TOTALS", "sums since the start"),
+    (
+        "STATE",
+        "whether the gate is active, paused or stopping",
+        |pooler| state(pooler),
+    ),
+    ("STATS", "sums and averages of each database", |pooler| {
+        statistics::stats(pooler)
+    }),
+    ("STATS_AVERAGES", "averages of the last minute", |pooler| {
+        statistics::averages(pooler)
+    }),
+    ("STATS_TOTALS", "sums since the start", |pooler| {
+        statistics::totals_by_database(pooler)
+    }),
     (
         "TARGETS",
         "targets of classes: what was achieved of them recently, in each server",
+        |pooler| statistics::targets(pooler),
     ),
-    ("TOTALS", "sums of all databases"),
-    ("USERS", "users"),
-    ("VERSION", "the gate's version"),
+    ("TOTALS", "sums of all databases", |pooler| {
+        statistics::totals(pooler)
+    }),
+    ("USERS", "users", |pooler| users(pooler)),
+    ("VERSION", "the gate's version", |_| version()),
+];
+
+/// Names that a client may know from PgBouncer, beside those of [`TABLES`].
+const MORE_TABLES: &[(&str, Make)] = &[
+    ("ACTIVE_SOCKETS", |pooler| connections::sockets(pooler)),
+    // There is no resolver here: the system's is asked at every connection.
+    ("DNS_HOSTS", |_| Table::new(&["hostname", "#ttl", "addrs"])),
+    ("DNS_ZONES", |_| {
+        Table::new(&["zonename", "#serial", "#count"])
+    }),
+    // A gate has no peers.
+    ("PEERS", |_| {
+        Table::new(&["#peer_id", "host", "#port", "#pool_size"])
+    }),
+    ("PEER_POOLS", |_| Table::new(PEER_POOLS)),
+];
+const PEER_POOLS: &[&str] = &[
+    "#database",
+    "#cl_active_cancel_req",
+    "#cl_waiting_cancel_req",
+    "#sv_active_cancel",
+    "#sv_login",
 ];
 
 /// What can be said besides, as PgBouncer's own help has it.
@@ -61,47 +114,16 @@ pub const COMMANDS: &str = "besides SHOW: RELOAD, PAUSE [DATABASE], RESUME [DATA
 
 /// A table by its name in upper case; `None` where there is none.
 pub fn show(pooler: &Rc<Pooler>, what: &str) -> Option<Table> {
-    Some(match what {
-        "CLASSES" => statistics::classes(pooler),
-        "CLIENTS" => connections::clients(pooler),
-        "CONFIG" => config(pooler),
-        "DATABASES" => databases(pooler),
-        "GATES" => gates(pooler),
-        "HELP" => help(),
-        "LISTS" => lists(pooler),
-        "MEM" => memory(),
-        "PERCENTILES" => statistics::percentiles(pooler),
-        "POOLS" => connections::pools(pooler),
-        "SERVERS" => connections::servers(pooler),
-        "SOCKETS" | "ACTIVE_SOCKETS" => connections::sockets(pooler),
-        "STATE" => state(pooler),
-        "STATEMENTS" => statistics::statements(pooler),
-        "STATS" => statistics::stats(pooler),
-        "TARGETS" => statistics::targets(pooler),
-        "STATS_AVERAGES" => statistics::averages(pooler),
-        "STATS_TOTALS" => statistics::totals_by_database(pooler),
-        "TOTALS" => statistics::totals(pooler),
-        "USERS" => users(pooler),
-        "VERSION" => version(),
-        // There is no resolver here: the system's is asked at every connection.
-        "DNS_HOSTS" => Table::new(&["hostname", "#ttl", "addrs"]),
-        "DNS_ZONES" => Table::new(&["zonename", "#serial", "#count"]),
-        // A gate has no peers.
-        "PEERS" => Table::new(&["#peer_id", "host", "#port", "#pool_size"]),
-        "PEER_POOLS" => Table::new(&[
-            "#database",
-            "#cl_active_cancel_req",
-            "#cl_waiting_cancel_req",
-            "#sv_active_cancel",
-            "#sv_login",
-        ]),
-        _ => return None,
-    })
+    let tables = TABLES.iter().map(|(name, _, make)| (name, make));
+    let more = MORE_TABLES.iter().map(|(name, make)| (name, make));
+    let mut all = tables.chain(more);
+    all.find(|(name, _)| **name == what)
+        .map(|(_, make)| make(pooler))
 }
 
 fn help() -> Table {
     let mut table = Table::new(&["show", "what"]);
-    for (name, what) in HELP {
+    for (name, what, _) in TABLES {
         table.row([(*name).into(), (*what).into()]);
     }
     table

@@ -19,7 +19,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Those that everybody may have.
+    /// Those that every role may have.
     pub fn free(self) -> usize {
         self.max.saturating_sub(self.reserved).max(1)
     }

@@ -1,4 +1,4 @@
-//! A look at the servers of a configuration before anybody wants one: whether they answer, and
+//! A look at the servers of a configuration before a client wants one: whether they answer, and
 //! whether they allow as many connections as the limits need. What it finds is no reason not to
 //! start: a server may come later.
 

@@ -31,7 +31,7 @@ pub struct Heard {
 }
 
 /// A database with tables of its own for each client.
-pub struct Place {
+pub struct ClientTables {
     server: PathBuf,
     path: PathBuf,
     database: &'static str,
@@ -39,7 +39,7 @@ pub struct Place {
     watchers: Vec<Mutex<Session>>,
 }
 
-impl Place {
+impl ClientTables {
     /// Makes it; `server` is the socket file of the server, `path` the one that clients use.
     pub fn make(server: &Path, path: &Path, database: &'static str) -> Self {
         let watch = || Mutex::new(Session::begin(server, database).unwrap());

@@ -216,7 +216,7 @@ fn the_end_of_a_cycle_is_not_kept_for_the_next() {
         client.write_all(&end.concat()).unwrap();
         assert_eq!(answers(&mut client), "12HdcC2Z");
     }
-    // What the client itself has asked for is not kept either.
+    // What the client itself has requested is not kept either.
     let parse = message(b'P', b"\0SELECT 1\0\0\0");
     let flush = message(b'H', b"");
     let slow = executed("SELECT pg_sleep(60)");
@@ -225,7 +225,7 @@ fn the_end_of_a_cycle_is_not_kept_for_the_next() {
     client.write_all(&begun.concat()).unwrap();
     hear_until(&mut client, b"1\0\0\0\x04");
     drop(client);
-    // Nor where the gate has asked for it before.
+    // Nor where the gate has requested it before.
     let begun = [copy(), message(b'H', b"")];
     let mut client = in_bytes(&gate);
     client.write_all(&begun.concat()).unwrap();

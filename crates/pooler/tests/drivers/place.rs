@@ -13,7 +13,7 @@ use crate::support::{Database, Gate, said};
 const PATIENCE_S: &str = "100";
 
 /// A database or a gate, as a script reaches it.
-pub struct Place<'a> {
+pub struct ScriptTarget<'a> {
     /// Of its socket file.
     pub folder: &'a Path,
     /// In that file's name.
@@ -21,7 +21,7 @@ pub struct Place<'a> {
     database: &'a Database,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ScriptTarget<'a> {
     /// The database itself.
     pub fn straight(database: &'a Database) -> Self {
         Self {
@@ -74,7 +74,7 @@ pub struct Bridge(TcpListener);
 
 impl Bridge {
     /// Carries every connection over, until the test ends.
-    pub fn to(place: &Place<'_>) -> Self {
+    pub fn to(place: &ScriptTarget<'_>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let accepting = listener.try_clone().unwrap();
         let socket: PathBuf = place.folder.join(format!(".s.PGSQL.{}", place.port));

@@ -6,7 +6,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::place::Place;
+use super::place::ScriptTarget;
 use crate::support::{Talk, said};
 
 /// What is said by whom, without `c`.
@@ -217,7 +217,7 @@ const TYING: &[(&str, &[(char, &str)])] = &[
 ];
 
 /// Runs all steps.
-pub fn run(place: &Place<'_>) -> String {
+pub fn run(place: &ScriptTarget<'_>) -> String {
     let (mut a, mut b) = (begin(place), begin(place));
     let mut lines = String::new();
     for (who, what) in TAKING_TURNS {
@@ -273,7 +273,7 @@ fn line(who: char, what: &str, answer: &str) -> String {
 }
 
 /// A psql with its errors among its answers.
-fn begin(place: &Place<'_>) -> Talk {
+fn begin(place: &ScriptTarget<'_>) -> Talk {
     let psql = place.psql();
     let mut shell = Command::new("sh");
     shell
@@ -285,7 +285,7 @@ fn begin(place: &Place<'_>) -> Talk {
 }
 
 /// As by Ctrl-C.
-fn cancelled(place: &Place<'_>, other: &mut Talk) -> String {
+fn cancelled(place: &ScriptTarget<'_>, other: &mut Talk) -> String {
     let mut psql = place.psql();
     psql.args(["-c", "SELECT pg_sleep(50)"])
         .stderr(Stdio::piped());
@@ -295,7 +295,7 @@ fn cancelled(place: &Place<'_>, other: &mut Talk) -> String {
     // It is below `timeout`, which passes the signal on.
     let id = rustix::process::Pid::from_child(&psql);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    // That it has asked for it is said as often as the signal came.
+    // psql says that it has requested the cancel as often as the signal came.
     let said = said(&psql.wait_with_output().unwrap());
     said.lines().last().unwrap_or_default().to_owned()
 }

@@ -13,14 +13,14 @@ use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Row, Statement};
 
-use super::place::Place;
+use super::place::ScriptTarget;
 
 mod sessions;
 mod statements;
 mod transactions;
 
 /// Runs all steps.
-pub fn run(place: &Place<'_>) -> String {
+pub fn run(place: &ScriptTarget<'_>) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,4 +1,4 @@
-//! A case's table: everybody who served, then both ideals and what was published; who pays stands
+//! A case's table: all peers that served, then both ideals and what was published; who pays stands
 //! in the same line as who gains.
 
 use super::palette::Palette;

@@ -14,7 +14,7 @@ pub const STRIP_WIDTH_MIN: f64 = 20.0;
 /// Longest name of a case below a bar; longer ones are numbered.
 const SHORT_NAME_MAX: usize = 7;
 
-/// Open connections over time, of each peer's first run; none where nobody counted.
+/// Open connections over time, of each peer's first run; none where they were not counted.
 pub fn connections(case: &Case, palette: &Palette) -> Option<Chart> {
     let lines = case.peers.iter().filter_map(|peer| {
         let one = peer.counted().find(|one| !one.connections.is_empty())?;

@@ -23,7 +23,7 @@ const HEADS: [&str; 10] = [
     "Not answered",
 ];
 
-/// The table; empty for a single case, whose own table says it all.
+/// The table; empty for a single case, as its own table says it all.
 pub fn table(page: &Page) -> String {
     if page.cases.len() < 2 {
         return String::new();

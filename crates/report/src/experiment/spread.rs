@@ -47,7 +47,7 @@ pub fn incomplete(group: &Group) -> Option<f64> {
     Some(group.n.saturating_sub(group.completed + group.errors) as f64)
 }
 
-/// The peer whose runs completed most: ideals are told of the requests that completed.
+/// The peer with the runs that completed most: ideals are told of the requests that completed.
 pub fn fullest(case: &Case) -> Option<&Peer> {
     let completed = |peer: &&Peer| peer.counted().map(|one| one.run.all.completed).sum::<u64>();
     let measured = case.peers.iter().filter(|peer| !peer.runs.is_empty());

@@ -22,8 +22,8 @@ struct Points<'a> {
     ideal_ps: Vec<(f64, f64)>,
 }
 
-/// The run whose ideals are drawn: arrivals are the same, and ideals are told of the requests that
-/// completed.
+/// The run for which ideals are drawn: arrivals are the same, and ideals are told of the requests
+/// that completed.
 fn reference<'a>(series: &[Series<'a>]) -> &'a Run {
     let fullest = series
         .iter()

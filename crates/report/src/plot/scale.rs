@@ -31,8 +31,8 @@ pub struct Tick {
 }
 
 impl Scale {
-    /// A scale whose domain covers `values`, rounded outward to round numbers; a domain of one
-    /// point is widened. Values that the kind cannot show (not finite; for `Log` also <= 0) are
+    /// A scale with a domain that covers `values`, rounded outward to round numbers; a domain of
+    /// one point is widened. Values that the kind cannot show (not finite; for `Log` also <= 0) are
     /// left out.
     pub fn covering(kind: Kind, values: impl Iterator<Item = f64>, range: (f64, f64)) -> Scale {
         let shown = values.filter(|v| v.is_finite() && (kind == Kind::Linear || *v > 0.0));

@@ -65,7 +65,7 @@ impl Attained {
         }
     }
 
-    /// Takes whoever is done from the last level.
+    /// Takes the jobs that are done from the last level.
     fn end_jobs(&mut self, done: &mut impl FnMut(u32)) {
         while let Some(level) = self.levels.last_mut()
             && level.lacks() <= ROUNDING

@@ -1,5 +1,5 @@
 //! Between SRPT and processor sharing: a share of the server goes to the shortest remaining job,
-//! the rest to all in equal parts (thesis 6.5 leaves such hybrids open). Nobody gets less than that
+//! the rest to all in equal parts (thesis 6.5 leaves such hybrids open). No job gets less than that
 //! part of processor sharing's rate.
 
 use super::{Incoming, Server, whole_above};
@@ -91,7 +91,7 @@ impl Server for Hybrid {
     }
 
     fn until_event(&mut self) -> Option<u64> {
-        // Nobody overtakes the shortest: it has less left, and is served faster.
+        // No job overtakes the shortest: it has less left, and is served faster.
         let shortest = self.shortest.as_ref()?;
         let time = shortest.left / (self.share + self.each());
         Some(whole_above(time))

@@ -21,7 +21,7 @@ pub struct Psbs {
     late: VirtualTime,
     /// By slot.
     jobs: Vec<Job>,
-    /// Names the jobs, whose slots are used again.
+    /// Names the jobs, because their slots are used again.
     arrivals: u64,
 }
 
@@ -40,7 +40,7 @@ enum State {
 }
 
 impl Psbs {
-    /// The slot to be served alone, if nobody is late.
+    /// The slot to be served alone, if no job is late.
     fn first(&mut self) -> Option<u32> {
         while let Some(&Reverse((_, name, slot))) = self.in_time.peek() {
             let job = &self.jobs[slot as usize];
@@ -53,7 +53,8 @@ impl Psbs {
         None
     }
 
-    /// Lets the reference do `work`; whoever it finishes and is not done is late.
+    /// Lets the reference do `work`; a job that the reference finishes and that is not done is
+    /// late.
     fn advance_reference(&mut self, work: u64) {
         let Self {
             reference,

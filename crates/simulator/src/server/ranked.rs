@@ -1,7 +1,7 @@
 //! One job at a time on each server, by the rank of a policy's own order.
 //!
-//! A rank changes only while its job is served, so the waiting ones stand in a heap, and only who
-//! is served is asked for its rank again.
+//! A rank changes only while its job is served, so the waiting ones stand in a heap, and only the
+//! job in service gets a new rank.
 
 use super::{Incoming, Server};
 use sooner_policy::{Job, Order};
@@ -11,8 +11,8 @@ use std::collections::BinaryHeap;
 /// Rank, then order of arrival, then slot.
 type Key = (u64, u64, u32);
 
-/// As many jobs as there are servers, the lowest ranks; whoever is served may be interrupted by a
-/// lower rank.
+/// As many jobs as there are servers, the lowest ranks; a lower rank may interrupt a job in
+/// service.
 pub struct Ranked<O> {
     order: O,
     servers: usize,

@@ -51,7 +51,7 @@ impl<S: Scheduler> Server for Scheduled<S> {
         let turn = grant.max_amount.min(self.left[grant.job.0 as usize]);
         let wake = self.scheduler.wake_at();
         let wake = wake.map_or(u64::MAX, |at| at.since(Time::from_ns(self.now)));
-        // What is due already and cannot be had is asked for again with the next turn.
+        // The next turn asks again for what is due already and cannot be had.
         Some(turn.min(if wake == 0 { u64::MAX } else { wake }))
     }
 

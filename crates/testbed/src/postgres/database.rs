@@ -50,8 +50,8 @@ impl Database {
     }
 
     /// Starts it so that it speaks TLS as well, by the certificate and key `server.pem` and
-    /// `server.key` in `folder`, and takes clients whose certificate `ca.pem` there has signed;
-    /// gives its port at 127.0.0.1.
+    /// `server.key` in `folder`, and takes clients with a certificate that `ca.pem` there has
+    /// signed; gives its port at 127.0.0.1.
     pub fn restart_with_tls(&self, folder: &Path) -> u16 {
         for file in ["server.pem", "server.key", "ca.pem"] {
             let copy = self.folder().join("data").join(file);

@@ -5,7 +5,7 @@
 //! frames of HTTP/2 are other bytes.
 
 use super::GatedStream;
-use sooner_kernel::sealed_file::{self, Place, WORTHWHILE_BYTES_MIN};
+use sooner_kernel::sealed_file::{self, FileSlice, WORTHWHILE_BYTES_MIN};
 use sooner_kernel::socket;
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -80,7 +80,7 @@ impl GatedStream {
 struct InFile<'a> {
     before: &'a [IoSlice<'a>],
     before_bytes: usize,
-    place: Place,
+    place: FileSlice,
     bytes: usize,
 }
 

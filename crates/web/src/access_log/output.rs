@@ -10,7 +10,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Addresses of visitors and what they asked for are not for every user of the machine; a group may
+/// Addresses of visitors and what they requested are not for every user of the machine; a group may
 /// read them.
 const FILE_MODE: u32 = 0o640;
 

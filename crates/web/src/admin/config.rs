@@ -11,13 +11,13 @@ use toml::Spanned;
 pub struct AdminConfig {
     /// Address and port of metrics and live page, such as `127.0.0.1:9090`; default: none.
     pub listen: Option<Spanned<ListenAddress>>,
-    /// Host names under which they are asked for, besides loopback names and the address itself;
+    /// Host names under which clients reach them, besides loopback names and the address itself;
     /// default: none.
     pub hosts: Vec<String>,
 }
 
 impl AdminConfig {
-    /// Binds the address; `None` when there is none. Needs a tokio runtime around it; nobody is
+    /// Binds the address; `None` when there is none. Needs a tokio runtime around it; no client is
     /// answered before [`Admin::serve`].
     pub fn bind(&self) -> Result<Option<Admin>, Misconfigured> {
         let Some(listen) = &self.listen else {

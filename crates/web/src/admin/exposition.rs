@@ -23,8 +23,8 @@ pub struct Exposition {
     pub upstreams: Vec<UpstreamReading>,
     /// The process.
     pub process: ProcessReading,
-    /// Jobs that FAIR would still be serving, jobs that were not followed, figures that nobody
-    /// took.
+    /// Jobs that FAIR would still be serving, jobs that were not followed, figures that were not
+    /// taken.
     pub shadow: (u64, u64, u64),
     /// Lines that the access log has lost.
     pub log_lines_lost: u64,

@@ -12,7 +12,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page, and the policy under which a browser may run it: only what carries this page's nonce,
-/// so that no name of a file that a stranger asked for can ever become a script.
+/// so that no name of a file that a stranger requested can ever become a script.
 pub fn render(status: &Status) -> (String, String) {
     let nonce = nonce();
     let page = PAGE
@@ -28,7 +28,7 @@ pub fn render(status: &Status) -> (String, String) {
     (page, policy)
 }
 
-/// 128 bits nobody can guess: std seeds its hashers from the system's random numbers.
+/// 128 bits that no attacker can guess: std seeds its hashers from the system's random numbers.
 fn nonce() -> String {
     let half = || RandomState::new().hash_one(0_u8);
     format!("{:016x}{:016x}", half(), half())

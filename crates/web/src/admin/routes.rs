@@ -43,7 +43,7 @@ impl Pages for Desk {
 }
 
 impl Desk {
-    /// A desk that is also asked for under the names `hosts`.
+    /// A desk that clients may also reach under the names `hosts`.
     pub fn new(sources: Sources, hosts: Vec<String>) -> Self {
         let wire_bytes = (sources.uplink)().sent_wire_bytes;
         let history = History::new(Totals::read(&sources.metrics, wire_bytes));

@@ -8,7 +8,7 @@ use sooner_link::Load;
 use sooner_uplink::Uplink;
 use std::sync::Arc;
 
-/// Everything that is asked when somebody wants to know.
+/// Everything that is asked when a client reads the figures.
 pub struct Sources {
     /// What was counted.
     pub metrics: Arc<Metrics>,

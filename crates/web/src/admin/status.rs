@@ -142,7 +142,7 @@ pub struct HandshakeStatus {
 /// A slow response, and why it was.
 #[derive(Debug, Serialize)]
 pub struct SlowStatus {
-    /// What was asked for.
+    /// The target of the request.
     pub target: String,
     /// Its status.
     pub status: u16,
@@ -170,7 +170,7 @@ pub struct ConfigStatus {
 }
 
 impl Status {
-    /// Asks everybody, at `now`.
+    /// Asks all sources, at `now`.
     pub fn read(sources: &Sources, history: &History, now: SystemTime) -> Self {
         let (metrics, uplink) = (&sources.metrics, (sources.uplink)());
         let recent = history.recent();

@@ -86,7 +86,7 @@ pub enum MechanismName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamOrder {
-    /// As they were asked for, which RFC 9218 (section 10) recommends.
+    /// As the client requested them, which RFC 9218 (section 10) recommends.
     #[default]
     Standard,
     /// By size, as across connections.
@@ -144,7 +144,7 @@ impl UplinkTable {
             .map_or(PolicyName::Srpt, |policy| policy.get_ref().0)
     }
 
-    /// The mechanism asked for.
+    /// The requested mechanism.
     pub fn mechanism(&self) -> MechanismName {
         self.mechanism
             .as_ref()

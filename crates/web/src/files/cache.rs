@@ -1,4 +1,4 @@
-//! Files that were asked for lately, found by path; the least used make room (second chance).
+//! Files that were requested lately, found by path; the least used make room (second chance).
 //!
 //! One cache holds the files of all sites, so that its bounds hold for the server and the busiest
 //! site has the most of it.
@@ -94,7 +94,7 @@ impl FileCache {
         FolderId(self.folders.len() as u32 - 1)
     }
 
-    /// Finds what `path` (relative, without dot segments) leads to; asked for as a directory it is
+    /// Finds what `path` (relative, without dot segments) leads to; requested as a directory it is
     /// the directory's index. No system call when that was checked lately and is in memory.
     /// Directories and errors are never remembered.
     pub fn find(

@@ -93,7 +93,7 @@ impl Content {
         };
         let mut buffer = Vec::with_capacity(len);
         read_into(&mut buffer, descriptor, offset)?;
-        // A vector may have more room than was asked for.
+        // A vector may have more room than was requested.
         buffer.truncate(len);
         if_unchanged(buffer, descriptor, identity)
     }

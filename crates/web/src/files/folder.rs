@@ -23,7 +23,7 @@ pub struct Folder {
 pub enum Lookup {
     /// A regular file.
     Resource(Rc<Resource>),
-    /// A directory, open for reading; when it was asked for as one, none of its files stands for
+    /// A directory, open for reading; when it was requested as one, none of its files stands for
     /// it.
     Directory(OwnedFd),
 }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 pub struct BodySource {
     source: Source,
     chunk: Bytes,
-    /// Nothing is known to be at hand: it is to be waited for before a turn is asked for.
+    /// Nothing is known to be at hand: it is to be waited for before a turn is requested.
     is_to_be_awaited: bool,
 }
 
@@ -34,7 +34,7 @@ impl BodySource {
         }
     }
 
-    /// Whether the source is to be polled before a turn is asked for: a backend may be silent for
+    /// Whether the source is to be polled before a turn is requested: a backend may be silent for
     /// hours, a disk is slow, and a turn that is not used is time of the link. What is at hand is
     /// not read before its turn, because until then it would only use memory.
     pub fn is_to_be_awaited(&self) -> bool {

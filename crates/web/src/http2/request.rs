@@ -12,7 +12,7 @@ pub enum Refusal {
     /// It breaks a rule of RFC 9113 (8.2, 8.3); the stream is reset.
     #[error("malformed request: {0}")]
     Malformed(&'static str),
-    /// A tunnel is asked for (RFC 9113, 8.5); status 501.
+    /// The client requests a tunnel (RFC 9113, 8.5); status 501.
     #[error("no tunnels: CONNECT is not implemented")]
     Connect,
     /// Its head is too long; status 431.

@@ -124,7 +124,7 @@ impl Activity {
         self.is_sending.store(is_sending, Ordering::Relaxed);
     }
 
-    /// It is to end. If nothing is asked for, nothing is on its way either: a body that was read to
+    /// It is to end. If no request is open, nothing is on its way either: a body that was read to
     /// its end leaves no mark.
     pub fn drain(&self) {
         if self.phase() == Phase::Idle {

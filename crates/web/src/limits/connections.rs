@@ -338,7 +338,7 @@ impl ConnectionHandle {
         self.activity.request_started();
     }
 
-    /// Nothing is asked for and nothing left to send.
+    /// No request is open and nothing is left to send.
     pub fn idle(&self) {
         self.activity.set_phase(Phase::Idle);
     }

@@ -16,7 +16,7 @@ const TARGET_BYTES_MAX: usize = 200;
 /// A slow response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slow {
-    /// What was asked for, printable, cut when it is long.
+    /// The target of the request, printable, cut when it is long.
     pub target: String,
     /// Its status.
     pub status: u16,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use toml::Spanned;
 
-/// The longest time that can be asked for, s (a day): what is longer is a slip of the finger.
+/// The longest time that can be set, s (a day): what is longer is a slip of the finger.
 const SECONDS_MAX: f64 = 86_400.0;
 
 /// `[proxy]`: what holds for all upstreams.

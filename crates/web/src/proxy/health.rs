@@ -4,8 +4,8 @@
 //! again with one request at a time until one succeeds. Where the server is also asked regularly,
 //! its answers to that count too, and a server put out by them comes back by them. Only failures to
 //! answer count: a status of 500 is an answer. A failure that a request may have brought about
-//! counts once for each path, so that no path, however often it is asked for, puts out the server
-//! for all others.
+//! counts once for each path, so that no path, however often clients request it, puts out the
+//! server for all others.
 
 use sooner_admission::Time;
 

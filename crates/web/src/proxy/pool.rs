@@ -93,7 +93,7 @@ impl Pool {
         }
         let pool = self.clone();
         spawn_local(async move {
-            // hyper has to see the end too; it closes the connection if either side asked for that.
+            // hyper has to see the end too; it closes the connection if either side requested that.
             if let Ok(Ok(())) = timeout(READY_WITHIN, connection.ready()).await {
                 pool.keep(connection, keep_alive_seconds);
             }

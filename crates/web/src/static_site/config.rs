@@ -12,8 +12,8 @@ use toml::Spanned;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StaticConfig {
-    /// The names it is asked for by: `example.org`, `*.example.org` for all names below it. The
-    /// first site answers to all others too.
+    /// The names that clients request it by: `example.org`, `*.example.org` for all names below it.
+    /// The first site answers to all others too.
     pub hosts: Vec<Spanned<String>>,
     /// The directory all its files are below; without it there are none, only redirects and routes.
     pub root: Option<Spanned<PathBuf>>,

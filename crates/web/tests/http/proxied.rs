@@ -8,7 +8,7 @@ use std::time::Duration;
 const SWITCH: &str =
     "GET /chat HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
 
-/// A site all of whose paths go to `listener`.
+/// A site that passes all paths on to `listener`.
 fn before(listener: &TcpListener, config: &str) -> Site {
     let address = listener.local_addr().unwrap();
     Site::start_with(&format!(

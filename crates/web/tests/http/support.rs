@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 impl Site {
-    /// Serves an empty folder, of whose files so many bytes are read at once.
+    /// Serves an empty folder; so many bytes of its files are read at once.
     pub fn start_with_chunks(config: &str, chunk_bytes: usize) -> Self {
         Self::run(&rooted(config), chunk_bytes, |_| Uplink::unlimited())
     }

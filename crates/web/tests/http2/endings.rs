@@ -5,7 +5,7 @@ use super::support::Site;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A client with windows that hold nothing up, which has asked for `path` and reads nothing.
+/// A client with windows that hold nothing up, which has requested `path` and reads nothing.
 fn asking_for(site: &Site, path: &str) -> RawClient {
     let mut client = RawClient::connect(site.address, &[(4, 1 << 24)]);
     client.open_window(0, 1 << 24);

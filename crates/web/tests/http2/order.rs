@@ -5,7 +5,7 @@ use super::support::Site;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// Windows that hold nobody up.
+/// Windows that hold no stream up.
 fn connect(site: &Site) -> RawClient {
     let mut client = RawClient::connect(site.address, &[(4, 1 << 24)]);
     client.open_window(0, 1 << 24);

@@ -1,4 +1,4 @@
-//! A server whose link is soon busy.
+//! A server with a link that is soon busy.
 
 pub use crate::site::Site;
 use crate::site::{CHUNK_BYTES, rooted};

@@ -9,7 +9,7 @@ use sooner_web::tls::TlsConfig;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// Somebody whose signature is trusted.
+/// An authority with a trusted signature.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate with its key.
@@ -56,7 +56,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(authority_parameters(name), key).unwrap())
     }
 
-    /// An authority whose certificate this one signs.
+    /// An authority with a certificate that this one signs.
     pub fn below(&self, name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         Self(CertifiedIssuer::signed_by(authority_parameters(name), key, &self.0).unwrap())

@@ -61,12 +61,12 @@ fn the_name_chooses_the_certificate() {
 }
 
 /// A socket that keeps what was read from it.
-struct Seen {
+struct RecordingSocket {
     socket: TcpStream,
     bytes: Vec<u8>,
 }
 
-impl Read for Seen {
+impl Read for RecordingSocket {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let count = self.socket.read(buf)?;
         self.bytes.extend_from_slice(&buf[..count]);
@@ -74,7 +74,7 @@ impl Read for Seen {
     }
 }
 
-impl Write for Seen {
+impl Write for RecordingSocket {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         self.socket.write(buf)
     }
@@ -103,7 +103,7 @@ fn records_are_as_long_as_they_may_be_and_no_longer() {
         if reloaded {
             server.reload(&files.tables(&[("x", "")]).tables).unwrap();
         }
-        let socket = Seen {
+        let socket = RecordingSocket {
             socket: connect(server.address),
             bytes: Vec::new(),
         };
@@ -246,7 +246,7 @@ fn clients_show_certificates_of_the_authority_asked_for() {
             }
             .config(&authority);
             let mut client = connect_tls(server.address, &config, "localhost");
-            // The second time the session is resumed, and must be somebody's still.
+            // The second time the session is resumed, and must still have its client's certificate.
             ask(&mut client)?;
             ask(&mut connect_tls(server.address, &config, "localhost"))
         };

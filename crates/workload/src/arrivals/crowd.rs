@@ -52,8 +52,8 @@ impl Crowd {
         self.share
     }
 
-    /// The object that is wanted: of all that are asked for in `trace`, the one nearest in size,
-    /// and of equals the first.
+    /// The object that the crowd wants: of all that clients request in `trace`, the one nearest in
+    /// size, and of equals the first.
     pub fn object<'a>(&self, trace: &'a Trace) -> Option<&'a Object> {
         let asked_for = trace
             .requests

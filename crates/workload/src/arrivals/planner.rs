@@ -154,7 +154,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// The requests whose work is nearest to `target_bytes`, cut into visits.
+    /// The requests with the work nearest to `target_bytes`, cut into visits.
     fn choose(&mut self, target_bytes: f64, is_crowded: bool) -> Option<Chosen> {
         let source = source(&self.usual, self.crowded.as_ref(), is_crowded);
         let most = self.options.requests_per_connection;
@@ -194,7 +194,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Adds the requests of a phase, whose visits begin at `begins_ns`.
+    /// Adds the requests of a phase; its visits begin at `begins_ns`.
     fn push(&mut self, chosen: &Chosen, begins_ns: &[u64], is_crowded: bool) {
         let trace = &source(&self.usual, self.crowded.as_ref(), is_crowded).trace;
         let most = u64::from(self.options.requests_per_connection.get());

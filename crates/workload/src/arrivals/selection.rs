@@ -1,4 +1,4 @@
-//! Chooses the requests of a phase: consecutive ones whose work is what the phase asks for.
+//! Chooses the requests of a phase: consecutive ones with the work that the phase asks for.
 
 use crate::trace::Trace;
 use crate::wire::WireModel;

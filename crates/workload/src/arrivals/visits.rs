@@ -34,7 +34,7 @@ pub const STAY_MAX: f64 = 0.9999;
 pub const THINK_S_MAX: f64 = 3600.0;
 
 /// Where a phase's requests are cut into visits, by their number from the phase's start: the same
-/// cuts whichever requests are chosen, drawn as far as they are asked for.
+/// cuts whichever requests are chosen, drawn as far as the caller requests them.
 pub(crate) struct Cuts<'a> {
     length: VisitLength,
     rng: &'a mut Rng,

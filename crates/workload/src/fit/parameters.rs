@@ -23,7 +23,7 @@ pub fn lognormal_below(sample: &[f64], cut: f64) -> [Estimate; 2] {
     )
 }
 
-/// μ and σ of a lognormal law whose values were rounded up to 1, 2, 3 and so on; `counts[i]` of
+/// μ and σ of a lognormal law with values that were rounded up to 1, 2, 3 and so on; `counts[i]` of
 /// them to i + 1.
 pub fn lognormal_of_counts(counts: &[u64]) -> [Estimate; 2] {
     let filled: Vec<(f64, f64)> = (1..)
@@ -53,7 +53,7 @@ pub fn lognormal_of_counts(counts: &[u64]) -> [Estimate; 2] {
     maximise(log_likelihood, [mean, 0.5])
 }
 
-/// The tail index of a Pareto law from `k` on, none of whose values is below.
+/// The tail index of a Pareto law from `k` on; none of its values is below.
 pub fn pareto_alpha(sample: &[f64], k: f64) -> Estimate {
     let n = sample.len() as f64;
     let value = n / sample.iter().map(|x| (x / k).ln()).sum::<f64>();
@@ -90,8 +90,8 @@ pub fn bounded_pareto_alpha(sample: &[f64], low: f64, high: f64) -> Estimate {
     maximise_one(log_likelihood, n / sum)
 }
 
-/// The tail index of a Pareto law from 1 on whose values were rounded down; `counts[i]` of them to
-/// i + 1.
+/// The tail index of a Pareto law from 1 on with values that were rounded down; `counts[i]` of them
+/// to i + 1.
 pub fn pareto_alpha_of_counts(counts: &[u64]) -> Estimate {
     let log_likelihood = |alpha: f64| {
         if alpha <= 0.0 {

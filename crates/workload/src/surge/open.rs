@@ -9,11 +9,11 @@ use crate::trace::{Trace, TraceRequest};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Rounds of requests (see [`References`]) in a trace: the least popular file, which is the
-/// largest, is asked for that often.
+/// Rounds of requests (see [`References`]) in a trace: users request the least popular file, which
+/// is the largest, that often.
 pub const ROUNDS: u32 = 10;
 
-/// Users whose requests are merged; the load of a replay does not depend on it.
+/// Number of users who have their requests merged; the load of a replay does not depend on it.
 const USERS: u32 = 200;
 
 /// The trace `surge:SEED`: `rounds` rounds of requests to the files of `model`.

@@ -1,11 +1,11 @@
-//! Which file is asked for next: popularity by Zipf, temporal locality by the published stack
+//! Which file users request next: popularity by Zipf, temporal locality by the published stack
 //! distances.
 //!
 //! Requests are made in rounds. In a round every file gets its share of requests, the least popular
 //! one of them, as a burst: it begins at a random time of the round, lognormal gaps follow, and
 //! past the round's end it goes on at its beginning. All bursts in order of time are the round.
 //!
-//! The stack distance of a request (how many files were asked for since the last request for the
+//! The stack distance of a request (how many files users requested since the last request for the
 //! same file, that one included) grows with the gap, so the gaps' parameters are chosen such that
 //! the distances are those published; found by simulation, see the tests. The first request for a
 //! file in a round comes back to the round before, over hundreds of files; those 2000 of 16 357
@@ -22,7 +22,7 @@ const GAP_MU_OFFSET: f64 = 0.30;
 /// By what σ of the distances is multiplied to get that of the gaps.
 const GAP_SIGMA_FACTOR: f64 = 1.19;
 
-/// The files asked for by all users together, by popularity rank from 0, without end.
+/// The files that all users together request, by popularity rank from 0, without end.
 pub struct References {
     requests_per_round: Vec<f64>,
     gap_mu: f64,
@@ -33,7 +33,7 @@ pub struct References {
 }
 
 impl References {
-    /// The stream of `model`, whose parameters were checked when its files were made.
+    /// The stream of `model`; its parameters were checked when its files were made.
     pub fn new(model: &SurgeModel, seed: u64) -> Self {
         Self {
             requests_per_round: model.requests_per_round(),

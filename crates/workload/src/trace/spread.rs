@@ -1,7 +1,7 @@
 //! Times inside the second: logs of whole seconds are spread by a fixed, seeded rule.
 //!
 //! The n requests logged in second t get the n sorted values t + u, u uniform in [0, 1), from a
-//! generator seeded by t alone. The order is kept, the same trace gives the same times for ever,
+//! generator seeded by t alone. The order is kept, the same trace always gives the same times,
 //! whatever the seed of the run. A trace with any fraction of a second in it is taken as it is.
 
 use super::TraceRequest;

@@ -82,9 +82,9 @@ fn connect(
     inside(&["route", "add", network, "dev", DEVICE])
 }
 
-/// Removes the namespaces of checks whose process is gone; gives their names. For before this
-/// process makes its own. Where another process has the number of one by now, they stay until that
-/// ends too.
+/// Removes the namespaces of checks that have no process any more; gives their names. For before
+/// this process makes its own. Where another process has the number of one by now, they stay until
+/// that ends too.
 fn remove_leftovers() -> Result<Vec<String>> {
     let Ok(entries) = fs::read_dir(NAMESPACES) else {
         // No namespace was ever made here.

@@ -26,7 +26,7 @@ const PACKETS_PER_SEC: f64 = 8_000.0;
 pub struct LossRow {
     /// `to_client` or `to_server`.
     pub direction: &'static str,
-    /// Share asked for.
+    /// Requested share.
     pub asked_loss: f64,
     /// Share that did not arrive at the socket.
     pub measured_loss: f64,

@@ -22,7 +22,7 @@ const PACKETS_PER_SEC: f64 = 100.0;
 /// One round-trip time.
 #[derive(Debug, Clone, Serialize)]
 pub struct RttRow {
-    /// Asked for, milliseconds.
+    /// Requested, milliseconds.
     pub asked_rtt_ms: f64,
     /// Measured between sockets: the median, milliseconds.
     pub median_rtt_ms: Option<f64>,
@@ -32,7 +32,7 @@ pub struct RttRow {
     pub max_rtt_ms: Option<f64>,
     /// Packets sent.
     pub packets_sent: u64,
-    /// Packets that came back; no loss was asked for.
+    /// Packets that came back; the check requests no loss.
     pub packets_returned: u64,
     /// Whether the median is within half a millisecond of the asked time, and every packet came
     /// back.

@@ -1,4 +1,4 @@
-//! The table of a check: what was asked for, what was measured, the verdict.
+//! The table of a check: the requested values, the measured values, the verdict.
 
 use std::fmt::Write;
 

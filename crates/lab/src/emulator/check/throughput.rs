@@ -2,8 +2,8 @@
 //! ones back, as TCP would acknowledge.
 //!
 //! UDP and not TCP, on purpose: at 5 % loss TCP sends what its congestion control allows, which is
-//! far below 100 Mbit/s whoever carries the packets. A fixed rate asks the emulator alone. It is
-//! offered more than 100 Mbit/s, so that 100 Mbit/s are left after the loss.
+//! far below 100 Mbit/s whatever program carries the packets. A fixed rate asks the emulator alone.
+//! It is offered more than 100 Mbit/s, so that 100 Mbit/s are left after the loss.
 
 use std::sync::atomic::AtomicBool;
 
@@ -30,9 +30,9 @@ const BACK_PAYLOAD_BYTES: usize = 32;
 /// What was carried.
 #[derive(Debug, Clone, Serialize)]
 pub struct ThroughputRow {
-    /// Asked for, milliseconds.
+    /// Requested, milliseconds.
     pub asked_rtt_ms: f64,
-    /// Share asked for, in each direction.
+    /// Requested share, in each direction.
     pub asked_loss: f64,
     /// What was sent to the client, with Ethernet headers, bit/s.
     pub offered_bits_per_sec: f64,
@@ -40,8 +40,8 @@ pub struct ThroughputRow {
     pub delivered_bits_per_sec: f64,
     /// Share that did not arrive.
     pub measured_loss: f64,
-    /// From the server to the client: the median, milliseconds; half of the round-trip time was
-    /// asked for.
+    /// From the server to the client: the median, milliseconds; the requested delay is half of the
+    /// round-trip time.
     pub median_delay_ms: Option<f64>,
     /// The 99th percentile, milliseconds.
     pub p99_delay_ms: Option<f64>,
@@ -53,9 +53,9 @@ pub struct ThroughputRow {
     pub emulator_cpu_share: f64,
     /// Packets dropped that the loss rate does not account for.
     pub unaccounted_packets: u64,
-    /// Whether at least 100 Mbit/s arrived (within 0.5 %), the loss is within 10 % of the rate
-    /// asked for, the median delay within half a millisecond, the order was kept, and nothing else
-    /// was dropped.
+    /// Whether at least 100 Mbit/s arrived (within 0.5 %), the loss is within 10 % of the requested
+    /// rate, the median delay within half a millisecond, the order was kept, and nothing else was
+    /// dropped.
     pub passed: bool,
 }
 

@@ -117,7 +117,7 @@ impl Database {
         bench.output(fill).map(drop)
     }
 
-    /// A gate before it whose socket file has this port, every client let in; its process is the
+    /// A gate before it with a socket file of this port, every client let in; its process is the
     /// gate's own.
     pub fn gate(
         &self,
@@ -156,7 +156,7 @@ impl Database {
         self.folder.join(format!("gate-{port}.toml"))
     }
 
-    /// A PgBouncer before it whose socket file has this port, every client let in.
+    /// A PgBouncer before it with a socket file of this port, every client let in.
     pub fn pgbouncer(
         &self,
         bench: &Bench<'_>,

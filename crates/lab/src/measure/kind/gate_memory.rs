@@ -1,9 +1,9 @@
 //! What `sooner gate` holds in memory: clients that are silent, a row of a gigabyte, a COPY of
 //! several either way, clients that do not read.
 //!
-//! For each a gate of its own, whose peak is forgotten before. The clients are this process. Beside
-//! them another client asks for nothing but `SELECT 1`, again and again: what the large ones do to
-//! its latency is told, and held where they should do nothing.
+//! Each has a gate of its own, and the peak of the gate is forgotten before. The clients are this
+//! process. Beside them another client asks for nothing but `SELECT 1`, again and again: what the
+//! large ones do to its latency is told, and held where they should do nothing.
 
 use super::database::{Database, GATE_PORT};
 use super::postgres_client::Client;
@@ -70,37 +70,37 @@ impl Kind for GateMemory {
         descriptors::raise_limit(sizes.clients as u64 + OTHER_DESCRIPTORS)?;
         let database = Database::start(bench, bench.scratch(), &[])?;
         let socket = database.address(Some(GATE_PORT)).socket();
-        let place = Place {
+        let gate_bench = GateBench {
             bench,
             database: &database,
             socket: &socket,
             sizes: &sizes,
         };
-        record.add(place.silent()?)?;
+        record.add(gate_bench.silent()?)?;
         let row = sizes.row_bytes;
-        record.add(place.large("a row", row, || {
+        record.add(gate_bench.large("a row", row, || {
             let sql = format!("SELECT repeat('x', {row})");
             Client::new(&socket)?.ask(&sql).map(|_| ())
         })?)?;
         let copy = sizes.copy_bytes;
-        record.add(place.large("COPY out", copy, || {
+        record.add(gate_bench.large("COPY out", copy, || {
             let rows = copy / 1000;
             let select = format!("SELECT repeat('x', 999) FROM generate_series(1, {rows})");
             let sql = format!("COPY ({select}) TO STDOUT");
             Client::new(&socket)?.ask(&sql).map(|_| ())
         })?)?;
-        record.add(place.large("COPY in", copy, || {
+        record.add(gate_bench.large("COPY in", copy, || {
             let mut client = Client::new(&socket)?;
             client.ask("CREATE UNLOGGED TABLE sink (line text)")?;
             let row = format!("{}\n", "x".repeat(999));
             // Read and thrown away: the disk is not what is measured.
             client.copy_in("COPY sink FROM STDIN WHERE false", &row, copy)
         })?)?;
-        record.add(place.deaf()?)
+        record.add(gate_bench.deaf()?)
     }
 }
 
-/// A gate that has been used, and whose peak is forgotten.
+/// A gate that has been used; its peak is forgotten.
 struct Used {
     gate: OwnedChild,
     before_mib: f64,
@@ -136,14 +136,14 @@ impl Used {
     }
 }
 
-struct Place<'a> {
+struct GateBench<'a> {
     bench: &'a Bench<'a>,
     database: &'a Database,
     socket: &'a PathBuf,
     sizes: &'a GateMemory,
 }
 
-impl Place<'_> {
+impl GateBench<'_> {
     fn gate(&self) -> Result<Used> {
         let flags = ["--limit", "20", "--clients-max", "10100"];
         let gate = self.database.gate(self.bench, GATE_PORT, None, &flags)?;

@@ -10,9 +10,9 @@
 mod shown;
 
 use super::database::{Bouncer, GATE_PORT};
-use super::oltp::{Load, Place};
+use super::oltp::{Load, LoadedDatabase};
 use super::set_ups::{SetUp, set_up};
-use super::slices::{Seen, Slices};
+use super::slices::{SliceFigures, Slices};
 use super::{Keys, Kind};
 use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record, Shown};
@@ -117,7 +117,7 @@ impl Kind for Inside {
             runs: 1,
         };
         let run = Run {
-            place: &Place::new(bench, self.set_up)?,
+            loaded: &LoadedDatabase::new(bench, self.set_up)?,
             keys: if bench.is_quick { &quick } else { &self.keys },
         };
         run.curve(record)?;
@@ -126,7 +126,7 @@ impl Kind for Inside {
         run.choice_by_turns(&found, record)?;
         run.costs(&found, record)?;
         run.priorities(&found, record)?;
-        run.place.check()?;
+        run.loaded.check()?;
         bench.keep_page(&render(&page(self.set_up.name, &found.shares, &steps)))
     }
 
@@ -136,7 +136,7 @@ impl Kind for Inside {
 }
 
 struct Run<'a> {
-    place: &'a Place<'a>,
+    loaded: &'a LoadedDatabase<'a>,
     keys: &'a InsideKeys,
 }
 
@@ -147,7 +147,7 @@ fn row(value: Value) -> Map<String, Value> {
 impl Run<'_> {
     /// Every limit once a round, up and down by turns.
     fn curve(&self, record: &mut Record) -> Result<()> {
-        let mut slices = Slices::start(self.place, &users(MEANWHILE_SECONDS, 1))?;
+        let mut slices = Slices::start(self.loaded, &users(MEANWHILE_SECONDS, 1))?;
         for round in 0..self.keys.rounds {
             let mut order: Vec<usize> = (0..LIMITS.len()).collect();
             if round % 2 == 1 {
@@ -164,12 +164,12 @@ impl Run<'_> {
 
     /// What the gate finds while there is load, and whether it has found it.
     fn search(&self, record: &mut Record) -> Result<Vec<Step>> {
-        let bench = self.place.bench;
+        let bench = self.loaded.bench;
         let mut gate = self
-            .place
+            .loaded
             .gate("[limits]\ntransactions = \"auto\"\ntransactions_max = 100\n")?;
         let _users = self
-            .place
+            .loaded
             .users_meanwhile(&users(self.keys.search_seconds + 60, 2))?;
         let begin = Instant::now();
         let mut steps: Vec<Step> = Vec::new();
@@ -204,7 +204,7 @@ impl Run<'_> {
 
     /// The throughput at the gate's choice, of that at the best.
     fn choice_by_turns(&self, found: &Found, record: &mut Record) -> Result<()> {
-        let mut slices = Slices::start(self.place, &users(MEANWHILE_SECONDS, 3))?;
+        let mut slices = Slices::start(self.loaded, &users(MEANWHILE_SECONDS, 3))?;
         let mut rates = [Vec::new(), Vec::new()];
         for _ in 0..self.keys.pairs {
             rates[0].push(slices.rate(found.choice)?);
@@ -222,11 +222,11 @@ impl Run<'_> {
             (found.enough_at_a_fifth, classes(true)),
         ];
         let limits = ways.each_ref().map(|(limit, _)| *limit);
-        let mut slices = Slices::start(self.place, &users(MEANWHILE_SECONDS, 4))?;
+        let mut slices = Slices::start(self.loaded, &users(MEANWHILE_SECONDS, 4))?;
         // Little's law.
         let response =
             Duration::from_secs_f64(f64::from(USERS) / slices.rate(found.best)?.max(1.0));
-        let mut all: [Vec<Seen>; 3] = Default::default();
+        let mut all: [Vec<SliceFigures>; 3] = Default::default();
         for round in 0..self.keys.pairs {
             let mut order = [0, 1, 2];
             if round % 2 == 1 {
@@ -237,8 +237,8 @@ impl Run<'_> {
                 all[at].push(slices.seen(*limit, classes, response)?);
             }
         }
-        let each = |figure: fn(&Seen) -> f64| {
-            let of = |seen: &Vec<Seen>| seen.iter().map(figure).collect::<Vec<f64>>();
+        let each = |figure: fn(&SliceFigures) -> f64| {
+            let of = |seen: &Vec<SliceFigures>| seen.iter().map(figure).collect::<Vec<f64>>();
             all.each_ref().map(of)
         };
         let rates = each(|seen| seen.transactions_per_sec);
@@ -270,7 +270,7 @@ impl Run<'_> {
 
     /// One run, through a gate or a PgBouncer of its own.
     fn through(&self, way: Way, turn: u32) -> Result<Value> {
-        let (place, bench) = (self.place, self.place.bench);
+        let (loaded, bench) = (self.loaded, self.loaded.bench);
         let (limit, goes_first, port) = match way {
             Way::Fifo(limit) => (limit, false, GATE_PORT),
             Way::Priority(limit) => (limit, true, GATE_PORT),
@@ -284,14 +284,14 @@ impl Run<'_> {
                 users: "",
                 lines: "",
             };
-            place.database.pgbouncer(bench, port, &bouncer)?
+            loaded.database.pgbouncer(bench, port, &bouncer)?
         } else {
-            place.gate(&format!(
+            loaded.gate(&format!(
                 "[limits]\ntransactions = {limit}\n{}",
                 classes(goes_first)
             ))?
         };
-        place.users(&Load {
+        loaded.users(&Load {
             port: Some(port),
             is_unnamed: is_pgbouncer,
             warm_up_seconds: bench.seconds(2, 1),

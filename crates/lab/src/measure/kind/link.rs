@@ -32,31 +32,34 @@ struct Site {
 }
 
 /// How a server stands.
-struct Place<'a> {
+struct PeerSpec<'a> {
     peer: &'a str,
     rate_mbit: u64,
     is_tls: bool,
 }
 
 impl Site {
-    fn start(bench: &Bench<'_>, place: &Place<'_>, root: &Path) -> Result<Site> {
-        let peer: Peer = place.peer.parse()?;
+    fn start(bench: &Bench<'_>, peer_spec: &PeerSpec<'_>, root: &Path) -> Result<Site> {
+        let peer: Peer = peer_spec.peer.parse()?;
         let folder = bench.folder("peer")?;
         let spec = HostsSpec {
             shaper: peer.shaper(),
             congestion_control: Some("cubic".into()),
-            ..HostsSpec::new(&format!("m{}", bench.number()), place.rate_mbit * 1_000_000)
+            ..HostsSpec::new(
+                &format!("m{}", bench.number()),
+                peer_spec.rate_mbit * 1_000_000,
+            )
         };
         let hosts = Hosts::up(&spec, bench.program)?;
         let address = SERVER_ADDRESS.to_string();
-        let certificate = place
+        let certificate = peer_spec
             .is_tls
             .then(|| Certificate::make(&folder, &[&address]));
         let options = PeerOptions {
             tls: certificate
                 .transpose()
                 .context("cannot make a certificate")?,
-            http2: place.is_tls,
+            http2: peer_spec.is_tls,
             ..PeerOptions::new(bench.program, &folder)
         };
         let running = peer.start(&hosts, root, spec.rate_bits_per_sec, &options)?;

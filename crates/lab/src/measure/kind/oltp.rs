@@ -20,6 +20,8 @@ use std::process::Command;
 
 /// More than wait at any time where transactions come whatever becomes of others.
 const SESSIONS: u32 = 600;
+/// Where all is short, of so many users or sessions there is one: each has to log in first.
+const QUICK_DIVISOR: u32 = 5;
 /// Of a run in which processor time was stolen.
 const TRIES_MAX: u32 = 5;
 
@@ -35,13 +37,14 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// As flags of `sooner load tpcc run`.
-    fn flags(self) -> Vec<String> {
+    /// As flags of `sooner load tpcc run`, with one of `divisor` users or sessions.
+    fn flags(self, divisor: u32) -> Vec<String> {
+        let sessions = SESSIONS.div_ceil(divisor);
         let words = match self {
-            Self::Closed(users) => format!("--users {users}"),
-            Self::Open(rate) => format!("--model open --rate {rate} --sessions {SESSIONS}"),
+            Self::Closed(users) => format!("--users {}", users.div_ceil(divisor)),
+            Self::Open(rate) => format!("--model open --rate {rate} --sessions {sessions}"),
             Self::PartlyOpen(visits, transactions) => format!(
-                "--model partly-open --rate {visits} --visit {transactions} --sessions {SESSIONS}"
+                "--model partly-open --rate {visits} --visit {transactions} --sessions {sessions}"
             ),
         };
         words.split(' ').map(str::to_owned).collect()
@@ -79,8 +82,8 @@ impl Load<'_> {
     }
 }
 
-/// A database with a set-up's data, and the place for a gate before it.
-pub struct Place<'a> {
+/// A database with a set-up's data, and where a gate before it listens.
+pub struct LoadedDatabase<'a> {
     pub bench: &'a Bench<'a>,
     pub database: Database,
     /// Where its gate tells its figures.
@@ -91,7 +94,7 @@ pub struct Place<'a> {
     _memory: Option<tempfile::TempDir>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LoadedDatabase<'a> {
     /// A new one, filled.
     pub fn new(bench: &'a Bench<'a>, set_up: &'static SetUp) -> Result<Self> {
         let disk = match set_up.storage {
@@ -112,7 +115,7 @@ impl<'a> Place<'a> {
         if let Some(disk) = &disk {
             disk.take(database.id())?;
         }
-        let place = Self {
+        let loaded = Self {
             bench,
             database,
             metrics: port::free()?,
@@ -125,12 +128,12 @@ impl<'a> Place<'a> {
         if bench.is_quick {
             data.extend(set_up.quick_data());
         }
-        place.load("fill", None, &data)?;
-        if let Some(disk) = &place.disk {
-            place.load("run", None, WARM_UP)?;
-            disk.slow_down(place.database.folder())?;
+        loaded.load("fill", None, &data)?;
+        if let Some(disk) = &loaded.disk {
+            loaded.load("run", None, WARM_UP)?;
+            disk.slow_down(loaded.database.folder())?;
         }
-        Ok(place)
+        Ok(loaded)
     }
 
     /// A command of the kit's.
@@ -167,7 +170,12 @@ impl<'a> Place<'a> {
         let seed = load.seed + self.set_up.seed - 1;
         let numbers =
             format!("--for {seconds} --warm-up {warm_up_seconds} --seed {seed} --remarks --json");
-        let mut flags = load.arrivals.flags();
+        let divisor = if self.bench.is_quick {
+            QUICK_DIVISOR
+        } else {
+            1
+        };
+        let mut flags = load.arrivals.flags(divisor);
         flags.extend(numbers.split(' ').map(str::to_owned));
         for class in load.classes {
             flags.extend(["--class", class].map(str::to_owned));

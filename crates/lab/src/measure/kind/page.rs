@@ -10,7 +10,7 @@ const PICTURE_PIXELS: (u32, u32) = (400, 250);
 const TEXT_BYTES: usize = 60_000;
 const STYLE_BYTES: usize = 20_000;
 
-/// Writes a page whose pictures stand before most of its text.
+/// Writes a page with its pictures before most of its text.
 pub fn write(root: &Path) -> io::Result<()> {
     let pictures: String = (0..PICTURES)
         .map(|nth| format!("<img src=\"{nth}.bmp\" width=\"400\" height=\"250\" alt=\"\">\n"))

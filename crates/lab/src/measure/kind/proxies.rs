@@ -255,7 +255,7 @@ fn write_trace(folder: &Path, kinds: &[(String, u64, u64)]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The kind whose share of a hundred `chance` falls in.
+/// The kind with the share of a hundred that `chance` falls in.
 fn kind_of(kinds: &[(String, u64, u64)], chance: u64) -> usize {
     let mut below = 0;
     let found = kinds.iter().position(|(_, _, share)| {

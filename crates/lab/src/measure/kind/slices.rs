@@ -4,7 +4,7 @@
 //! Each limit reaches the gate by SIGHUP; what is counted are the transactions that it tells at its
 //! metrics' address.
 
-use super::oltp::{Load, Place};
+use super::oltp::{Load, LoadedDatabase};
 use crate::measure::calm::undisturbed;
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
@@ -33,7 +33,7 @@ const TRIES_MAX: u32 = 10;
 
 /// What a gate told of a slice.
 #[derive(Debug, PartialEq)]
-pub struct Seen {
+pub struct SliceFigures {
     /// Those that are tried again not counted.
     pub transactions_per_sec: f64,
     /// Mean response time of the class `rest` at the gate, ms; NaN where it had none.
@@ -42,7 +42,7 @@ pub struct Seen {
     pub all_ms: f64,
 }
 
-impl Seen {
+impl SliceFigures {
     /// By the metrics before and after.
     fn between(before: &str, after: &str, seconds: f64) -> Self {
         let more = |name: &str| sum(after, name) - sum(before, name);
@@ -63,9 +63,9 @@ impl Seen {
     }
 }
 
-/// A gate under load whose limit changes.
+/// A gate under load, with a limit that changes.
 pub struct Slices<'a> {
-    place: &'a Place<'a>,
+    loaded: &'a LoadedDatabase<'a>,
     users: OwnedChild,
     gate: OwnedChild,
     /// In the last slice.
@@ -74,11 +74,11 @@ pub struct Slices<'a> {
 
 impl<'a> Slices<'a> {
     /// Begins with this load; its users are there when this returns.
-    pub fn start(place: &'a Place<'a>, load: &Load<'_>) -> Result<Self> {
-        let gate = place.gate(&config(1))?;
-        let users = place.users_meanwhile(load)?;
+    pub fn start(loaded: &'a LoadedDatabase<'a>, load: &Load<'_>) -> Result<Self> {
+        let gate = loaded.gate(&config(1))?;
+        let users = loaded.users_meanwhile(load)?;
         let mut slices = Self {
-            place,
+            loaded,
             users,
             gate,
             transactions_per_sec: 1.0,
@@ -89,9 +89,9 @@ impl<'a> Slices<'a> {
                 begin.elapsed() < Duration::from_secs(60),
                 "no transaction comes"
             );
-            place.bench.pause(SLICE)?;
+            loaded.bench.pause(SLICE)?;
         }
-        place
+        loaded
             .bench
             .pause(Duration::from_secs(load.warm_up_seconds))?;
         slices.slice(RESPONSES_SLICE)?;
@@ -108,7 +108,7 @@ impl<'a> Slices<'a> {
     /// What all see with so many inside and these classes in the gate's configuration, where a
     /// response takes `response`: what was there before is not counted, and a slice is at least as
     /// long.
-    pub fn seen(&mut self, limit: u32, classes: &str, response: Duration) -> Result<Seen> {
+    pub fn seen(&mut self, limit: u32, classes: &str, response: Duration) -> Result<SliceFigures> {
         let settled = self.settled(limit).max(response);
         self.turn_to(limit, classes, LEFT_OUT.max(settled))?;
         self.slice(RESPONSES_SLICE.max(settled))
@@ -126,23 +126,23 @@ impl<'a> Slices<'a> {
             !self.users.has_ended(),
             "the users went before the measurement was over"
         );
-        self.place.configure(&(config(limit) + classes))?;
+        self.loaded.configure(&(config(limit) + classes))?;
         self.gate.signal(Signal::HUP).context("the gate is gone")?;
-        self.place.bench.pause(left_out)?;
+        self.loaded.bench.pause(left_out)?;
         self.wait_until_inside(limit)
     }
 
-    fn slice(&mut self, length: Duration) -> Result<Seen> {
-        let tries = if self.place.bench.is_quick {
+    fn slice(&mut self, length: Duration) -> Result<SliceFigures> {
+        let tries = if self.loaded.bench.is_quick {
             1
         } else {
             TRIES_MAX
         };
         let seen = undisturbed(tries, || {
-            let (before, begin) = (metrics(self.place.metrics)?, Instant::now());
-            self.place.bench.pause(length)?;
-            let (after, seconds) = (metrics(self.place.metrics)?, begin.elapsed().as_secs_f64());
-            Ok(Seen::between(&before, &after, seconds))
+            let (before, begin) = (metrics(self.loaded.metrics)?, Instant::now());
+            self.loaded.bench.pause(length)?;
+            let (after, seconds) = (metrics(self.loaded.metrics)?, begin.elapsed().as_secs_f64());
+            Ok(SliceFigures::between(&before, &after, seconds))
         })?;
         self.transactions_per_sec = seen.transactions_per_sec;
         Ok(seen)
@@ -153,7 +153,7 @@ impl<'a> Slices<'a> {
     fn wait_until_inside(&self, limit: u32) -> Result<()> {
         let begin = Instant::now();
         loop {
-            let text = metrics(self.place.metrics)?;
+            let text = metrics(self.loaded.metrics)?;
             let (may, inside) = (
                 sum(&text, "sooner_gate_limit_transactions"),
                 sum(&text, "sooner_gate_inside_transactions"),
@@ -165,13 +165,13 @@ impl<'a> Slices<'a> {
                 begin.elapsed() < LEAVING_MAX,
                 "{inside} are inside, {may} may be, and {limit} should"
             );
-            self.place.bench.pause(LOOK)?;
+            self.loaded.bench.pause(LOOK)?;
         }
     }
 
     fn transactions(&self) -> Result<u64> {
         Ok(sum(
-            &metrics(self.place.metrics)?,
+            &metrics(self.loaded.metrics)?,
             "sooner_gate_transactions_total",
         ) as u64)
     }
@@ -227,11 +227,11 @@ mod tests {
         };
         let before = all(100, 5) + &class("high", 1.0, 10, 0) + &class("rest", 20.0, 90, 5);
         let after = all(320, 25) + &class("high", 1.5, 30, 0) + &class("rest", 56.0, 290, 25);
-        let seen = Seen {
+        let seen = SliceFigures {
             transactions_per_sec: 100.0,
             low_ms: 200.0,
             all_ms: 182.5,
         };
-        assert_eq!(Seen::between(&before, &after, 2.0), seen);
+        assert_eq!(SliceFigures::between(&before, &after, 2.0), seen);
     }
 }

@@ -42,8 +42,7 @@ pub struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// An empty disk, and groups of which nobody is a member and in which nothing is bounded; root
-    /// only.
+    /// An empty disk, and groups that have no member and in which nothing is bounded; root only.
     pub fn new(bounds: Bounds) -> Result<Self> {
         let is_unified = Path::new(ROOT).join("cgroup.controllers").exists();
         let trees = if is_unified {
@@ -167,7 +166,7 @@ fn left_in(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The disk whose file system is there, unless it is in use.
+/// Removes the disk with the file system at `place`, unless it is in use.
 fn remove_disk(place: &Path) {
     _ = run(Command::new("umount").arg(place));
     // Fails while it is mounted.

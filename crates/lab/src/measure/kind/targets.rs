@@ -8,7 +8,7 @@
 
 mod shown;
 
-use super::oltp::{Load, Place, number};
+use super::oltp::{Load, LoadedDatabase, number};
 use super::set_ups::{SetUp, set_up};
 use super::{Keys, Kind};
 use crate::measure::bench::Bench;
@@ -115,15 +115,15 @@ impl Targets {
 
 impl Kind for Targets {
     fn run(&self, bench: &Bench<'_>, _: &Measure, record: &mut Record) -> Result<()> {
-        let place = Place::new(bench, self.set_up)?;
+        let loaded = LoadedDatabase::new(bench, self.set_up)?;
         let run = Run {
-            place: &place,
+            loaded: &loaded,
             keys: &self.keys,
         };
         run.rows(record)?;
         run.variability(record)?;
         run.more_load(record)?;
-        place.check()
+        loaded.check()
     }
 
     fn shown(&self, rows: &[Value]) -> Option<Shown> {
@@ -132,13 +132,13 @@ impl Kind for Targets {
 }
 
 struct Run<'a> {
-    place: &'a Place<'a>,
+    loaded: &'a LoadedDatabase<'a>,
     keys: &'a TargetKeys,
 }
 
 impl Run<'_> {
     fn load<'b>(&self, users: u32, classes: &'b [&'b str], seed: u32) -> Load<'b> {
-        let bench = self.place.bench;
+        let bench = self.loaded.bench;
         Load {
             classes,
             warm_up_seconds: bench.seconds(WARM_UP_SECONDS, 1),
@@ -157,7 +157,7 @@ impl Run<'_> {
         let at = config.find("[[").unwrap_or(config.len());
         let (top, tables) = config.split_at(at);
         let limits = format!("{top}\n[limits]\ntransactions = {inside}\n{tables}");
-        let _gate = self.place.gate(&limits)?;
+        let _gate = self.loaded.gate(&limits)?;
         let named = classes
             .iter()
             .zip(1..)
@@ -166,11 +166,11 @@ impl Run<'_> {
             .map(|(class, number)| format!("c{number}={}", class.share))
             .collect();
         let classes: Vec<&str> = classes.iter().map(String::as_str).collect();
-        self.place.users(&self.load(users, &classes, seed))
+        self.loaded.users(&self.load(users, &classes, seed))
     }
 
     fn rows(&self, record: &mut Record) -> Result<()> {
-        let is_quick = self.place.bench.is_quick;
+        let is_quick = self.loaded.bench.is_quick;
         let rows = if is_quick {
             &self.keys.row[..1]
         } else {
@@ -205,10 +205,10 @@ impl Run<'_> {
             let slower = 2.0 * with_ms / (before_ms + after_ms);
             self.add(record, json!({"row": row.name, "turn": turn, "r_changed_by": drift, "all_of_r": slower, "targets_ms": targets_ms, "plain": plain, "report": report}))?;
             plain = after;
-            if drift <= STEADY || self.place.bench.is_quick {
+            if drift <= STEADY || self.loaded.bench.is_quick {
                 break;
             }
-            self.place
+            self.loaded
                 .bench
                 .tell(&format!("{}: R changed by {drift:.3}; once more", row.name));
         }
@@ -225,13 +225,13 @@ impl Run<'_> {
         }];
         let reduced =
             "[[class]]\nname = \"all\"\napplication_name = [\"rest\"]\nvariability = \"reduce\"\n";
-        let repetitions = if self.place.bench.is_quick {
+        let repetitions = if self.loaded.bench.is_quick {
             1
         } else {
             self.keys.repetitions
         };
         for repetition in 1..=repetitions {
-            let straight = self.place.users(&Load {
+            let straight = self.loaded.users(&Load {
                 port: None,
                 ..self.load(USERS, &[], repetition)
             })?;
@@ -251,7 +251,7 @@ impl Run<'_> {
         let targets_ms = targets_ms(classes, &plain)?;
         for late in ["by-priority", "in-proportion"] {
             for users in MORE_USERS {
-                if self.place.bench.is_quick && users != USERS {
+                if self.loaded.bench.is_quick && users != USERS {
                     continue;
                 }
                 let report =

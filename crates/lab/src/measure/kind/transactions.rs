@@ -1,7 +1,7 @@
 //! Response times of transactions with so many inside, in an order, where they come in one way or
 //! another.
 
-use super::oltp::{Arrivals, Load, Place, number};
+use super::oltp::{Arrivals, Load, LoadedDatabase, number};
 use super::set_ups::{SetUp, set_up};
 use super::{Keys, Kind, keys_of};
 use crate::measure::bench::Bench;
@@ -70,23 +70,23 @@ impl Transactions {
 
     fn through(
         &self,
-        place: &Place<'_>,
+        loaded: &LoadedDatabase<'_>,
         (inside, config): (u32, &str),
         load: &Load<'_>,
     ) -> Result<Value> {
-        let _gate = place.gate(&format!("{config}[limits]\ntransactions = {inside}\n"))?;
-        place.users(load)
+        let _gate = loaded.gate(&format!("{config}[limits]\ntransactions = {inside}\n"))?;
+        loaded.users(load)
     }
 
     fn measure(
         &self,
-        place: &Place<'_>,
+        loaded: &LoadedDatabase<'_>,
         case: &Item,
         arriving: &Arriving,
         way: &Inside,
         turn: u32,
     ) -> Result<Map<String, Value>> {
-        let bench = place.bench;
+        let bench = loaded.bench;
         let key = |key: &str| case.fields.get(key).and_then(Value::as_f64);
         let model = arriving.model.as_deref().unwrap_or(case.text("model"));
         let mut row = Map::new();
@@ -104,7 +104,7 @@ impl Transactions {
                     ..Load::closed(ALL, bench.seconds(self.keys.capacity_seconds, 1), turn + 1)
                 };
                 let most_per_sec = number(
-                    &self.through(place, (with, ""), &capacity)?,
+                    &self.through(loaded, (with, ""), &capacity)?,
                     "/throughput_per_sec",
                 )?;
                 let load = key("load").or(self.keys.load).unwrap_or(0.9);
@@ -124,7 +124,7 @@ impl Transactions {
         };
         row.insert(
             "report".into(),
-            self.through(place, (way.inside, &way.config), &load)?,
+            self.through(loaded, (way.inside, &way.config), &load)?,
         );
         Ok(row)
     }
@@ -132,17 +132,17 @@ impl Transactions {
 
 impl Kind for Transactions {
     fn run(&self, bench: &Bench<'_>, measure: &Measure, record: &mut Record) -> Result<()> {
-        let place = Place::new(bench, self.set_up)?;
+        let loaded = LoadedDatabase::new(bench, self.set_up)?;
         let one = |case: &Item, way: &Item, turn: u32| {
             let arriving = keys_of(measure.place_of_case(case), &self.cases)?;
             let way = keys_of(measure.place_of_way(way), &self.ways)?;
-            self.measure(&place, case, arriving, way, turn)
+            self.measure(&loaded, case, arriving, way, turn)
         };
         if self.keys.turns_outside {
             bench.all_by_turns(measure, record, one)?
         } else {
             bench.by_turns(measure, record, one)?
         }
-        place.check()
+        loaded.check()
     }
 }

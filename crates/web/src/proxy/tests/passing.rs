@@ -123,7 +123,7 @@ fn a_unix_socket_is_an_upstream_too() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.sock");
         let listener = UnixListener::bind(&path).unwrap();
-        let seen = Seen::default();
+        let seen = ScriptedRequests::default();
         let watching = seen.clone();
         spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();
@@ -274,7 +274,7 @@ fn a_preliminary_response_is_skipped() {
 fn a_client_that_expects_100_continue_sends_only_what_the_upstream_wants() {
     run(async {
         // A scripted upstream reads whole requests: this one answers to the head alone.
-        let seen = Seen::default();
+        let seen = ScriptedRequests::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let picky = format!("http://{}", listener.local_addr().unwrap());
         let heard = seen.clone();

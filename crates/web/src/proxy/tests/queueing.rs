@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_local};
 
 /// Asks for a path in a task of its own.
-fn spawn(proxy: &Rc<Proxy>, path: &'static str) -> JoinHandle<Whole> {
+fn spawn(proxy: &Rc<Proxy>, path: &'static str) -> JoinHandle<FullResponse> {
     let proxy = proxy.clone();
     spawn_local(async move { ask(&proxy, get(path)).await })
 }
@@ -17,10 +17,10 @@ fn waiting(proxy: &Rc<Proxy>) -> usize {
 }
 
 /// An upstream that takes 60 ms for paths with `slow` and none for others.
-async fn slow_and_fast() -> (String, Seen) {
+async fn slow_and_fast() -> (String, ScriptedRequests) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let seen = Seen::default();
+    let seen = ScriptedRequests::default();
     let watching = seen.clone();
     spawn_local(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -44,7 +44,7 @@ async fn slow_and_fast() -> (String, Seen) {
 }
 
 /// The paths in the order the upstream got them, from number `from` on.
-fn order(seen: &Seen, from: usize) -> Vec<String> {
+fn order(seen: &ScriptedRequests, from: usize) -> Vec<String> {
     (from..seen.count())
         .map(|index| seen.lines(index)[0].split(' ').nth(1).unwrap().to_owned())
         .collect()

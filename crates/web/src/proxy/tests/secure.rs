@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// A server with a certificate of its own for `localhost`; its port, the certificate as a file, and
 /// the folder that holds it.
-async fn secure(alpn: &[&str]) -> (u16, String, TempDir, Seen) {
+async fn secure(alpn: &[&str]) -> (u16, String, TempDir, ScriptedRequests) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("ca.pem");
@@ -30,7 +30,7 @@ async fn secure(alpn: &[&str]) -> (u16, String, TempDir, Seen) {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let seen = Seen::default();
+    let seen = ScriptedRequests::default();
     let watching = seen.clone();
     spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {

@@ -78,8 +78,8 @@ pub fn endless() -> Reply {
 
 /// What a scripted upstream has seen.
 #[derive(Clone, Default)]
-pub struct Seen {
-    /// Whole requests, as they came.
+pub struct ScriptedRequests {
+    /// FullResponse requests, as they came.
     pub requests: Rc<RefCell<Vec<String>>>,
     /// Connections that were made.
     pub connections: Rc<Cell<usize>>,
@@ -89,7 +89,7 @@ pub struct Seen {
     pub let_go: Rc<Cell<usize>>,
 }
 
-impl Seen {
+impl ScriptedRequests {
     pub fn count(&self) -> usize {
         self.requests.borrow().len()
     }
@@ -117,7 +117,9 @@ impl Seen {
 }
 
 /// An upstream that does with request number n what `script` says; its address, and what it sees.
-pub async fn scripted(script: impl Fn(usize, &str) -> Reply + 'static) -> (String, Seen) {
+pub async fn scripted(
+    script: impl Fn(usize, &str) -> Reply + 'static,
+) -> (String, ScriptedRequests) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (seen, _) = scripted_on(listener, script);
@@ -128,8 +130,8 @@ pub async fn scripted(script: impl Fn(usize, &str) -> Reply + 'static) -> (Strin
 pub fn scripted_on(
     listener: TcpListener,
     script: impl Fn(usize, &str) -> Reply + 'static,
-) -> (Seen, JoinHandle<()>) {
-    let seen = Seen::default();
+) -> (ScriptedRequests, JoinHandle<()>) {
+    let seen = ScriptedRequests::default();
     let (watching, script) = (seen.clone(), Rc::new(script));
     let accepting = spawn_local(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -139,7 +141,7 @@ pub fn scripted_on(
     (seen, accepting)
 }
 
-pub async fn play<S, F>(mut stream: S, seen: Seen, script: Rc<F>)
+pub async fn play<S, F>(mut stream: S, seen: ScriptedRequests, script: Rc<F>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     F: Fn(usize, &str) -> Reply,
@@ -259,7 +261,7 @@ pub fn forward(
 }
 
 /// Status, headers, body and trailers; `Err` if the body broke off.
-pub struct Whole {
+pub struct FullResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Result<Bytes, BodyError>,
@@ -267,14 +269,14 @@ pub struct Whole {
     pub report: Report,
 }
 
-impl Whole {
+impl FullResponse {
     pub fn text(&self) -> &str {
         std::str::from_utf8(self.body.as_ref().expect("the body is whole")).unwrap()
     }
 }
 
 /// Passes a request on and reads all of the answer.
-pub async fn ask(proxy: &Rc<Proxy>, request: Request<RequestBody>) -> Whole {
+pub async fn ask(proxy: &Rc<Proxy>, request: Request<RequestBody>) -> FullResponse {
     let forwarded = forward(proxy, request).await;
     let announced_bytes = forwarded.response.source.len();
     let collected = SourceBody(forwarded.response.source).collect().await;
@@ -287,7 +289,7 @@ pub async fn ask(proxy: &Rc<Proxy>, request: Request<RequestBody>) -> Whole {
         }
         Err(error) => (Err(error), None),
     };
-    Whole {
+    FullResponse {
         status: forwarded.response.status.as_u16(),
         headers: forwarded.response.headers,
         body,

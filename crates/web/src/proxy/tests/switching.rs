@@ -9,10 +9,10 @@ const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nhost: h\r\nconnection: Upgrade\r\
                          sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n";
 
 /// An upstream that switches to a protocol in which everything is said back; the heads it gets.
-async fn echo() -> (String, Seen) {
+async fn echo() -> (String, ScriptedRequests) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let seen = Seen::default();
+    let seen = ScriptedRequests::default();
     let watching = seen.clone();
     spawn_local(async move {
         while let Ok((mut stream, _)) = listener.accept().await {

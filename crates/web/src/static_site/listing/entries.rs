@@ -87,7 +87,7 @@ fn is_listed(name: &[u8], dot_files: DotFiles) -> bool {
         [b'.', ..] => dot_files == DotFiles::Refused,
         _ => false,
     };
-    // A backslash cannot be asked for.
+    // A client cannot request a backslash.
     !is_hidden && !name.contains(&b'\\')
 }
 

@@ -1,7 +1,7 @@
 //! What others notice of clients that mean no good.
 
 use super::super::{Keys, Kind, figures, keys_of};
-use super::{PeerKeys, Place, Site};
+use super::{PeerKeys, PeerSpec, Site};
 use crate::counters::processes::usage;
 use crate::hosts::SERVER_ADDRESS;
 use crate::measure::bench::Bench;
@@ -38,8 +38,8 @@ const OTHERS_MBIT: u64 = 10;
 /// What those clients get before the others are counted, and what the server gets to forget them.
 const AHEAD: Duration = Duration::from_secs(3);
 const AFTERWARDS: Duration = Duration::from_secs(2);
-/// What is asked for: smaller than half of all downloads in flight, so that under SRPT it comes
-/// first whenever it can.
+/// Length of the file that those clients request: smaller than half of all downloads in flight, so
+/// that under SRPT it comes first whenever it can.
 const HOSTILE_BYTES: usize = 100_000;
 
 impl BesideOthers {
@@ -92,14 +92,14 @@ impl BesideOthers {
         seed: u32,
     ) -> Result<Map<String, Value>> {
         let seconds = bench.seconds(self.keys.seconds, 6);
-        let place = Place {
+        let spec = PeerSpec {
             peer,
             rate_mbit: OTHERS_MBIT,
             is_tls: self.keys.tls,
         };
         let (quiet, busy) = (
-            Site::start(bench, &place, root)?,
-            Site::start(bench, &place, root)?,
+            Site::start(bench, &spec, root)?,
+            Site::start(bench, &spec, root)?,
         );
         let port = if self.keys.tls { TLS_PORT } else { PORT };
         let mut hostile = vec!["lab", "client"];
@@ -121,7 +121,7 @@ impl BesideOthers {
         bench.pause(AFTERWARDS)?;
         let (pid, quiet_pid) = (busy.running.id(), quiet.running.id());
         // Both have had the same requests, so what differs is left over; a file that only those
-        // clients asked for stays open in the cache.
+        // clients requested stays open in the cache.
         let descriptors_kept = descriptors(pid)? - descriptors(quiet_pid)? - 1.0;
         let resident_kib = |pid| usage(pid).resident_bytes as f64 / 1024.0;
         let ahead_and_run = (seconds + AHEAD.as_secs()) as f64;

@@ -1,7 +1,7 @@
 //! Another generator and ours on the same link.
 
 use super::super::{Keys, Kind, figures, keys_of};
-use super::{Place, Site};
+use super::{PeerSpec, Site};
 use crate::measure::bench::Bench;
 use crate::measure::rows::number;
 use crate::measure::{Measure, Record};
@@ -133,12 +133,12 @@ impl Kind for Generators {
                 .get("rate_mbit")
                 .and_then(Value::as_u64)
                 .unwrap_or(10);
-            let place = Place {
+            let spec = PeerSpec {
                 peer: "nginx",
                 rate_mbit,
                 is_tls: self.is_tls,
             };
-            let site = Site::start(bench, &place, &root)?;
+            let site = Site::start(bench, &spec, &root)?;
             let [per_sec, mean_ms] = self.measure(bench, &site, &generator.generator, spoken)?;
             Ok(figures([("per_sec", per_sec), ("mean_ms", mean_ms)]))
         })

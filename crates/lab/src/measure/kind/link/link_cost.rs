@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 /// `link-cost`: processor time of the whole machine for a gigabit, behind a queueing discipline.
 ///
 /// A gigabit through HTB and the programs is work of the softirq of whatever runs at the moment, so
-/// no process can be asked for it. Server and client are the same for all, so what differs is the
-/// queueing discipline's.
+/// the figures of no process show it. Server and client are the same for all, so what differs is
+/// the queueing discipline's.
 #[derive(Debug)]
 pub struct LinkCost {
     rate: String,

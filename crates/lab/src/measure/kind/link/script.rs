@@ -1,7 +1,7 @@
 //! Scripts that fetch over a link.
 
 use super::super::{Keys, Kind, keys_of, page};
-use super::{PeerKeys, Place, Site};
+use super::{PeerKeys, PeerSpec, Site};
 use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record};
 use anyhow::{Context, Result};
@@ -96,12 +96,12 @@ impl Kind for Script {
             let way = keys_of(measure.place_of_way(way), &self.ways)?;
             let is_tls = self.keys.tls || case.tls;
             let (root, words) = self.files(bench, &Site::origin(is_tls), case)?;
-            let place = Place {
+            let spec = PeerSpec {
                 peer: &way.name(bench)?,
                 rate_mbit: self.keys.rate_mbit,
                 is_tls,
             };
-            let site = Site::start(bench, &place, &root)?;
+            let site = Site::start(bench, &spec, &root)?;
             if self.keys.page {
                 bench.pause(SETTLED)?;
             }
