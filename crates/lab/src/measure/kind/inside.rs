@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const USERS: u32 = 100;
 /// Transactions at a time that are tried; the last is what a pool usually has, or more.
 const LIMITS: [u32; 12] = [1, 2, 3, 4, 5, 6, 8, 11, 16, 24, 40, 100];
+/// Where all is short, no more are tried.
+const QUICK_LIMIT_MAX: u32 = 4;
 /// Of transactions that are of another class than the rest.
 const HIGH: &str = "high=0.1";
 const PGBOUNCER_PORT: u16 = 6433;
@@ -154,7 +156,8 @@ impl Run<'_> {
                 order.reverse();
             }
             let mut rates = [0.0; LIMITS.len()];
-            for at in order {
+            let is_left_out = |limit| self.loaded.bench.is_quick && limit > QUICK_LIMIT_MAX;
+            for at in order.into_iter().filter(|at| !is_left_out(LIMITS[*at])) {
                 rates[at] = slices.rate(LIMITS[at])?;
             }
             record.add(row(json!({"part": "curve", "round": round, "limits_transactions": LIMITS, "transactions_per_sec": rates})))?;
