@@ -64,8 +64,9 @@ pub enum SessionChange<'a> {
     Library,
     /// Every setting of the session is what it was at first (RESET ALL).
     ResetAll,
-    /// Settings that end with the transaction (SET LOCAL).
-    SetLocal,
+    /// A setting that ends with the transaction (SET LOCAL): its name in lower case, where that can
+    /// be read.
+    SetLocal(Option<Cow<'a, [u8]>>),
     /// Prepared statements are gone.
     DeallocateAll,
     /// Everything is gone (DISCARD ALL).
@@ -269,7 +270,7 @@ mod tests {
             },
             SessionChange::Library => 'B',
             SessionChange::ResetAll => 'R',
-            SessionChange::SetLocal => 'l',
+            SessionChange::SetLocal(_) => 'l',
             SessionChange::DeallocateAll => 'N',
             SessionChange::DiscardAll => '0',
         };

@@ -262,55 +262,13 @@ fn whatever_is_set_is_as_it_would_be_alone() {
     ran.unwrap();
 }
 
-#[test]
-fn what_the_first_packet_set_is_back_after_reset_all() {
-    let Some(database) = Database::start("what_the_first_packet_set_is_back") else {
+/// Plays units of commands of one client, by transaction and by session.
+fn compare_units(name: &str, units: &[&[&str]]) {
+    let Some(database) = Database::start(name) else {
         return;
     };
-    let units: [&[&str]; 13] = [
-        &[
-            "BEGIN",
-            "RESET timezone",
-            "SET LOCAL timezone = 'Asia/Tokyo'",
-            "COMMIT",
-        ],
-        &[
-            "BEGIN",
-            "RESET work_mem",
-            "SELECT set_config('work_mem', '1MB', true)",
-            "COMMIT",
-        ],
-        &["SET work_mem TO '4MB'"],
-        &[
-            "BEGIN",
-            "RESET work_mem",
-            "SET LOCAL work_mem = '1MB'",
-            "ROLLBACK",
-        ],
-        &[
-            "BEGIN",
-            "SAVEPOINT a",
-            "RESET work_mem",
-            "ROLLBACK TO a",
-            "SET LOCAL work_mem = '1MB'",
-            "COMMIT",
-        ],
-        &[
-            "BEGIN",
-            "SET LOCAL work_mem = '1MB'",
-            "RESET work_mem",
-            "COMMIT",
-        ],
-        &["SELECT set_config('timezone', 'Etc/UTC', false)"],
-        &["RESET ALL"],
-        &["SET timezone TO 'Etc/UTC'"],
-        &["BEGIN", "RESET ALL", "ROLLBACK"],
-        &["RESET timezone"],
-        &["SET timezone TO 'Etc/UTC'"],
-        &["SELECT set_config('timezone', NULL, false) IS NULL"],
-    ];
-    let owned = |unit: &[&str]| unit.iter().map(|sql| (*sql).to_owned()).collect();
-    let script: Vec<(usize, Vec<String>)> = units.map(|unit| (0, owned(unit))).into();
+    let owned = |unit: &&[&str]| (0, unit.iter().map(|sql| (*sql).to_owned()).collect());
+    let script: Vec<(usize, Vec<String>)> = units.iter().map(owned).collect();
     for config in [
         transactions(1),
         format!("mode = \"session\"\n{}", transactions(2)),
@@ -318,6 +276,73 @@ fn what_the_first_packet_set_is_back_after_reset_all() {
         let gate = Gate::before(&database, &config);
         runtime().block_on(compare(&database, &gate, &script));
     }
+}
+
+#[test]
+fn what_the_first_packet_set_is_back_after_reset_all() {
+    compare_units(
+        "what_the_first_packet_set_is_back",
+        &[
+            &["SELECT set_config('timezone', 'Etc/UTC', false)"],
+            &["RESET ALL"],
+            &["SET timezone TO 'Etc/UTC'"],
+            &["BEGIN", "RESET ALL", "ROLLBACK"],
+            &["RESET timezone"],
+            &["SET timezone TO 'Etc/UTC'"],
+            &["SELECT set_config('timezone', NULL, false) IS NULL"],
+        ],
+    );
+}
+
+/// At the end of a transaction the server calls what a local setting hid one of the session.
+#[test]
+fn a_local_setting_does_not_hide_a_reset() {
+    let (begin, commit) = ("BEGIN", "COMMIT");
+    let (zone, memory) = (
+        "SET LOCAL timezone = 'Asia/Tokyo'",
+        "SET LOCAL work_mem = '1MB'",
+    );
+    let units: [&[&str]; 10] = [
+        &[begin, "RESET timezone", zone, commit],
+        &[
+            begin,
+            "RESET work_mem",
+            "SELECT set_config('work_mem', '1MB', true)",
+            commit,
+        ],
+        &["SET work_mem TO '4MB'"],
+        &[begin, "RESET work_mem", memory, "ROLLBACK"],
+        &[
+            begin,
+            "SAVEPOINT a",
+            "RESET work_mem",
+            "ROLLBACK TO a",
+            memory,
+            commit,
+        ],
+        &[begin, memory, "RESET work_mem", commit],
+        &["SET timezone TO 'Etc/UTC'"],
+        &[begin, "RESET work_mem", zone, commit],
+        &[
+            begin,
+            "RESET timezone",
+            "SET timezone TO 'Etc/UTC'",
+            memory,
+            commit,
+        ],
+        &[
+            begin,
+            "RESET ALL",
+            "SET timezone TO 'Etc/UTC'",
+            zone,
+            commit,
+        ],
+    ];
+    compare_units("a_local_setting_does_not_hide", &units);
+    compare_units(
+        "a_local_setting_does_not_hide",
+        &[&[begin, "RESET ALL", zone, commit]],
+    );
 }
 
 /// As Npgsql begins each of its sessions: with the next command in the same packet.

@@ -195,10 +195,8 @@ impl Rewriter<'_> {
         }
         self.wants_probe = self.pipeline.answered(Answered::Error)? == AnswerTo::Doubt;
         self.server.is_tainted |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
-        (
-            self.client.changes.has_failed,
-            self.client.changes.has_undone,
-        ) = (true, true);
+        self.client.changes.has_failed = true;
+        self.client.changes.note_undone();
         self.says_class = None;
         self.undo_to_cycle();
         self.describing = None;
@@ -288,7 +286,7 @@ impl Rewriter<'_> {
             self.expected.pop_front_if(is_gone);
         }
         if tag == b"ROLLBACK" {
-            self.client.changes.has_undone = true;
+            self.client.changes.note_undone();
             self.says_class = None;
         }
         let discards = tag == b"DISCARD ALL";

@@ -56,6 +56,7 @@ impl Rewriter<'_> {
             SessionChange::Reset(name) => {
                 self.client.changes.has_reset = true;
                 self.mark_changed(name, true);
+                self.client.changes.note_reset(name);
             }
             SessionChange::BoundName(number) => match parameter_of_bind(bind, *number) {
                 Some(name) => self.note_parameter(&name.to_ascii_lowercase(), None),
@@ -84,11 +85,16 @@ impl Rewriter<'_> {
                     .chain(self.client.unreported.keys());
                 let known = known.chain(reported).map(|name| name.to_ascii_lowercase());
                 let known: Vec<Vec<u8>> = known.collect();
-                known.iter().for_each(|name| self.mark_changed(name, true));
+                for name in known {
+                    self.mark_changed(&name, true);
+                    self.client.changes.note_reset(&name);
+                }
             }
-            SessionChange::SetLocal => {
+            SessionChange::SetLocal(name) => {
                 self.has_local_settings = true;
-                self.client.changes.has_local = true;
+                if let Some(name) = name {
+                    self.client.changes.note_local(name);
+                }
             }
             SessionChange::DeallocateAll => {
                 self.forgets = true;
@@ -105,6 +111,7 @@ impl Rewriter<'_> {
     }
 
     fn note_parameter(&mut self, name: &[u8], value: Option<&[u8]>) {
+        self.client.changes.note_set(name);
         if name == STRINGS {
             let is_on = value.is_some_and(parameters::is_on);
             if !is_on {

@@ -58,11 +58,10 @@ pub struct PossibleChanges {
     pub parameters: BTreeMap<Vec<u8>, bool>,
     /// Whether some may be what they were at first (RESET).
     pub has_reset: bool,
-    /// Whether there was a setting of the transaction. When it is over, the server calls what stood
-    /// behind it a setting of the session, after RESET as well.
-    pub has_local: bool,
-    /// Whether something was rolled back.
-    pub has_undone: bool,
+    /// Settings that were reset and not set again, and whether a setting of the transaction hides
+    /// that: when the transaction is over, the server calls what was hidden a setting of the
+    /// session. All have names of `parameters`.
+    resets: BTreeMap<Vec<u8>, bool>,
     /// Whether something failed: a setting may not be what a command says, or no setting at all.
     pub has_failed: bool,
     /// What may be there, or no longer.
@@ -75,14 +74,37 @@ pub struct PossibleChanges {
 impl PossibleChanges {
     /// The server has said what a turn changed, as far as it was asked; whether there was a RESET.
     pub fn end_turn(&mut self) -> bool {
-        (self.has_local, self.has_undone) = (false, false);
+        self.resets.clear();
         std::mem::take(&mut self.has_reset)
     }
 
-    /// Whether a setting that was reset, and not set again, is still reset.
-    pub fn is_still_reset(&self, name: &[u8]) -> bool {
-        let is_last = self.parameters.get(name).is_some_and(|is_reset| *is_reset);
-        is_last && !self.has_undone
+    /// A setting that is asked for was reset.
+    pub fn note_reset(&mut self, name: &[u8]) {
+        if self.parameters.contains_key(name) {
+            self.resets.insert(name.to_vec(), false);
+        }
+    }
+
+    /// A setting was set for the session.
+    pub fn note_set(&mut self, name: &[u8]) {
+        self.resets.remove(name);
+    }
+
+    /// A setting was set for the transaction.
+    pub fn note_local(&mut self, name: &[u8]) {
+        if let Some(is_hidden) = self.resets.get_mut(name) {
+            *is_hidden = true;
+        }
+    }
+
+    /// Something was rolled back: what was reset may not be.
+    pub fn note_undone(&mut self) {
+        self.resets.clear();
+    }
+
+    /// Whether a setting is reset, though the server calls it one of the session.
+    pub fn is_hidden_reset(&self, name: &[u8]) -> bool {
+        self.resets.get(name).is_some_and(|is_hidden| *is_hidden)
     }
 
     /// A setting may have changed; whether there is room to remember that.

@@ -141,8 +141,7 @@ impl SessionQuery {
             .parameters
             .get(name)
             .is_some_and(|reset| *reset);
-        // The server takes it for a setting of the session.
-        let is_hidden = client.changes.has_local && client.changes.is_still_reset(name);
+        let is_hidden = client.changes.is_hidden_reset(name);
         let is_default = match value {
             None => true,
             Some(value) if name == b"role" => has_reset && value == b"none",

@@ -92,7 +92,7 @@ fn part((token, _): Written<'_>) -> Option<Vec<u8>> {
 pub fn of_set<'a>(tokens: &Tokens<'a>) -> Vec<SessionChange<'a>> {
     let mut rest = Rest(tokens.clone());
     if rest.takes("local") {
-        return vec![SessionChange::SetLocal];
+        return vec![SessionChange::SetLocal(named(rest).and_then(name_of))];
     }
     let names_transaction = |(token, _)| matches!(token, Token::Word(word) if is_one_of(word, &["transaction", "constraints"]));
     if rest.peek().is_some_and(names_transaction) {
@@ -199,9 +199,6 @@ fn call<'a>(rest: &mut Rest<'a>) -> Option<SessionChange<'a>> {
     let [name, value, is_local] = &arguments[..] else {
         return None;
     };
-    if is_true(is_local) {
-        return Some(SessionChange::SetLocal);
-    }
     let value = match value[..] {
         [one] => text_constant(one.1),
         _ => None,
@@ -209,6 +206,11 @@ fn call<'a>(rest: &mut Rest<'a>) -> Option<SessionChange<'a>> {
     // A cast may stand behind it.
     let (first, behind) = name.split_first()?;
     let is_cast = matches!(behind, [] | [(_, b":"), (_, b":"), _]);
+    if is_true(is_local) {
+        let name = text_constant(first.1).filter(|_| is_cast);
+        let name = name.map(|name| name.to_ascii_lowercase().into());
+        return Some(SessionChange::SetLocal(name));
+    }
     match first.1 {
         _ if !is_cast => None,
         [b'$', digits @ ..] if behind.is_empty() || is_cast => {
@@ -219,6 +221,13 @@ fn call<'a>(rest: &mut Rest<'a>) -> Option<SessionChange<'a>> {
             let name = text_constant(text)?.to_ascii_lowercase();
             Some(SessionChange::setting(name, value))
         }
+    }
+}
+
+fn name_of(change: SessionChange<'_>) -> Option<Cow<'_, [u8]>> {
+    match change {
+        SessionChange::Parameter { name, .. } | SessionChange::Reset(name) => Some(name),
+        _ => None,
     }
 }
 
@@ -257,12 +266,35 @@ mod tests {
             SessionChange::Reset(name) => format!("-{}", String::from_utf8_lossy(name)),
             SessionChange::BoundName(number) => format!("${number}"),
             SessionChange::ComputedName => "*".into(),
-            SessionChange::SetLocal => "l".into(),
+            SessionChange::SetLocal(_) => "l".into(),
             SessionChange::ResetAll => "R".into(),
             other => format!("{other:?}"),
         };
         let all: Vec<String> = session_changes(sql.as_bytes()).iter().map(word).collect();
         all.join(" ")
+    }
+
+    #[test]
+    fn a_setting_of_the_transaction_is_named_where_it_can_be() {
+        for (sql, expected) in [
+            ("SET LOCAL TimeZone = 'UTC'", Some("timezone")),
+            ("SET LOCAL TIME ZONE 3", Some("timezone")),
+            ("SET LOCAL ROLE bob", Some("role")),
+            ("SET LOCAL work_mem TO DEFAULT", Some("work_mem")),
+            (
+                "SELECT set_config('Work_mem', '1MB', true)",
+                Some("work_mem"),
+            ),
+            ("SELECT set_config('a.b'::text, '1', 't')", Some("a.b")),
+            ("SELECT set_config($1, '1MB', true)", None),
+        ] {
+            let changes = session_changes(sql.as_bytes());
+            let [SessionChange::SetLocal(name)] = &changes[..] else {
+                panic!("{sql}: {changes:?}");
+            };
+            let name = name.as_ref().map(|name| String::from_utf8_lossy(name));
+            assert_eq!(name.as_deref(), expected, "{sql}");
+        }
     }
 
     #[test]
