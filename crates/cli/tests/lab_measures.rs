@@ -9,7 +9,9 @@ use serde_json::Value;
 use sooner_testbed::skip;
 
 /// What a run says that cannot be made here.
-const MISSING: [&str; 4] = [
+const MISSING: [&str; 6] = [
+    "does not take the BPF programs",
+    "need root",
     "is not installed",
     "there is no PostgreSQL here",
     "no user `postgres`",

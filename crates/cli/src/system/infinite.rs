@@ -45,8 +45,9 @@ fn places(system: &System) -> Option<u32> {
         Policy::PLJF | Policy::Pesjf | Policy::Peljf => options.servers == 1,
         // What is taken for done and is not goes before all others.
         Policy::SRPT | Policy::FSP => is_wrong && options.servers == 1,
-        // Of FAIR, PSJF and LAS it is known that none can.
-        Policy::Online(_) | Policy::Psbs | Policy::Hybrid(_) => false,
+        Policy::FAIR | Policy::PSJF | Policy::LAS | Policy::Psbs | Policy::Hybrid(_) => false,
+        // Not known of any other.
+        Policy::Online(_) => false,
     };
     holds_up.then_some(options.servers)
 }

@@ -13,6 +13,7 @@ use serde_json::{Map, json};
 use sooner_kernel::classifier::{Classifier, Direction, Options};
 use sooner_kernel::device;
 use sooner_testbed::packet::Packet;
+use std::time::Duration;
 
 const PORT: u16 = 443;
 const PAYLOAD: [u8; 1448] = [b'x'; 1448];
@@ -22,6 +23,8 @@ const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026
 const RESPONSE_BYTES: usize = 2 * PAYLOAD.len();
 
 const FLOWS: [u32; 4] = [1, 1_000, 60_000, 1_000_000];
+/// How often it is looked whether all is to end.
+const LOOK_TURNS: u32 = 10_000;
 const FLOWS_QUICK: [u32; 2] = [1, 1_000];
 
 /// `packet-cost`.
@@ -54,7 +57,7 @@ impl Kind for PacketCost {
                 let counts = counts.map(|count| json!(count.unwrap_or(0)));
                 record.add(names.into_iter().zip(counts).collect())?;
             }
-            for (packet, mean_ns) in costs(&mut programs, flows, packets)? {
+            for (packet, mean_ns) in costs(bench, &mut programs, flows, packets)? {
                 record.add(Map::from_iter([
                     ("packet".to_owned(), packet.into()),
                     ("flows".to_owned(), flows.into()),
@@ -77,7 +80,12 @@ fn loaded() -> Result<Classifier> {
 
 /// What each kind of packet costs, while `flows` connections take turns: each asks, is answered
 /// with two packets, and says it has them.
-fn costs(programs: &mut Classifier, flows: u32, turns: u32) -> Result<[(&'static str, f64); 6]> {
+fn costs(
+    bench: &Bench<'_>,
+    programs: &mut Classifier,
+    flows: u32,
+    turns: u32,
+) -> Result<[(&'static str, f64); 6]> {
     let first = first_payload();
     let mut costs = [
         ("request", 0.0),
@@ -91,6 +99,9 @@ fn costs(programs: &mut Classifier, flows: u32, turns: u32) -> Result<[(&'static
     let turns = turns.max(2 * flows);
     let measured_from = turns / 2;
     for turn in 0..turns {
+        if turn % LOOK_TURNS == 0 {
+            bench.pause(Duration::ZERO)?;
+        }
         let flow = turn % flows;
         let from = |port: u16| {
             Packet::tcp(port, 1024 + (flow & 0xff) as u16).client_net((flow >> 8) as u16)

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::{Map, json};
 use sooner_policy::{Arrival, GuardLimits, JobId, PolicyName, Time};
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const TURN_BYTES: u64 = 1_448;
 const JOBS: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
@@ -37,6 +37,7 @@ impl Kind for TurnCost {
         for policy in PolicyName::ALL {
             for &jobs in counts {
                 bench.tell(&format!("{policy}, {jobs} jobs wait"));
+                bench.pause(Duration::ZERO)?;
                 record.add(Map::from_iter([
                     ("policy".to_owned(), policy.as_str().into()),
                     ("jobs".to_owned(), jobs.into()),

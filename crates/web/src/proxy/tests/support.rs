@@ -79,7 +79,7 @@ pub fn endless() -> Reply {
 /// What a scripted upstream has seen.
 #[derive(Clone, Default)]
 pub struct ScriptedRequests {
-    /// FullResponse requests, as they came.
+    /// Complete requests, as they came.
     pub requests: Rc<RefCell<Vec<String>>>,
     /// Connections that were made.
     pub connections: Rc<Cell<usize>>,
