@@ -1,25 +1,10 @@
-//! Scheduling for servers that already run: their responses are ordered where they leave the host,
-//! and they know nothing of it.
+//! Scheduling for servers that already run, which know nothing of it.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`config`] | what the operator requested |
-//! | [`ports`] | which ports a process, a control group or any server listens on |
-//! | [`attached`] | bands and programs on a device, the cutoffs between the bands learned as responses pass |
-//! | [`watch`] | response times by size, beside those that FAIR would have given |
-//! | [`snapshot`] | all that as values, for programs and for `attach top` |
-//! | [`exposition`] | the same for Prometheus |
-//! | [`control`] | the socket on which a running one answers |
-//! | [`daemon`] | attaching until told to stop |
-//! | [`detach`] | ending one that runs, and cleaning up after one that was killed |
+//! | [`postgres`] | what waits inside a PostgreSQL server |
+//! | [`web`] | the responses of web servers, ordered where they leave the host |
 #![forbid(unsafe_code)]
 
-pub mod attached;
-pub mod config;
-pub mod control;
-pub mod daemon;
-pub mod detach;
-pub mod exposition;
-pub mod ports;
-pub mod snapshot;
-pub mod watch;
+pub mod postgres;
+pub mod web;

@@ -1,23 +1,13 @@
 //! `sooner attach`: scheduling for servers that already run.
 
-mod table;
+mod explanation;
+mod postgres;
+mod web;
+mod web_table;
 
-use crate::output;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
 use clap::{Args, Subcommand};
-use sooner_attach::config::{AttachConfig, Servers, Shaping};
-use sooner_attach::daemon::{self, Told};
-use sooner_attach::detach::{self, Detached};
-use sooner_attach::snapshot::Snapshot;
-use sooner_attach::{control, exposition};
-use sooner_kernel::device::{self, Device};
-use sooner_operate::Supervisor;
-use sooner_operate::{print, say_as};
-use sooner_workload::Rate;
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
 
 /// Schedule for servers that already run, without their knowing.
 #[derive(Args)]
@@ -29,219 +19,25 @@ pub struct AttachArgs {
 #[derive(Subcommand)]
 enum AttachCommand {
     /// Order the responses of a web server on a device, in the kernel, until stopped
-    Web(WebArgs),
+    Web(web::WebArgs),
+    /// Tell where the transactions of a PostgreSQL server spend their time, and what could be
+    /// gained
+    Postgres(postgres::PostgresArgs),
     /// Say what is attached in this network namespace
-    Status(StatusArgs),
+    Status(web::StatusArgs),
     /// Watch responses by band and by size, beside what FAIR would have given
-    Top(TopArgs),
+    Top(web::TopArgs),
     /// End what is attached, and take away what a killed one left
-    Remove(RemoveArgs),
-}
-
-/// Small responses go before large ones: by what they still lack where plain HTTP says how long
-/// they are, else by what they have had.
-///
-/// Needs CAP_NET_ADMIN and CAP_BPF. What it adds to the device is gone when it ends, and after a
-/// kill at the next start.
-#[derive(Args)]
-struct WebArgs {
-    /// The device towards the clients, like eth0
-    #[arg(long, value_name = "DEVICE")]
-    dev: String,
-    /// Rate of the narrowest link on the way out, like 100mbit or 100M; a little less than what it
-    /// carries
-    #[arg(long, value_name = "RATE")]
-    uplink: Rate,
-    /// Ports of the servers
-    #[arg(long = "port", value_name = "PORT", value_delimiter = ',', default_values_t = [80, 443], conflicts_with_all = ["cgroup", "pid"])]
-    ports: Vec<u16>,
-    /// The servers are the processes of this control group, like nginx.service
-    #[arg(long, value_name = "NAME", conflicts_with = "pid")]
-    cgroup: Option<String>,
-    /// The server is this process
-    #[arg(long, value_name = "PID")]
-    pid: Option<u32>,
-    /// The servers are behind this host, which routes their packets
-    #[arg(long, conflicts_with_all = ["cgroup", "pid"])]
-    forward: bool,
-    /// What the bands below the top keep together whatever happens, per cent of the link
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
-    share: f64,
-    /// Connections remembered at most, some 200 bytes of kernel memory each
-    #[arg(long, value_name = "N", default_value_t = 65_536)]
-    flows: u32,
-    /// Only order: something behind this device limits the link, and lets it wait (needs sch_prio)
-    #[arg(long)]
-    no_shape: bool,
-    /// Put programs into a qdisc clsact, as on Linux before 6.6
-    #[arg(long, hide = true)]
-    clsact: bool,
-    /// Replace a queueing discipline that the operator configured; it does not come back
-    #[arg(long)]
-    replace_qdisc: bool,
-}
-
-#[derive(Args)]
-struct StatusArgs {
-    /// Only this device
-    #[arg(long, value_name = "DEVICE")]
-    dev: Option<String>,
-    /// Print JSON instead of words
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Args)]
-struct RemoveArgs {
-    /// Only this device
-    #[arg(long, value_name = "DEVICE")]
-    dev: Option<String>,
-}
-
-#[derive(Args)]
-struct TopArgs {
-    /// Which device, where there are several
-    #[arg(long, value_name = "DEVICE")]
-    dev: Option<String>,
-    /// Print one object of JSON and end
-    #[arg(long, conflicts_with = "prometheus")]
-    json: bool,
-    /// Print the Prometheus text once and end
-    #[arg(long)]
-    prometheus: bool,
-    /// Print once and end, which is also what happens in a pipe
-    #[arg(long)]
-    once: bool,
+    Remove(web::RemoveArgs),
 }
 
 /// Runs it.
 pub fn run(args: AttachArgs) -> Result<ExitCode> {
     match args.command {
-        AttachCommand::Web(args) => web(args),
-        AttachCommand::Status(args) => status(&args),
-        AttachCommand::Top(args) => top(&args),
-        AttachCommand::Remove(args) => remove(&args),
+        AttachCommand::Web(args) => web::web(args),
+        AttachCommand::Postgres(args) => postgres::run(&args),
+        AttachCommand::Status(args) => web::status(&args),
+        AttachCommand::Top(args) => web::top(&args),
+        AttachCommand::Remove(args) => web::remove(&args),
     }
-}
-
-impl WebArgs {
-    fn config(self) -> Result<AttachConfig> {
-        ensure!(
-            (0.0..=40.0).contains(&self.share),
-            "--share {}: 0 to 40 per cent",
-            self.share
-        );
-        ensure!(self.flows > 0, "--flows 0: at least 1");
-        let servers = match (self.cgroup, self.pid, self.forward) {
-            (Some(name), _, _) => Servers::Group(name),
-            (_, Some(pid), _) => Servers::Process(pid),
-            (_, _, true) => Servers::Behind(self.ports),
-            _ => Servers::Ports(self.ports),
-        };
-        Ok(AttachConfig {
-            lower_share_per_mille: (self.share * 10.0).round() as u16,
-            replace_qdisc: self.replace_qdisc,
-            flows_max: self.flows,
-            uses_clsact: self.clsact,
-            shaping: if self.no_shape {
-                Shaping::NotOurs
-            } else {
-                Shaping::Ours
-            },
-            ..AttachConfig::new(&self.dev, self.uplink.bits_per_sec(), servers)
-        })
-    }
-}
-
-fn web(args: WebArgs) -> Result<ExitCode> {
-    let config = args.config()?;
-    let supervisor = Supervisor::from_environment();
-    daemon::run(config, |told| match told {
-        Told::Cleaned(devices) => {
-            let devices = devices.join(", ");
-            let line = format_args!("took away what a killed one left on {devices}");
-            say_as("sooner attach", line);
-        }
-        Told::Ready(how) => {
-            print(format_args!("ready: {how}"));
-            supervisor.ready(&how);
-        }
-        Told::Stopping => supervisor.stopping(),
-    })?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Those of this network namespace that answer.
-fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
-    let devices: Vec<Device> = match name {
-        Some(name) => vec![device::by_name(name)?],
-        None => device::all().context("cannot list devices")?,
-    };
-    let mut found = Vec::new();
-    for device in devices {
-        match control::ask(&device) {
-            Ok(snapshot) => found.push(snapshot),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("cannot ask what is attached to {}", device.name));
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn status(args: &StatusArgs) -> Result<ExitCode> {
-    let found = attached(args.dev.as_deref())?;
-    let text = if args.json {
-        serde_json::to_string(&found)? + "\n"
-    } else if found.is_empty() {
-        "nothing is attached\n".into()
-    } else {
-        found.iter().map(table::status_line).collect()
-    };
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn top(args: &TopArgs) -> Result<ExitCode> {
-    let ask = || {
-        let mut found = attached(args.dev.as_deref())?;
-        match found.len() {
-            0 => bail!("nothing is attached here; start it with `sooner attach web`"),
-            1 => Ok(found.remove(0)),
-            _ => bail!("several devices have something attached; choose with --dev"),
-        }
-    };
-    if args.json {
-        output::line(serde_json::to_string(&ask()?)?)?;
-    } else if args.prometheus {
-        output::print(&exposition::encode(&ask()?)?)?;
-    } else if args.once || !io::stdout().is_terminal() {
-        output::print(&table::page(&ask()?))?;
-    } else {
-        loop {
-            let page = table::page(&ask()?);
-            // home, the page, and nothing below it
-            output::print(&format!("\x1b[H{}\x1b[J", page.replace('\n', "\x1b[K\n")))?;
-            thread::sleep(Duration::from_secs(1));
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn remove(args: &RemoveArgs) -> Result<ExitCode> {
-    let done = detach::detach(args.dev.as_deref())?;
-    let words = |detached: &Detached| match detached {
-        Detached::Ended { device, pid } => {
-            format!("{device}: process {pid} has ended, the device is as it was\n")
-        }
-        Detached::Cleaned { device } => format!("{device}: what a killed process left is gone\n"),
-    };
-    let mut text: String = done.iter().map(words).collect();
-    if done.is_empty() {
-        text = "nothing is attached\n".into();
-    }
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
 }

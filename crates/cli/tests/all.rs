@@ -3,6 +3,7 @@
 mod advise;
 mod attach;
 mod attach_in_use;
+mod attach_postgres;
 mod bands;
 mod clients;
 mod config;

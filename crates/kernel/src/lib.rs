@@ -17,7 +17,7 @@
 //! | [`classifier`] | programs that find the band of every packet of servers that know nothing of it (needs `CAP_BPF` too) |
 //! | [`initial_timeout`] | when a SYN is sent again first, for one control group |
 //! | [`capability`], [`probe`] | what this process may do |
-//! | [`netns`], [`descriptors`], [`process`], [`scheduling`], [`signals`] | the process and its surroundings |
+//! | [`netns`], [`descriptors`], [`process`], [`process_table`], [`scheduling`], [`signals`] | the process and its surroundings |
 //! | [`activation`], [`privilege`] | sockets from a service manager, and how to become another user |
 
 pub mod activation;
@@ -34,6 +34,7 @@ pub mod privilege;
 pub mod probe;
 pub mod proc_net;
 pub mod process;
+pub mod process_table;
 pub mod qdisc;
 pub mod readiness;
 pub mod scheduling;

@@ -118,15 +118,9 @@ impl Config {
         let mut checks = vec![
             unique("database.name", databases),
             unique("user.name", self.user.iter().map(|table| &table.name)),
-            unique("class.name", self.class.iter().map(|table| &table.name)),
         ];
         checks.extend(self.database.iter().map(DatabaseTable::check));
-        checks.extend(self.class.iter().map(ClassTable::check));
-        if let Some(table) = self.class.get(CLASSES_MAX) {
-            let words = format!("there are at most {CLASSES_MAX} classes");
-            checks.push(Err(Misconfigured::at(&table.name, "class.name", words)));
-        }
-        checks.push(self.check_reach());
+        checks.extend(self.class_checks());
         if checks.iter().all(Result::is_ok) {
             checks.push(self.check_order());
         }
@@ -139,6 +133,28 @@ impl Config {
         );
         checks.push(self.limits.check());
         checks.into_iter().filter_map(Result::err).collect()
+    }
+
+    /// What is wrong with the classes, whatever else there is.
+    pub fn class_mistakes(&self) -> Vec<Misconfigured> {
+        self.class_checks()
+            .into_iter()
+            .filter_map(Result::err)
+            .collect()
+    }
+
+    fn class_checks(&self) -> Vec<Result<(), Misconfigured>> {
+        let mut checks = vec![unique(
+            "class.name",
+            self.class.iter().map(|table| &table.name),
+        )];
+        checks.extend(self.class.iter().map(ClassTable::check));
+        if let Some(table) = self.class.get(CLASSES_MAX) {
+            let words = format!("there are at most {CLASSES_MAX} classes");
+            checks.push(Err(Misconfigured::at(&table.name, "class.name", words)));
+        }
+        checks.push(self.check_reach());
+        checks
     }
 
     /// The entry for a database of this name; none for the gate's own, which no server ever sees.

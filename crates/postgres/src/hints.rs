@@ -49,9 +49,13 @@ impl Hints {
     /// What its like are known by: what its comment calls it, else its first statement's
     /// fingerprint.
     pub fn kind(&self) -> Option<String> {
-        let named = KINDS.iter().find_map(|key| self.tag(key));
         let shape = || Some(format!("{:016x}", self.shape.as_ref()?.fingerprint));
-        named.map(str::to_owned).or_else(shape)
+        self.named_kind().map(str::to_owned).or_else(shape)
+    }
+
+    /// What its comment calls it.
+    pub fn named_kind(&self) -> Option<&str> {
+        KINDS.iter().find_map(|key| self.tag(key))
     }
 
     fn add(&mut self, other: Self) {

@@ -3,7 +3,7 @@
 //! The input is a [`sooner_stats::Report`] and nothing else: whatever is shown can be computed
 //! again from the JSON. [`table::render`] is for terminals and pipes, [`html::render`] gives one
 //! file that needs no network, [`experiment::render`] one for all runs of an experiment,
-//! [`curves::render`] one of curves, [`finding`] says in plain English what is seen, in both
+//! [`curves::render`] one of curves, [`stacked::render`] one of bars in parts, [`finding`] says in plain English what is seen, in both
 //! directions.
 
 pub mod columns;
@@ -17,6 +17,7 @@ mod groups;
 pub mod html;
 pub mod number;
 mod plot;
+pub mod stacked;
 pub mod table;
 
 pub use context::Context;

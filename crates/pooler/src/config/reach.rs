@@ -44,6 +44,8 @@ impl Config {
                 return wrong(name, words);
             }
             let is_there = match text.strip_suffix('*') {
+                // A file that only says who goes first.
+                _ if self.database.is_empty() => true,
                 Some(beginning) => self.has_database_like(beginning),
                 None => self.database(text).is_some(),
             };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sooner_kernel::initial_timeout::groups;
 
-use crate::config::Servers;
+use super::config::Servers;
 
 /// Tables of sockets, with the state in which one of them waits for strangers.
 const TABLES: [(&str, u8); 4] = [("tcp", 0x0a), ("tcp6", 0x0a), ("udp", 0x07), ("udp6", 0x07)];

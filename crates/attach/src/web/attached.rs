@@ -7,10 +7,10 @@ use sooner_kernel::device::{self, Device};
 use sooner_link::{SIZE_CLASS_BYTES, SIZE_CLASSES};
 use sooner_policy::Cutoffs;
 
-use crate::config::{AttachConfig, Shaping};
-use crate::ports::{self, PortsError};
-use crate::snapshot::{BandView, SizeView, Snapshot, mean_ms};
-use crate::watch::Watch;
+use super::config::{AttachConfig, Shaping};
+use super::ports::{self, PortsError};
+use super::snapshot::{BandView, SizeView, Snapshot, mean_ms};
+use super::watch::Watch;
 
 /// Events taken in one go, so that a flood of them leaves time for all else.
 const EVENTS_AT_ONCE: usize = 10_000;

@@ -1,6 +1,6 @@
 //! What `attach status` and `attach top` print of a snapshot.
 
-use sooner_attach::snapshot::{BandView, SizeView, Snapshot};
+use sooner_attach::web::snapshot::{BandView, SizeView, Snapshot};
 use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, bytes, duration, round_rate, significant};
 

@@ -1,7 +1,7 @@
 //! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and
 //! bytes, `_total` for what only grows.
 
-use crate::snapshot::{BandView, SizeView, Snapshot};
+use super::snapshot::{BandView, SizeView, Snapshot};
 use sooner_operate::metrics::{Families, Labels, Unit};
 use std::fmt;
 

@@ -8,10 +8,10 @@ use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::signals::EndSignals;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::attached::{AttachError, Attached};
-use crate::config::AttachConfig;
-use crate::control::Control;
-use crate::detach::{self, DetachError};
+use super::attached::{AttachError, Attached};
+use super::config::AttachConfig;
+use super::control::Control;
+use super::detach::{self, DetachError};
 
 /// How often events are taken; there is room for 10 000 of them.
 const LOOK: Duration = Duration::from_millis(100);

@@ -20,7 +20,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
 use tokio::time::{sleep, timeout};
 
-use crate::snapshot::Snapshot;
+use super::snapshot::Snapshot;
 
 /// How long either side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(2);

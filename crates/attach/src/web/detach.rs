@@ -9,7 +9,7 @@ use sooner_kernel::bands::{self, BandsError};
 use sooner_kernel::classifier;
 use sooner_kernel::device::{self, Device};
 
-use crate::control;
+use super::control;
 
 /// How long a process has to end after it was asked to; said in an error.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,0 +1,232 @@
+//! What pg_stat_activity shows of all clients at a moment, and what pg_locks does.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::{Client, Error, Row, Statement};
+
+use super::locks::LockRow;
+
+/// The view's own function, without its joins: names of users and databases change seldom.
+const SESSIONS: &str = "SELECT pid, usesysid, datid, application_name, host(client_addr), state, \
+     wait_event_type, wait_event, xact_start, query_start, backend_start, statement_timestamp(), \
+     CASE WHEN state <> 'idle' THEN query END \
+     FROM pg_catalog.pg_stat_get_activity(NULL) \
+     WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()";
+const LOCKS: &str = "SELECT pid, granted, mode, locktype, database, relation, page, tuple::int4, \
+     classid, objid, objsubid::int4, coalesce(transactionid::text, virtualxid), waitstart \
+     FROM pg_catalog.pg_locks WHERE NOT fastpath AND locktype <> 'virtualxid'";
+const NAMES: &str = "SELECT oid, rolname::text, true FROM pg_catalog.pg_roles \
+     UNION ALL SELECT oid, datname::text, false FROM pg_catalog.pg_database";
+const FLUSH: &str = "SELECT pg_catalog.pg_stat_force_next_flush() IS NULL";
+const TRANSACTIONS: &str =
+    "SELECT sum(xact_commit + xact_rollback)::int8 FROM pg_catalog.pg_stat_database";
+
+/// What a session does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing: its client is in no transaction.
+    Idle,
+    /// It runs a command.
+    Active,
+    /// It is in a transaction, and waits for its client.
+    Between,
+}
+
+/// A client's session at a moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// Its process, as the server numbers it.
+    pub pid: i32,
+    /// Its user's number.
+    pub user_id: u32,
+    /// Its database's number.
+    pub database_id: u32,
+    /// What it calls itself.
+    pub application_name: String,
+    /// Where it comes from; none through a socket file.
+    pub address: Option<IpAddr>,
+    /// What it does.
+    pub phase: Phase,
+    /// What it waits for: the kind and the event.
+    pub wait: Option<(String, String)>,
+    /// When its transaction began, microseconds of the epoch.
+    pub transaction_us: Option<i64>,
+    /// When its statement began.
+    pub statement_us: i64,
+    /// When the session began.
+    pub began_us: i64,
+    /// When it was looked at.
+    pub now_us: i64,
+    /// Its statement, or the last one between two; empty where it is idle.
+    pub query: String,
+}
+
+/// Asks the server, with statements that are prepared once.
+pub struct Watcher<'a> {
+    client: &'a Client,
+    sessions: Statement,
+    locks: Statement,
+    names: Statement,
+    transactions: Statement,
+    flush: Statement,
+    /// Users and databases.
+    users: HashMap<u32, String>,
+    databases: HashMap<u32, String>,
+    /// How often it asked: each is a transaction that the server counts.
+    pub asked: u64,
+}
+
+impl<'a> Watcher<'a> {
+    /// On this connection.
+    pub async fn new(client: &'a Client) -> Result<Watcher<'a>, Error> {
+        Ok(Watcher {
+            sessions: client.prepare(SESSIONS).await?,
+            locks: client.prepare(LOCKS).await?,
+            names: client.prepare(NAMES).await?,
+            transactions: client.prepare(TRANSACTIONS).await?,
+            flush: client.prepare(FLUSH).await?,
+            users: HashMap::new(),
+            databases: HashMap::new(),
+            client,
+            asked: 0,
+        })
+    }
+
+    /// All clients' sessions but the own.
+    pub async fn sessions(&mut self) -> Result<Vec<Session>, Error> {
+        let rows = self.client.query(&self.sessions, &[]).await?;
+        self.asked += 1;
+        let sessions: Vec<Session> = rows.iter().filter_map(session).collect();
+        let is_known = |session: &Session| {
+            self.users.contains_key(&session.user_id)
+                && self.databases.contains_key(&session.database_id)
+        };
+        if !sessions.iter().all(is_known) {
+            self.learn_names(&sessions).await?;
+        }
+        Ok(sessions)
+    }
+
+    /// All locks that could be waited for, and who waits.
+    pub async fn locks(&mut self) -> Result<Vec<LockRow>, Error> {
+        let rows = self.client.query(&self.locks, &[]).await?;
+        self.asked += 1;
+        Ok(rows.iter().map(lock).collect())
+    }
+
+    /// Transactions that the server has counted so far, in all databases.
+    pub async fn transactions(&mut self) -> Result<i64, Error> {
+        // Our own are in it to the last.
+        self.client.query_one(&self.flush, &[]).await?;
+        self.asked += 1;
+        let row = self.client.query_one(&self.transactions, &[]).await?;
+        self.asked += 1;
+        Ok(row.get::<_, Option<i64>>(0).unwrap_or(0))
+    }
+
+    /// A session's user.
+    pub fn user(&self, session: &Session) -> &str {
+        self.users.get(&session.user_id).map_or("", String::as_str)
+    }
+
+    /// A session's database.
+    pub fn database(&self, session: &Session) -> &str {
+        let name = self.databases.get(&session.database_id);
+        name.map_or("", String::as_str)
+    }
+
+    async fn learn_names(&mut self, sessions: &[Session]) -> Result<(), Error> {
+        let rows = self.client.query(&self.names, &[]).await?;
+        self.asked += 1;
+        for row in rows {
+            let names = if row.get(2) {
+                &mut self.users
+            } else {
+                &mut self.databases
+            };
+            names.insert(row.get(0), text(&row, 1).unwrap_or_default());
+        }
+        // Dropped meanwhile: not looked up again at each look.
+        for session in sessions {
+            self.users.entry(session.user_id).or_default();
+            self.databases.entry(session.database_id).or_default();
+        }
+        Ok(())
+    }
+}
+
+/// Text as it is in a database of any encoding: another database's statements are not converted.
+struct Text(String);
+
+impl<'a> FromSql<'a> for Text {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Text(String::from_utf8_lossy(raw).into_owned()))
+    }
+
+    fn accepts(of: &Type) -> bool {
+        *of == Type::TEXT || *of == Type::NAME
+    }
+}
+
+fn text(row: &Row, at: usize) -> Option<String> {
+    row.get::<_, Option<Text>>(at).map(|text| text.0)
+}
+
+/// None where a role sees nothing of it, or the session has only begun.
+fn session(row: &Row) -> Option<Session> {
+    let text = |at| text(row, at);
+    let phase = match text(5)?.as_str() {
+        "idle" => Phase::Idle,
+        "idle in transaction" | "idle in transaction (aborted)" => Phase::Between,
+        _ => Phase::Active,
+    };
+    let time = |at| row.get::<_, Option<SystemTime>>(at).map(microseconds);
+    Some(Session {
+        pid: row.get(0),
+        user_id: row.get::<_, Option<u32>>(1)?,
+        database_id: row.get::<_, Option<u32>>(2).unwrap_or(0),
+        application_name: text(3).unwrap_or_default(),
+        address: text(4).and_then(|address| address.parse().ok()),
+        phase,
+        wait: text(6).zip(text(7)),
+        transaction_us: time(8),
+        statement_us: time(9).unwrap_or(0),
+        began_us: time(10).unwrap_or(0),
+        now_us: time(11).unwrap_or(0),
+        query: text(12).unwrap_or_default(),
+    })
+}
+
+fn lock(row: &Row) -> LockRow {
+    let number = |at| row.get::<_, Option<u32>>(at).unwrap_or(0);
+    let signed = |at| row.get::<_, Option<i32>>(at).unwrap_or(0).cast_unsigned();
+    let numbers = [
+        number(4),
+        number(5),
+        signed(6),
+        signed(7),
+        number(8),
+        number(9),
+        signed(10),
+    ];
+    let since = row.get::<_, Option<SystemTime>>(12);
+    LockRow {
+        pid: row.get::<_, Option<i32>>(0).unwrap_or(0),
+        granted: row.get(1),
+        mode: row.get(2),
+        key: (
+            row.get(3),
+            numbers,
+            row.get::<_, Option<String>>(11).unwrap_or_default(),
+        ),
+        waits_since_us: since.map_or(0, microseconds),
+    }
+}
+
+fn microseconds(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as i64)
+}

@@ -1,0 +1,128 @@
+//! How often something begins, from how old what is seen of it is.
+//!
+//! Whoever looks at a random moment sees things in progress at ages with density r P(T > age), r
+//! being how many begin a second and T how long they take: at age 0 the density is r itself. It is
+//! extrapolated from two windows next to 0, so that a tail which falls from there on costs a second
+//! order only.
+
+/// Bins an octave, and how many in all: from 1 µs to three hours.
+const BINS_AN_OCTAVE: usize = 4;
+const BINS: usize = 34 * BINS_AN_OCTAVE;
+/// Less than this cannot be told: clocks are read apart.
+const WINDOW_MIN_NS: f64 = 300e3;
+/// The window holds this part of what was seen at least.
+const WINDOW_SHARE: f64 = 0.1;
+
+/// Ages, each with a weight.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ages {
+    /// By the logarithm of the age.
+    weights: [f64; BINS],
+    total: f64,
+}
+
+impl Default for Ages {
+    fn default() -> Self {
+        Ages {
+            weights: [0.0; BINS],
+            total: 0.0,
+        }
+    }
+}
+
+impl Ages {
+    /// Something was seen at this age.
+    pub fn add(&mut self, age_ns: u64, weight: f64) {
+        let octaves = (age_ns.max(1) as f64 / 1e3).log2().max(0.0);
+        let bin = (octaves * BINS_AN_OCTAVE as f64) as usize;
+        self.weights[bin.min(BINS - 1)] += weight;
+        self.total += weight;
+    }
+
+    /// All of `other`.
+    pub fn merge(&mut self, other: &Ages) {
+        for (own, other) in self.weights.iter_mut().zip(&other.weights) {
+            *own += other;
+        }
+        self.total += other.total;
+    }
+
+    /// How many begin a second, where weights are seconds of `seconds` that were looked at.
+    pub fn per_sec(&self, seconds: f64) -> f64 {
+        if self.total <= 0.0 || seconds <= 0.0 {
+            return 0.0;
+        }
+        let edge_ns = |bin: usize| 1e3 * (bin as f64 / BINS_AN_OCTAVE as f64).exp2();
+        let mut below = 0.0;
+        let mut window = 0;
+        while window < BINS - BINS_AN_OCTAVE
+            && (edge_ns(window) < WINDOW_MIN_NS || below < WINDOW_SHARE * self.total)
+        {
+            below += self.weights[window];
+            window += 1;
+        }
+        let in_twice = below
+            + self.weights[window..window + BINS_AN_OCTAVE]
+                .iter()
+                .sum::<f64>();
+        let (once_s, twice_s) = (
+            edge_ns(window) / 1e9,
+            edge_ns(window + BINS_AN_OCTAVE) / 1e9,
+        );
+        let density = 2.0 * below / once_s - in_twice / twice_s;
+        // A density falls: what is older cannot be denser.
+        density.max(in_twice / twice_s) / seconds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Looks `looks` times, every 10 ms, at a place where one thing follows the other.
+    fn seen(lengths_ns: &mut dyn FnMut() -> f64, looks: u32) -> (Ages, f64) {
+        let (mut ages, mut begun) = (Ages::default(), 0_u32);
+        let (mut begin_ns, mut end_ns) = (0.0, lengths_ns());
+        for look in 1..=looks {
+            let now_ns = f64::from(look) * 10e6;
+            while end_ns <= now_ns {
+                begin_ns = end_ns;
+                end_ns += lengths_ns();
+                begun += 1;
+            }
+            ages.add((now_ns - begin_ns) as u64, 0.01);
+        }
+        let seconds = f64::from(looks) * 0.01;
+        (ages, f64::from(begun) / seconds)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn the_rate_is_found_whatever_the_law(seed in 1_u64.., mean_ms in 2.0..300.0_f64, law in 0..3) {
+            let mut state = seed;
+            let mut uniform = move || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+            };
+            let mut lengths = || {
+                let mean_ns = mean_ms * 1e6;
+                match law {
+                    0 => mean_ns * (0.9 + 0.2 * uniform()),
+                    1 => -mean_ns * uniform().ln(),
+                    // One in ten is ten times as long as the rest.
+                    _ => -mean_ns * uniform().ln() * if uniform() < 0.1 { 5.0 } else { 0.5 },
+                }
+            };
+            let (ages, per_sec) = seen(&mut lengths, 200_000);
+            let found = ages.per_sec(2000.0);
+            prop_assert!((found / per_sec - 1.0).abs() < 0.12, "{found} of {per_sec}");
+        }
+    }
+
+    #[test]
+    fn nothing_seen_is_no_rate() {
+        assert_eq!(Ages::default().per_sec(1.0), 0.0);
+    }
+}

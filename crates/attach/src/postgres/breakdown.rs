@@ -1,0 +1,438 @@
+//! Where transactions spend their time: milliseconds by part, of what was tallied in seconds.
+
+use serde::Serialize;
+
+use super::ages::Ages;
+use super::part::{PARTS, Part};
+use super::tally::{ClassTally, NamedTally, SLICES, Seconds, Tally};
+
+/// From so much on, the kernel's figures are a class's own: its sessions do not change classes.
+const CONSTANT_MIN: f64 = 0.98;
+/// From so much of its time on, a class's kinds are all of it.
+const TOLD_MIN: f64 = 0.95;
+/// The server adds a transaction to its count when it also has something else to add: those that
+/// read no table are missing. Below this part of what ages say, ages are believed.
+const COUNTED_MIN: f64 = 0.8;
+/// Half of a 95 per cent interval of a mean of [`SLICES`], in standard errors.
+const STUDENT: f64 = 2.093;
+
+/// What a row counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// Transactions.
+    Transactions,
+    /// Statements: nothing said which transactions they were in.
+    Statements,
+}
+
+/// A part of a mean.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PartTime {
+    /// Which.
+    pub part: Part,
+    /// How many transactions are in it at a time, on average.
+    pub at_a_time: f64,
+    /// Of all their time, 0 to 1.
+    pub share: f64,
+    /// Of each transaction, on average, ms; none where none began.
+    pub ms: Option<f64>,
+    /// Half of the 95 per cent interval of `ms`, where it is known.
+    pub error_ms: Option<f64>,
+}
+
+/// A class, a kind, a statement, or all.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// What it is called.
+    pub name: String,
+    /// What is counted.
+    pub counted: Counted,
+    /// How many a second.
+    pub per_sec: f64,
+    /// How many at a time, on average.
+    pub at_a_time: f64,
+    /// How long each takes, ms: the sum of the parts; none where none began.
+    pub mean_ms: Option<f64>,
+    /// Half of its 95 per cent interval, where it is known.
+    pub error_ms: Option<f64>,
+    /// All of them that are not 0, as in [`Part::ALL`].
+    pub parts: Vec<PartTime>,
+}
+
+impl Row {
+    /// Milliseconds of a part.
+    pub fn ms(&self, part: Part) -> f64 {
+        let mut parts = self.parts.iter();
+        let own = parts.find(|own| own.part == part);
+        own.and_then(|own| own.ms).unwrap_or(0.0)
+    }
+
+    /// Milliseconds of all waits for heavyweight locks.
+    pub fn locks_ms(&self) -> f64 {
+        let locks = self.parts.iter().filter(|own| own.part.is_lock());
+        locks.filter_map(|own| own.ms).sum()
+    }
+}
+
+/// While so many were in a transaction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ActiveRow {
+    /// At least.
+    pub from: u32,
+    /// At most.
+    pub to: u32,
+    /// For this part of the time, 0 to 1.
+    pub time_share: f64,
+    /// What they did, 0 to 1, as in [`Part::ALL`]; parts that are 0 are left out.
+    pub shares: Vec<(Part, f64)>,
+}
+
+/// One class and what is in it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassRows {
+    /// All of it.
+    #[serde(flatten)]
+    pub row: Row,
+    /// By kind or statement, what takes most time first.
+    pub kinds: Vec<Row>,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Breakdown {
+    /// All classes together.
+    pub all: Row,
+    /// In the order of the configuration, without those that nothing was in.
+    pub classes: Vec<(usize, ClassRows)>,
+    /// By how many were in a transaction.
+    pub by_active: Vec<ActiveRow>,
+}
+
+/// Seconds with what the kernel says in its place: running and waiting for a processor are two, and
+/// what was seen on a processor for longer than that has no name.
+fn resolved(seen: &Seconds, run_s: f64, wait_s: f64) -> Seconds {
+    let mut seconds = *seen;
+    let unnamed = (seen[Part::Running.index()] - run_s - wait_s).max(0.0);
+    seconds[Part::Running.index()] = run_s;
+    seconds[Part::ProcessorWait.index()] = wait_s;
+    seconds[Part::Other.index()] += unnamed;
+    seconds
+}
+
+impl Breakdown {
+    /// Of a finished tally, with as many transactions a second as the server has counted.
+    pub fn of(tally: &Tally, names: &[String], per_sec: f64) -> Breakdown {
+        let per_class: Vec<Seconds> = (0..tally.classes.len())
+            .map(|class| processor_of(tally, class))
+            .collect();
+        let mut sum = [0.0; PARTS];
+        let mut sum_slices = [[0.0; PARTS]; SLICES];
+        for (class, seconds) in tally.classes.iter().zip(&per_class) {
+            (0..PARTS).for_each(|part| sum[part] += seconds[part]);
+            for (sum, own) in sum_slices.iter_mut().zip(&class.slices) {
+                (0..PARTS).for_each(|part| sum[part] += own[part]);
+            }
+        }
+        let shape = |name: &str, per_sec| Shape {
+            name: name.to_owned(),
+            counted: Counted::Transactions,
+            per_sec,
+            time_s: tally.time_s,
+        };
+        let rates = rates(tally, per_sec);
+        let per_sec = rates.iter().sum();
+        let all = shape("all", per_sec).row(&sum, Some(&sum_slices));
+        let mut classes = Vec::new();
+        for (at, class) in tally.classes.iter().enumerate() {
+            if per_class[at].iter().sum::<f64>() <= 0.0 || class.ages == Ages::default() {
+                continue;
+            }
+            let row = shape(&names[at], rates[at]).row(&per_class[at], Some(&class.slices));
+            let kinds = kinds(class, &per_class[at], rates[at], tally.time_s);
+            classes.push((at, ClassRows { row, kinds }));
+        }
+        let by_active = by_active(tally);
+        Breakdown {
+            all,
+            classes,
+            by_active,
+        }
+    }
+}
+
+/// What the processors had of a class: the kernel's own figures where its sessions are in no other
+/// class, else by what was seen.
+fn processor_of(tally: &Tally, class: usize) -> Seconds {
+    let own = &tally.classes[class];
+    let total_s = tally.run_s + tally.wait_s;
+    let known_s: f64 = tally
+        .classes
+        .iter()
+        .map(|class| class.run_s + class.wait_s)
+        .sum();
+    if known_s >= CONSTANT_MIN * total_s {
+        return resolved(&own.seconds, own.run_s, own.wait_s);
+    }
+    let running = Part::Running.index();
+    let seen_s: f64 = tally
+        .classes
+        .iter()
+        .map(|class| class.seconds[running])
+        .sum();
+    let share = own.seconds[running] / seen_s.max(f64::MIN_POSITIVE);
+    let own_s = own.run_s + own.wait_s;
+    let waits = if own_s > 0.0 { own.wait_s / own_s } else { 0.0 };
+    resolved(
+        &own.seconds,
+        share * total_s * (1.0 - waits),
+        share * total_s * waits,
+    )
+}
+
+/// Transactions of each class a second: all of them as the server counts them, divided as ages say.
+fn rates(tally: &Tally, per_sec: f64) -> Vec<f64> {
+    let by_age = tally
+        .classes
+        .iter()
+        .map(|class| class.ages.per_sec(tally.time_s));
+    let by_age: Vec<f64> = by_age.collect();
+    let sum: f64 = by_age.iter().sum();
+    if per_sec < COUNTED_MIN * sum {
+        return by_age;
+    }
+    by_age
+        .iter()
+        .map(|rate| per_sec * rate / sum.max(f64::MIN_POSITIVE))
+        .collect()
+}
+
+fn kinds(class: &ClassTally, resolved_class: &Seconds, per_sec: f64, time_s: f64) -> Vec<Row> {
+    let running = Part::Running.index();
+    let total = |seconds: &Seconds| seconds.iter().sum::<f64>();
+    let told_s: f64 = class.kinds.values().map(|kind| total(&kind.seconds)).sum();
+    let by_age = |tally: &NamedTally| tally.ages.per_sec(time_s);
+    let kinds_per_sec: f64 = class.kinds.values().map(by_age).sum();
+    // Where kinds are all there is, they are as many as the class's transactions.
+    let factor = if told_s >= TOLD_MIN * total(&class.seconds) && kinds_per_sec > 0.0 {
+        per_sec / kinds_per_sec
+    } else {
+        1.0
+    };
+    let seen_s = class.seconds[running].max(f64::MIN_POSITIVE);
+    let row = |name: &String, tally: &NamedTally, counted, factor: f64| {
+        let share = tally.seconds[running] / seen_s;
+        let mut seconds = tally.seconds;
+        for part in [Part::Running, Part::ProcessorWait] {
+            seconds[part.index()] = share * resolved_class[part.index()];
+        }
+        let shape = Shape {
+            name: name.clone(),
+            counted,
+            per_sec: factor * by_age(tally),
+            time_s,
+        };
+        shape.row(&seconds, None)
+    };
+    let told = class.kinds.iter();
+    let told = told.map(|(name, kind)| row(name, kind, Counted::Transactions, factor));
+    let others = class.statements.iter();
+    let others = others.map(|(name, own)| row(name, own, Counted::Statements, 1.0));
+    let mut rows: Vec<Row> = told.chain(others).collect();
+    rows.sort_by(|one, other| other.at_a_time.total_cmp(&one.at_a_time));
+    rows
+}
+
+fn by_active(tally: &Tally) -> Vec<ActiveRow> {
+    let rows = tally.by_active.iter();
+    let rows = rows.map(|(to, seen)| {
+        let seconds = resolved(&seen.seconds, seen.run_s, seen.wait_s);
+        let total: f64 = seconds.iter().sum();
+        let shares = Part::ALL.iter().zip(&seconds);
+        let shares = shares.map(|(part, own)| (*part, own / total.max(f64::MIN_POSITIVE)));
+        ActiveRow {
+            from: to / 2 + 1,
+            to: *to,
+            time_share: seen.time_s / tally.time_s,
+            shares: shares.filter(|(_, share)| *share > 0.0).collect(),
+        }
+    });
+    rows.collect()
+}
+
+/// All of a row but its times.
+struct Shape {
+    name: String,
+    counted: Counted,
+    per_sec: f64,
+    time_s: f64,
+}
+
+impl Shape {
+    fn row(self, seconds: &Seconds, slices: Option<&[Seconds; SLICES]>) -> Row {
+        let sum_s: f64 = seconds.iter().sum();
+        let count = self.per_sec * self.time_s;
+        let ms = |seconds: f64| (count > 0.0).then(|| 1e3 * seconds / count);
+        let error = |of: &dyn Fn(&Seconds) -> f64| {
+            let all: Vec<f64> = slices?.iter().map(of).collect();
+            let mean = all.iter().sum::<f64>() / SLICES as f64;
+            let squares: f64 = all.iter().map(|one| (one - mean).powi(2)).sum();
+            let deviation = (squares / (SLICES - 1) as f64).sqrt();
+            // Of the sum of all slices.
+            ms(STUDENT * deviation * (SLICES as f64).sqrt())
+        };
+        let time_s = self.time_s.max(f64::MIN_POSITIVE);
+        let parts = Part::ALL.iter().zip(seconds).map(|(part, own)| PartTime {
+            part: *part,
+            at_a_time: own / time_s,
+            share: own / sum_s.max(f64::MIN_POSITIVE),
+            ms: ms(*own),
+            error_ms: match part {
+                // Slices have both as one.
+                Part::ProcessorWait => None,
+                _ => error(&|slice: &Seconds| slice[part.index()]),
+            },
+        });
+        Row {
+            mean_ms: ms(sum_s),
+            error_ms: error(&|slice: &Seconds| slice.iter().sum()),
+            parts: parts.filter(|own| own.at_a_time > 0.0).collect(),
+            at_a_time: sum_s / time_s,
+            per_sec: self.per_sec,
+            counted: self.counted,
+            name: self.name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tally::{Seen, SeenTransaction};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Stages of every transaction of a session, and how long each takes, seconds.
+    type Stages = Vec<(Part, f64)>;
+
+    /// What a session does at a time: the transaction's number, its stage, how old both are.
+    fn at(stages: &Stages, time_s: f64) -> (u64, Part, f64, f64) {
+        let whole: f64 = stages.iter().map(|(_, length)| length).sum();
+        let number = (time_s / whole).floor();
+        let age_s = time_s - number * whole;
+        let mut begin = 0.0;
+        for (part, length) in stages {
+            if age_s < begin + length {
+                return (number as u64, *part, age_s, age_s - begin);
+            }
+            begin += length;
+        }
+        (number as u64, stages[stages.len() - 1].0, age_s, 0.0)
+    }
+
+    /// Seconds of a part until then.
+    fn until(stages: &Stages, part: Part, time_s: f64) -> f64 {
+        let whole: f64 = stages.iter().map(|(_, length)| length).sum();
+        let (number, ..) = at(stages, time_s);
+        let of_part = |upto: f64| {
+            let (mut begin, mut sum) = (0.0, 0.0);
+            for (own, length) in stages {
+                if *own == part {
+                    sum += (upto - begin).clamp(0.0, *length);
+                }
+                begin += length;
+            }
+            sum
+        };
+        number as f64 * of_part(whole) + of_part(time_s - number as f64 * whole)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+        /// Two classes with a session each; the parts and rates that are found are those they have.
+        #[test]
+        fn what_is_found_is_what_they_did(
+            lengths in prop::array::uniform4(0.001..0.05_f64),
+            factor in 0.3..3.0_f64,
+            step in 0.007..0.013_f64,
+        ) {
+            let parts = [Part::Running, Part::ProcessorWait, Part::RowLocks, Part::Wal];
+            let first: Stages = parts.into_iter().zip(lengths).collect();
+            let second: Stages = first.iter().map(|(part, length)| (*part, length * factor)).collect();
+            let all = [first, second];
+            let mut tally = Tally::new(2, 60.0);
+            let (mut last_s, mut now_s, mut phase) = (0.0, 0.0, 0.0);
+            while now_s < 60.0 {
+                phase = (phase + 0.618) % 1.0;
+                now_s += step * (0.5 + phase);
+                let seen = |(class, stages): (usize, &Stages)| {
+                    let (number, part, age_s, _) = at(stages, now_s);
+                    let since = |part| until(stages, part, now_s) - until(stages, part, last_s);
+                    let part = if part == Part::ProcessorWait { Part::Running } else { part };
+                    Seen {
+                        pid: class as i32,
+                        class,
+                        run_s: since(Part::Running),
+                        wait_s: since(Part::ProcessorWait),
+                        transaction: Some(SeenTransaction {
+                            began_us: number as i64,
+                            part,
+                            age_ns: (1e9 * age_s) as u64,
+                            statement_age_ns: (1e9 * age_s) as u64,
+                            kind: Some("pay".into()),
+                            statement: "select ?".into(),
+                        }),
+                    }
+                };
+                let sessions: Vec<Seen> = all.iter().enumerate().map(seen).collect();
+                tally.look(now_s - last_s, &sessions);
+                last_s = now_s;
+            }
+            tally.finish();
+            let whole = |stages: &Stages| stages.iter().map(|(_, length)| length).sum::<f64>();
+            let per_sec = 1.0 / whole(&all[0]) + 1.0 / whole(&all[1]);
+            let names = ["one".to_owned(), "two".to_owned()];
+            let found = Breakdown::of(&tally, &names, per_sec);
+            for (stages, (_, rows)) in all.iter().zip(&found.classes) {
+                let near = |found: f64, true_ms: f64, of_ms: f64| (found - true_ms).abs() < 0.08 * of_ms;
+                let mean_ms = 1e3 * whole(stages);
+                let row = &rows.row;
+                prop_assert!(near(row.mean_ms.unwrap(), mean_ms, mean_ms), "{row:?}");
+                prop_assert!((row.at_a_time - 1.0).abs() < 0.03, "{row:?}");
+                for (part, length) in stages {
+                    prop_assert!(near(row.ms(*part), 1e3 * length, mean_ms), "{part:?} {length} {row:?}");
+                }
+                let kind = &rows.kinds[0];
+                prop_assert_eq!(kind.name.as_str(), "pay");
+                prop_assert!(near(kind.mean_ms.unwrap(), mean_ms, mean_ms), "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_never_ends_has_no_mean_and_is_seen() {
+        let mut tally = Tally::new(1, 1.0);
+        let seen = Seen {
+            pid: 7,
+            class: 0,
+            run_s: 0.0,
+            wait_s: 0.0,
+            transaction: Some(SeenTransaction {
+                began_us: 1,
+                part: Part::RowLocks,
+                age_ns: 60_000_000_000,
+                statement_age_ns: 60_000_000_000,
+                kind: None,
+                statement: "update t".into(),
+            }),
+        };
+        (0..100).for_each(|_| tally.look(0.01, std::slice::from_ref(&seen)));
+        tally.finish();
+        let found = Breakdown::of(&tally, &["all".to_owned()], 0.0);
+        assert_eq!((found.all.mean_ms, found.all.parts.len()), (None, 1));
+        let part = found.all.parts[0];
+        assert!(
+            (part.at_a_time - 1.0).abs() < 1e-9 && part.share == 1.0,
+            "{part:?}"
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! A session of our own on the server, as a role that may see what others do.
+
+use std::env;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_res_uid;
+use sooner_kernel::privilege::Account;
+use sooner_kernel::process_table;
+use tokio_postgres::config::Host;
+use tokio_postgres::{Client, Config, NoTls};
+
+use super::server::{Place, ProcessNumbers, ServerError, Wanted};
+
+/// What sessions see of ours.
+pub const APPLICATION_NAME: &str = "sooner attach";
+/// The oldest server, by server_version_num.
+const VERSION_MIN: i32 = 150_000;
+
+/// Why there is no session that would do.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// There is no such server.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The server's address is no address.
+    #[error(
+        "--url {url}: {problem}; write postgresql://user@/database?host=/run/postgresql or postgresql://user@127.0.0.1:5432/database"
+    )]
+    Url {
+        /// As it was given.
+        url: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The server refuses.
+    #[error(
+        "cannot log in to {place} as {role:?}: {problem}; name a role that is a member of pg_monitor with --user, and its password in PGPASSWORD"
+    )]
+    Login {
+        /// Where.
+        place: String,
+        /// As whom.
+        role: String,
+        /// What the server says.
+        problem: String,
+    },
+    /// It is an old one.
+    #[error("the server is PostgreSQL {0}; PostgreSQL 15 and later can be looked into")]
+    Version(String),
+    /// The role sees too little.
+    #[error(
+        "role {0:?} does not see what other sessions do; run GRANT pg_monitor TO {0:?} as a superuser"
+    )]
+    NotAMonitor(String),
+    /// Nothing is tracked.
+    #[error(
+        "track_activities is off on the server, so that sessions do not show what they do; set it to on"
+    )]
+    NotTracked,
+    /// Its processes are not here.
+    #[error(
+        "the processes of the server cannot be seen from here; run sooner on the server's machine, and where it is in a container, as root of the host with --pid"
+    )]
+    NotHere,
+    /// The connection went away.
+    #[error("the server ended the session: {0}")]
+    Lost(#[from] tokio_postgres::Error),
+}
+
+/// A session, and what is known of its server.
+pub struct Connection {
+    /// Asks; its other half is a task.
+    pub client: Client,
+    /// As server_version has it.
+    pub version: String,
+    /// The server's first process.
+    pub first_process: u32,
+    /// The session's own process.
+    pub own_process: u32,
+    /// From the server's numbers to those here.
+    pub numbers: ProcessNumbers,
+}
+
+/// Who logs in, and where.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// A libpq URI; over `wanted`.
+    pub url: Option<String>,
+    /// Which server, where there is no address.
+    pub wanted: Wanted,
+    /// The role; over that of the URI.
+    pub user: Option<String>,
+}
+
+impl Login {
+    /// Logs in and looks whether the session will do. Needs a `LocalSet`.
+    pub async fn connect(&self) -> Result<Connection, ConnectError> {
+        let mut config = self.config()?;
+        config.application_name(APPLICATION_NAME);
+        if let Some(user) = &self.user {
+            config.user(user);
+        }
+        if let (None, Ok(password)) = (config.get_password(), env::var("PGPASSWORD")) {
+            config.password(password);
+        }
+        let place = match socket_of(&config) {
+            Some(socket) => Some(Place::find(&Wanted::Socket(socket))?),
+            None if config.get_hosts().is_empty() => Some(Place::find(&self.wanted)?),
+            None => None,
+        };
+        if config.get_user().is_none() {
+            config.user(default_role(place.as_ref()));
+        }
+        if config.get_dbname().is_none() {
+            config.dbname("postgres");
+        }
+        let role = config.get_user().unwrap_or_default().to_owned();
+        let refused = |problem: String| ConnectError::Login {
+            place: match &place {
+                Some(place) => place.socket.display().to_string(),
+                None => "the server".into(),
+            },
+            role: role.clone(),
+            problem,
+        };
+        let client = match &place {
+            Some(place) => over_socket(&config, place).await.map_err(refused)?,
+            None => over_tcp(&config).await.map_err(refused)?,
+        };
+        examine(client, place).await
+    }
+
+    fn config(&self) -> Result<Config, ConnectError> {
+        let Some(url) = &self.url else {
+            return Ok(Config::new());
+        };
+        url.parse()
+            .map_err(|error: tokio_postgres::Error| ConnectError::Url {
+                url: without_password(url),
+                problem: words(&error),
+            })
+    }
+}
+
+/// What stands between `:` and `@` is not for the screen.
+fn without_password(url: &str) -> String {
+    let hidden = || {
+        let (scheme, rest) = url.split_once("://")?;
+        let (user, behind) = rest.split_once('@')?;
+        let (name, _) = user.split_once(':')?;
+        Some(format!("{scheme}://{name}@{behind}"))
+    };
+    hidden().unwrap_or_else(|| url.to_owned())
+}
+
+/// The socket file of a configuration that names a folder.
+fn socket_of(config: &Config) -> Option<std::path::PathBuf> {
+    let Some(Host::Unix(folder)) = config.get_hosts().first() else {
+        return None;
+    };
+    let port = config.get_ports().first().unwrap_or(&5432);
+    Some(folder.join(format!(".s.PGSQL.{port}")))
+}
+
+/// The role of this process's user; root takes that of the user who runs the server.
+fn default_role(place: Option<&Place>) -> String {
+    if let Ok(name) = env::var("PGUSER") {
+        return name;
+    }
+    let own = geteuid();
+    let user = match place {
+        Some(place) if own.is_root() => place.owner,
+        _ => own.as_raw(),
+    };
+    let account = Account::find(&user.to_string());
+    account.map_or_else(|_| "postgres".into(), |account| account.user)
+}
+
+async fn over_tcp(config: &Config) -> Result<Client, String> {
+    let (client, connection) = config.connect(NoTls).await.map_err(|error| words(&error))?;
+    // The caller of the next query is told what went wrong.
+    tokio::task::spawn_local(async move { drop(connection.await) });
+    Ok(client)
+}
+
+async fn over_socket(config: &Config, place: &Place) -> Result<Client, String> {
+    let stream = stream(&place.socket, place.owner).map_err(|error| error.to_string())?;
+    let stream = stream.set_nonblocking(true).map(|()| stream);
+    let stream = stream.and_then(tokio::net::UnixStream::from_std);
+    let stream = stream.map_err(|error| error.to_string())?;
+    let connected = config.connect_raw(stream, NoTls).await;
+    let (client, connection) = connected.map_err(|error| words(&error))?;
+    tokio::task::spawn_local(async move { drop(connection.await) });
+    Ok(client)
+}
+
+/// Connects; root does it as the user who runs the server, in whose name peer authentication lets
+/// it in. Only a thread that ends after that is that user.
+fn stream(socket: &Path, owner: u32) -> std::io::Result<UnixStream> {
+    if !geteuid().is_root() {
+        return UnixStream::connect(socket);
+    }
+    let socket = socket.to_owned();
+    let connect = thread::spawn(move || {
+        let owner = Uid::from_raw(owner);
+        set_thread_res_uid(None::<Uid>, Some(owner), None::<Uid>)?;
+        UnixStream::connect(socket)
+    });
+    connect
+        .join()
+        .unwrap_or_else(|_| Err(std::io::Error::other("the thread that connects has failed")))
+}
+
+/// What an error says, without the frame that the library puts round it.
+fn words(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(server) => server.message().to_owned(),
+        None => {
+            let source = std::error::Error::source(error);
+            source.map_or_else(|| error.to_string(), ToString::to_string)
+        }
+    }
+}
+
+async fn examine(client: Client, place: Option<Place>) -> Result<Connection, ConnectError> {
+    let question = "SELECT current_setting('server_version_num')::int4, \
+        current_setting('server_version'), pg_catalog.pg_backend_pid(), current_user::text, \
+        pg_catalog.pg_has_role('pg_read_all_stats', 'usage'), current_setting('track_activities')";
+    let row = client.query_one(question, &[]).await?;
+    let version: String = row.get(1);
+    if row.get::<_, i32>(0) < VERSION_MIN {
+        return Err(ConnectError::Version(version));
+    }
+    if !row.get::<_, bool>(4) {
+        return Err(ConnectError::NotAMonitor(row.get(3)));
+    }
+    if row.get::<_, &str>(5) != "on" {
+        return Err(ConnectError::NotTracked);
+    }
+    let own: i32 = row.get(2);
+    let first = match place {
+        Some(place) => Some(place.pid),
+        // Over TCP nothing but the number says which process it is.
+        None => process_table::name(own.cast_unsigned())
+            .ok()
+            .filter(|name| name == "postgres")
+            .and_then(|_| process_table::parent(own.cast_unsigned()).ok()),
+    };
+    let first_process = first.ok_or(ConnectError::NotHere)?;
+    let mut numbers = ProcessNumbers::of(first_process, own).ok_or(ConnectError::NotHere)?;
+    let own_process = numbers.outside(own).ok_or(ConnectError::NotHere)?;
+    Ok(Connection {
+        client,
+        version,
+        first_process,
+        own_process,
+        numbers,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let shown = without_password("postgresql://ann:secret@h/db");
+        assert_eq!(shown, "postgresql://ann@h/db");
+        assert_eq!(without_password("postgresql:///db"), "postgresql:///db");
+    }
+}

@@ -1,0 +1,306 @@
+//! Looks at a server for a while, and says where its transactions' time goes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use sooner_pooler::config::ClassTable;
+use tokio::time::sleep;
+
+use super::activity::{Phase, Session, Watcher};
+use super::breakdown::{ActiveRow, Breakdown, ClassRows, Row};
+use super::classes::Classifier;
+use super::connection::{ConnectError, Login};
+use super::knobs::{Advice, LockTally, advice};
+use super::locks::{Waiter, waiters};
+use super::meter::{Cost, Meter, MeterError, Processors};
+use super::part::Part;
+use super::processor::Processes;
+use super::tally::{Seen, SeenTransaction, Tally};
+
+/// Of so many looks one is at locks too, where a session waits for one.
+const LOOKS_A_LOCK_LOOK: u64 = 4;
+/// Spreads looks evenly over whatever is periodic.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+
+/// What is wanted.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where and as whom.
+    pub login: Login,
+    /// For how long.
+    pub duration: Duration,
+    /// What looking may cost, of all processors' time, 0 to 1.
+    pub cost_share: f64,
+    /// Who goes first.
+    pub classes: Vec<ClassTable>,
+}
+
+/// Why there is no explanation.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// No session on the server.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The server went away.
+    #[error("the server ended the session: {0}")]
+    Lost(#[from] tokio_postgres::Error),
+    /// The kernel does not show processes.
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+}
+
+/// A wait event and what it takes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WaitRow {
+    /// As pg_stat_activity names it, `Lock:tuple`.
+    pub event: String,
+    /// Of each transaction, on average, ms.
+    pub ms: f64,
+}
+
+/// Where transactions' time goes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The server's version.
+    pub version: String,
+    /// Its first process.
+    pub pid: u32,
+    /// How long it was looked at, seconds.
+    pub seconds: f64,
+    /// What that cost.
+    pub cost: Cost,
+    /// The machine.
+    pub processors: Processors,
+    /// All transactions.
+    pub all: Row,
+    /// By class.
+    pub classes: Vec<ClassRows>,
+    /// By the number in a transaction.
+    pub by_active: Vec<ActiveRow>,
+    /// Wait events, what takes most first.
+    pub waits: Vec<WaitRow>,
+    /// What could be gained, for each class that could go first.
+    pub advice: Vec<Advice>,
+}
+
+/// Looks until the time is over or `is_over` says so; `tell` hears how much time has passed. Needs a
+/// `LocalSet`.
+pub fn explain<'a>(
+    options: &'a Options,
+    is_over: Box<dyn FnMut() -> bool + 'a>,
+    tell: Box<dyn FnMut(Duration) + 'a>,
+) -> Pin<Box<dyn Future<Output = Result<Explanation, ExplainError>> + 'a>> {
+    // A box, so that it is compiled here and not with its caller.
+    Box::pin(look_for_a_while(options, is_over, tell))
+}
+
+async fn look_for_a_while(
+    options: &Options,
+    mut is_over: Box<dyn FnMut() -> bool + '_>,
+    mut tell: Box<dyn FnMut(Duration) + '_>,
+) -> Result<Explanation, ExplainError> {
+    let connection = options.login.connect().await?;
+    let meter = Meter::start(connection.own_process)?;
+    let classifier = Classifier::new(options.classes.clone());
+    let mut look = Look {
+        tally: Tally::new(classifier.names().len(), options.duration.as_secs_f64()),
+        locks: vec![LockTally::default(); classifier.names().len()],
+        waits: BTreeMap::new(),
+        processes: Processes::default(),
+        watcher: Watcher::new(&connection.client).await?,
+        classifier,
+        numbers: connection.numbers,
+        last: None,
+    };
+    look.once().await?;
+    let counted = look.watcher.transactions().await?;
+    let asked = look.watcher.asked;
+    let begin = Instant::now();
+    let mut phase = 0.0;
+    while begin.elapsed() < options.duration && !is_over() {
+        phase = (phase + GOLDEN) % 1.0;
+        let interval = meter.interval(options.cost_share, look.tally.looks);
+        let left = options.duration.saturating_sub(begin.elapsed());
+        sleep(interval.mul_f64(0.5 + phase).min(left)).await;
+        look.once().await?;
+        tell(begin.elapsed());
+    }
+    let counted = look.watcher.transactions().await? - counted;
+    let own = (look.watcher.asked - asked).cast_signed();
+    let seconds = begin.elapsed().as_secs_f64();
+    let found = look.found((counted - own).max(0) as f64 / seconds);
+    Ok(Explanation {
+        version: connection.version,
+        pid: connection.first_process,
+        seconds,
+        cost: meter.cost(look.tally.looks, seconds),
+        processors: meter.processors(look.tally.run_s / seconds),
+        advice: look.advice(&found),
+        waits: look.waits(found.all.per_sec),
+        all: found.all,
+        classes: found.classes.into_iter().map(|(_, rows)| rows).collect(),
+        by_active: found.by_active,
+    })
+}
+
+/// All that one look after the other adds to.
+struct Look<'a> {
+    tally: Tally,
+    locks: Vec<LockTally>,
+    /// By event, seconds.
+    waits: BTreeMap<String, f64>,
+    processes: Processes,
+    watcher: Watcher<'a>,
+    classifier: Classifier,
+    numbers: super::server::ProcessNumbers,
+    last: Option<(Instant, i64)>,
+}
+
+impl Look<'_> {
+    async fn once(&mut self) -> Result<(), tokio_postgres::Error> {
+        let sessions = self.watcher.sessions().await?;
+        let now = Instant::now();
+        let now_us = sessions.first().map_or(0, |session| session.now_us);
+        let (since_s, last_us) = match self.last {
+            Some((last, last_us)) => ((now - last).as_secs_f64(), last_us),
+            // The first look is where counting begins.
+            None => (0.0, i64::MAX),
+        };
+        self.last = Some((
+            now,
+            now_us.max(if last_us == i64::MAX { 0 } else { last_us }),
+        ));
+        let mut all = Vec::with_capacity(sessions.len());
+        for session in &sessions {
+            let Some(seen) = self.see(session, since_s, last_us) else {
+                continue;
+            };
+            all.push(seen);
+        }
+        if since_s > 0.0 {
+            self.tally.look(since_s, &all);
+            let waits = |seen: &Seen| {
+                seen.transaction
+                    .as_ref()
+                    .is_some_and(|own| own.part.is_lock())
+            };
+            if self.tally.looks.is_multiple_of(LOOKS_A_LOCK_LOOK) && all.iter().any(waits) {
+                let rows = self.watcher.locks().await?;
+                self.note_locks(&waiters(&rows), &all);
+            }
+        }
+        let pids: HashSet<i32> = sessions.iter().map(|session| session.pid).collect();
+        self.classifier.retain(|pid| pids.contains(&pid));
+        let outside = sessions.iter();
+        let outside: HashSet<u32> = outside
+            .filter_map(|session| self.numbers.outside(session.pid))
+            .collect();
+        self.processes.retain(|pid| outside.contains(&pid));
+        Ok(())
+    }
+
+    /// None where the session's process is gone.
+    fn see(&mut self, session: &Session, since_s: f64, last_us: i64) -> Option<Seen> {
+        let pid = self.numbers.outside(session.pid)?;
+        let look = self.processes.look(pid).ok()?;
+        // What began since the last look is new altogether; of others the beginning is not known.
+        let counts = !look.is_new || session.began_us > last_us;
+        let seconds = |ns: u64| if counts { ns as f64 / 1e9 } else { 0.0 };
+        let (user, database) = (self.watcher.user(session), self.watcher.database(session));
+        let told = self.classifier.told(session, user, database);
+        let wait = session
+            .wait
+            .as_ref()
+            .filter(|_| session.phase != Phase::Idle);
+        let part = match wait {
+            // Woken already, and in line for a processor.
+            Some(_) if self.processes.is_on_processor(pid) => Part::Running,
+            Some((kind, event)) => Part::of_wait(kind, event),
+            None => Part::Running,
+        };
+        if let (Some((kind, event)), true) = (wait, part != Part::Running) {
+            *self.waits.entry(format!("{kind}:{event}")).or_default() += since_s;
+        }
+        let age_ns = |began_us: i64| 1000 * (session.now_us - began_us).max(0).cast_unsigned();
+        let is_in_one = session.phase != Phase::Idle;
+        let began_us = session.transaction_us.unwrap_or(session.statement_us);
+        Some(Seen {
+            pid: session.pid,
+            class: told.class,
+            run_s: seconds(look.since.run_ns),
+            wait_s: seconds(look.since.wait_ns),
+            transaction: is_in_one.then(|| SeenTransaction {
+                began_us,
+                part,
+                age_ns: age_ns(began_us),
+                statement_age_ns: age_ns(session.statement_us),
+                kind: told.kind,
+                statement: told.statement,
+            }),
+        })
+    }
+
+    fn note_locks(&mut self, waiters: &[Waiter], sessions: &[Seen]) {
+        let waiting: HashMap<i32, &Waiter> = waiters.iter().map(|one| (one.pid, one)).collect();
+        let seen: HashMap<i32, &Seen> = sessions.iter().map(|seen| (seen.pid, seen)).collect();
+        let classifier = &self.classifier;
+        for waiter in waiters {
+            let Some(own) = seen.get(&waiter.pid) else {
+                continue;
+            };
+            let own_priority = classifier.priority(own.class);
+            // Without classes the question is what one that goes first would gain.
+            let is_lower = |pid: i32| {
+                let other = seen.get(&pid).map(|seen| classifier.priority(seen.class));
+                classifier.is_empty() || other.is_none_or(|other| other > own_priority)
+            };
+            let is_on_processor = |pid: i32| {
+                let part = seen.get(&pid).and_then(|seen| seen.transaction.as_ref());
+                part.is_some_and(|own| own.part == Part::Running)
+            };
+            self.locks[own.class].add(waiter, &waiting, is_lower, is_on_processor);
+        }
+    }
+
+    fn found(&mut self, per_sec: f64) -> Breakdown {
+        self.tally.finish();
+        Breakdown::of(&self.tally, &self.classifier.names(), per_sec)
+    }
+
+    /// For each class before which another one could wait.
+    fn advice(&self, found: &Breakdown) -> Vec<Advice> {
+        let priority = |class: usize| self.classifier.priority(class);
+        let last = found.classes.iter().map(|(at, _)| priority(*at)).max();
+        let running = |rows: &ClassRows| rows.row.ms(Part::Running) * rows.row.per_sec;
+        let all: f64 = found.classes.iter().map(|(_, rows)| running(rows)).sum();
+        let could = found.classes.iter().filter(|(at, _)| {
+            self.classifier.is_empty() || last.is_some_and(|last| priority(*at) < last)
+        });
+        could
+            .map(|(at, rows)| {
+                let before = found.classes.iter();
+                let before = before.filter(|(other, _)| priority(*other) <= priority(*at));
+                let own: f64 = before.map(|(_, rows)| running(rows)).sum();
+                let own_share = if self.classifier.is_empty() {
+                    0.0
+                } else {
+                    own / all.max(f64::MIN_POSITIVE)
+                };
+                advice(&rows.row, &self.locks[*at], found, own_share)
+            })
+            .collect()
+    }
+
+    fn waits(&self, per_sec: f64) -> Vec<WaitRow> {
+        let count = (per_sec * self.tally.time_s).max(f64::MIN_POSITIVE);
+        let rows = self.waits.iter().map(|(event, seconds)| WaitRow {
+            event: event.clone(),
+            ms: 1e3 * seconds / count,
+        });
+        let mut rows: Vec<WaitRow> = rows.collect();
+        rows.sort_by(|one, other| other.ms.total_cmp(&one.ms));
+        rows
+    }
+}

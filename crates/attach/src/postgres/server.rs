@@ -1,0 +1,259 @@
+//! Finding a PostgreSQL server of this machine, and its processes.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use rustix::net::sockopt::socket_peercred;
+use sooner_kernel::process_table;
+
+/// What the name of a server's socket file begins with; the port follows.
+const SOCKET_NAME: &str = ".s.PGSQL.";
+/// Lines of postmaster.pid, from 0.
+const PID_LINE: usize = 0;
+const PORT_LINE: usize = 3;
+const FOLDER_LINE: usize = 4;
+
+/// Which server is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// The only one that is found.
+    Only,
+    /// The one with this first process.
+    Process(u32),
+    /// The one with this data folder.
+    Data(PathBuf),
+    /// The one that listens at this socket file.
+    Socket(PathBuf),
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// None listens.
+    #[error(
+        "no PostgreSQL server of this machine listens at a socket file; start it, or name it with --data or --url"
+    )]
+    None,
+    /// Several do.
+    #[error("several PostgreSQL servers run here: {0}; choose one with --pid or --data")]
+    Several(String),
+    /// It has no such first process.
+    #[error(
+        "process {0} is no PostgreSQL server that listens at a socket file; its number is the first line of postmaster.pid in the data folder"
+    )]
+    NotAServer(u32),
+    /// The folder says nothing.
+    #[error("cannot read {}: {source}; --data names the data folder of a server that runs, and its owner or root may read it", path.display())]
+    Data {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is not as the server writes it.
+    #[error("{}: the server has no socket file; name it with --url", .0.display())]
+    NoSocket(PathBuf),
+    /// It does not answer.
+    #[error("cannot connect to {}: {source}", socket.display())]
+    Silent {
+        /// Its socket file.
+        socket: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// What the kernel says cannot be read.
+    #[error("cannot read {0}: {1}")]
+    Proc(&'static str, #[source] io::Error),
+}
+
+/// A server's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its socket file, as this process reaches it.
+    pub socket: PathBuf,
+    /// Its first process, in this PID namespace.
+    pub pid: u32,
+    /// Who runs it.
+    pub owner: u32,
+}
+
+impl Place {
+    /// Looks for a server.
+    pub fn find(wanted: &Wanted) -> Result<Place, ServerError> {
+        match wanted {
+            Wanted::Socket(socket) => at(socket),
+            Wanted::Data(folder) => at(&socket_of(Path::new("/"), folder)?),
+            Wanted::Process(pid) => of_process(*pid),
+            Wanted::Only => {
+                let mut all = listening()?;
+                match all.len() {
+                    0 => Err(ServerError::None),
+                    1 => Ok(all.remove(0)),
+                    _ => {
+                        let words = all
+                            .iter()
+                            .map(|one| format!("{} (process {})", one.socket.display(), one.pid));
+                        Err(ServerError::Several(words.collect::<Vec<_>>().join(", ")))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The server behind a socket file: the kernel says which process listens there.
+fn at(socket: &Path) -> Result<Place, ServerError> {
+    let silent = |source| ServerError::Silent {
+        socket: socket.to_owned(),
+        source,
+    };
+    let stream = UnixStream::connect(socket).map_err(silent)?;
+    let peer = socket_peercred(&stream).map_err(|errno| silent(errno.into()))?;
+    Ok(Place {
+        socket: socket.to_owned(),
+        pid: peer.pid.as_raw_nonzero().get().cast_unsigned(),
+        owner: peer.uid.as_raw(),
+    })
+}
+
+/// Of a first process: by its data folder, its working one, where that may be read; else whichever
+/// socket file it listens at.
+fn of_process(pid: u32) -> Result<Place, ServerError> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    // In a container the folder has another name, and is reached through the process.
+    let folder = fs::read_link(process.join("cwd"));
+    let by_folder = folder.ok().and_then(|folder| {
+        let root = process.join("root");
+        at(&socket_of(&root, &folder).ok()?).ok()
+    });
+    let found = match by_folder {
+        Some(place) => Some(place),
+        None => listening()?.into_iter().find(|place| place.pid == pid),
+    };
+    found
+        .filter(|place| place.pid == pid)
+        .ok_or(ServerError::NotAServer(pid))
+}
+
+/// The socket file that a data folder's postmaster.pid names, below `root`.
+fn socket_of(root: &Path, folder: &Path) -> Result<PathBuf, ServerError> {
+    let below = |path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let path = below(&folder.join("postmaster.pid"));
+    let text = fs::read_to_string(&path).map_err(|source| ServerError::Data {
+        path: path.clone(),
+        source,
+    })?;
+    let line = |at| text.lines().nth(at).map_or("", str::trim);
+    if line(FOLDER_LINE).is_empty() || line(PID_LINE).is_empty() {
+        return Err(ServerError::NoSocket(path));
+    }
+    // Relative to the data folder.
+    let at = folder.join(line(FOLDER_LINE));
+    Ok(below(&at.join(format!("{SOCKET_NAME}{}", line(PORT_LINE)))))
+}
+
+/// All servers that listen at socket files of this network namespace. A pooler's socket file has
+/// such a name as well.
+fn listening() -> Result<Vec<Place>, ServerError> {
+    const TABLE: &str = "/proc/net/unix";
+    let table = fs::read_to_string(TABLE).map_err(|source| ServerError::Proc(TABLE, source))?;
+    let mut places: Vec<Place> = listening_sockets(&table)
+        .filter_map(|socket| at(Path::new(socket)).ok())
+        .filter(|place| process_table::name(place.pid).is_ok_and(|name| name == "postgres"))
+        .collect();
+    places.sort_by(|one, other| one.socket.cmp(&other.socket));
+    places.dedup_by_key(|place| place.pid);
+    Ok(places)
+}
+
+/// Of the kernel's table: what has flag 0x10000 waits for clients.
+fn listening_sockets(table: &str) -> impl Iterator<Item = &str> {
+    table.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let flags = u32::from_str_radix(words.nth(3)?, 16).ok()?;
+        let path = words.nth(3)?;
+        let name = Path::new(path).file_name()?.to_str()?;
+        let is_one = flags & 0x10000 != 0 && name.starts_with(SOCKET_NAME);
+        is_one.then_some(path)
+    })
+}
+
+/// From the numbers that the server has for its processes to those of this PID namespace: they
+/// differ where it runs in a container.
+#[derive(Debug)]
+pub struct ProcessNumbers {
+    first: u32,
+    /// None where they are the same.
+    inside: Option<HashMap<i32, u32>>,
+}
+
+impl ProcessNumbers {
+    /// Of the server with this first process, one session of which has number `own` there. None
+    /// where no such process is seen.
+    pub fn of(first: u32, own: i32) -> Option<ProcessNumbers> {
+        let is_child =
+            process_table::parent(own.cast_unsigned()).is_ok_and(|parent| parent == first);
+        let mut numbers = ProcessNumbers {
+            first,
+            inside: (!is_child).then(HashMap::new),
+        };
+        numbers.outside(own).map(|_| numbers)
+    }
+
+    /// The number here; none where the process is gone.
+    pub fn outside(&mut self, pid: i32) -> Option<u32> {
+        let Some(known) = &mut self.inside else {
+            return Some(pid.cast_unsigned());
+        };
+        if !known.contains_key(&pid) {
+            *known = children(self.first);
+        }
+        known.get(&pid).copied()
+    }
+}
+
+/// The children of a process by their innermost number.
+fn children(first: u32) -> HashMap<i32, u32> {
+    let all = process_table::all().unwrap_or_default().into_iter();
+    let own = all.filter(|pid| process_table::parent(*pid).is_ok_and(|parent| parent == first));
+    own.filter_map(|pid| Some((process_table::innermost_number(pid).ok()?, pid)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_that_wait_for_clients_are_found() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 77 /run/postgresql/.s.PGSQL.5432\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 78 /run/postgresql/.s.PGSQL.5432\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 79 /run/other.sock\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 80\n";
+        let found: Vec<&str> = listening_sockets(table).collect();
+        assert_eq!(found, ["/run/postgresql/.s.PGSQL.5432"]);
+    }
+
+    #[test]
+    fn a_data_folder_names_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = socket_of(Path::new("/"), folder.path())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            missing.contains("postmaster.pid") && missing.contains("--data"),
+            "{missing}"
+        );
+        let file = folder.path().join("postmaster.pid");
+        fs::write(&file, "71\n/data\n1700000000\n5433\n/run/x\n\n\nready\n").unwrap();
+        let socket = socket_of(Path::new("/"), folder.path()).unwrap();
+        assert_eq!(socket, Path::new("/run/x/.s.PGSQL.5433"));
+        fs::write(&file, "71\n/data\n1700000000\n5433\n\nlocalhost\n\nready\n").unwrap();
+        assert!(socket_of(Path::new("/"), folder.path()).is_err());
+    }
+}

@@ -1,0 +1,346 @@
+//! From looks at all sessions to seconds by class, by kind and by part.
+//!
+//! Between two looks the kernel says how long each session ran and waited for a processor, which is
+//! exact. What a session waits for otherwise is seen at the looks; each stands for the time since
+//! the one before.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+
+use super::ages::Ages;
+use super::part::{PARTS, Part};
+
+/// Kinds or statements of a class that are told apart at most; more are one.
+const NAMES_MAX: usize = 500;
+/// What all others are called then.
+const OTHERS: &str = "others";
+/// What is told apart of a transaction that goes on at most; more is one with the last.
+const STAYS_MAX: usize = 256;
+/// Slices of the time, to say how sure a mean is.
+pub const SLICES: usize = 20;
+
+/// Seconds by part. What a processor has, running or waiting, is all under [`Part::Running`].
+pub type Seconds = [f64; PARTS];
+
+/// What is seen of a session at one look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Its process.
+    pub pid: i32,
+    /// Its class, by number.
+    pub class: usize,
+    /// How long a processor had it since the look before, seconds.
+    pub run_s: f64,
+    /// How long it waited for one, seconds.
+    pub wait_s: f64,
+    /// The transaction in which it is.
+    pub transaction: Option<SeenTransaction>,
+}
+
+/// A transaction at one look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeenTransaction {
+    /// When it began: the same number is the same transaction of this session.
+    pub began_us: i64,
+    /// What it does at the moment; [`Part::Running`] also where it waits for a processor.
+    pub part: Part,
+    /// How old it is.
+    pub age_ns: u64,
+    /// How old its statement is.
+    pub statement_age_ns: u64,
+    /// What it calls itself, where its statement says so.
+    pub kind: Option<Rc<str>>,
+    /// Its statement without constants.
+    pub statement: Rc<str>,
+}
+
+/// What all transactions of a class had.
+#[derive(Debug, Clone, Default)]
+pub struct ClassTally {
+    /// Seen at looks.
+    pub seconds: Seconds,
+    /// Of the kernel, where the session was in this class at both looks.
+    pub run_s: f64,
+    /// Likewise.
+    pub wait_s: f64,
+    /// Of its transactions.
+    pub ages: Ages,
+    /// By kind, where transactions say what they are.
+    pub kinds: BTreeMap<String, NamedTally>,
+    /// By statement, of those that do not.
+    pub statements: BTreeMap<String, NamedTally>,
+    /// The seconds of each slice, the kernel's in the place of what was seen.
+    pub slices: [Seconds; SLICES],
+}
+
+/// What was seen under one name.
+#[derive(Debug, Clone, Default)]
+pub struct NamedTally {
+    /// Seen at looks.
+    pub seconds: Seconds,
+    /// Of transactions of a kind, or of statements.
+    pub ages: Ages,
+}
+
+/// What was seen while so many were in a transaction.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ActiveTally {
+    /// How long there were so many.
+    pub time_s: f64,
+    /// Of the kernel.
+    pub run_s: f64,
+    /// Of the kernel.
+    pub wait_s: f64,
+    /// Seen at looks.
+    pub seconds: Seconds,
+}
+
+/// A transaction that may go on.
+#[derive(Debug)]
+struct Open {
+    class: usize,
+    began_us: i64,
+    kind: Option<Rc<str>>,
+    stays: Vec<Stay>,
+}
+
+/// Looks at one statement in one part, one after the other.
+#[derive(Debug)]
+struct Stay {
+    statement: Rc<str>,
+    part: Part,
+    first: OneLook,
+    /// Those behind the first, at the ages of the last.
+    more: OneLook,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct OneLook {
+    seconds: f64,
+    age_ns: u64,
+    statement_age_ns: u64,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub struct Tally {
+    /// How long it was looked at.
+    pub time_s: f64,
+    /// How often.
+    pub looks: u64,
+    /// By class.
+    pub classes: Vec<ClassTally>,
+    /// By the number of transactions, in powers of two: 1, 2, 3 to 4, 5 to 8.
+    pub by_active: BTreeMap<u32, ActiveTally>,
+    /// Of the kernel, all classes, whether they were seen in a transaction or not.
+    pub run_s: f64,
+    /// Likewise.
+    pub wait_s: f64,
+    /// Length of a slice.
+    slice_s: f64,
+    open: HashMap<i32, Open>,
+    last_class: HashMap<i32, usize>,
+    /// In transactions of which kinds a statement was seen, and for how long; of [`NAMES_MAX`].
+    known: HashMap<(usize, String), BTreeMap<String, f64>>,
+}
+
+impl Tally {
+    /// Of so many classes, over about so long.
+    pub fn new(classes: usize, planned_s: f64) -> Tally {
+        Tally {
+            time_s: 0.0,
+            looks: 0,
+            classes: vec![ClassTally::default(); classes],
+            by_active: BTreeMap::new(),
+            run_s: 0.0,
+            wait_s: 0.0,
+            slice_s: planned_s / SLICES as f64,
+            open: HashMap::new(),
+            last_class: HashMap::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// A look, so long after the one before.
+    pub fn look(&mut self, since_s: f64, sessions: &[Seen]) {
+        let slice = ((self.time_s / self.slice_s) as usize).min(SLICES - 1);
+        self.time_s += since_s;
+        self.looks += 1;
+        let active = sessions
+            .iter()
+            .filter(|session| session.transaction.is_some());
+        let active = active.count() as u32;
+        let mut here = ActiveTally {
+            time_s: since_s,
+            ..ActiveTally::default()
+        };
+        for seen in sessions {
+            self.run_s += seen.run_s;
+            self.wait_s += seen.wait_s;
+            here.run_s += seen.run_s;
+            here.wait_s += seen.wait_s;
+            let class = &mut self.classes[seen.class];
+            let running = Part::Running.index();
+            class.slices[slice][running] += seen.run_s + seen.wait_s;
+            if self
+                .last_class
+                .insert(seen.pid, seen.class)
+                .is_none_or(|last| last == seen.class)
+            {
+                class.run_s += seen.run_s;
+                class.wait_s += seen.wait_s;
+            }
+            if let Some(transaction) = &seen.transaction {
+                let at = transaction.part.index();
+                here.seconds[at] += since_s;
+                class.seconds[at] += since_s;
+                class.ages.add(transaction.age_ns, since_s);
+                if at != running {
+                    class.slices[slice][at] += since_s;
+                }
+            }
+            self.follow(seen, since_s);
+        }
+        if active > 0 {
+            let all = self
+                .by_active
+                .entry(active.next_power_of_two())
+                .or_default();
+            all.add(&here);
+        }
+        let pids: HashSet<i32> = sessions.iter().map(|seen| seen.pid).collect();
+        self.last_class.retain(|pid, _| pids.contains(pid));
+        let gone: Vec<i32> = self
+            .open
+            .keys()
+            .copied()
+            .filter(|pid| !pids.contains(pid))
+            .collect();
+        gone.into_iter().for_each(|pid| self.close(pid));
+    }
+
+    /// Whatever is open is over. What statements were seen alone goes to the kinds in which they
+    /// are known from.
+    pub fn finish(&mut self) {
+        let pids: Vec<i32> = self.open.keys().copied().collect();
+        pids.into_iter().for_each(|pid| self.close(pid));
+        for (at, class) in self.classes.iter_mut().enumerate() {
+            let statements = std::mem::take(&mut class.statements);
+            for (statement, tally) in statements {
+                let Some(kinds) = self.known.get(&(at, statement.clone())) else {
+                    named(&mut class.statements, &statement).merge(&tally, 1.0);
+                    continue;
+                };
+                let all: f64 = kinds.values().sum();
+                for (kind, seconds) in kinds {
+                    let parts = NamedTally {
+                        seconds: tally.seconds,
+                        ages: Ages::default(),
+                    };
+                    named(&mut class.kinds, kind).merge(&parts, seconds / all);
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, seen: &Seen, since_s: f64) {
+        let began_us = seen.transaction.as_ref().map(|own| own.began_us);
+        let open = self.open.get(&seen.pid).map(|open| open.began_us);
+        if open.is_some() && open != began_us {
+            self.close(seen.pid);
+        }
+        let Some(transaction) = &seen.transaction else {
+            return;
+        };
+        let open = self.open.entry(seen.pid).or_insert_with(|| Open {
+            class: seen.class,
+            began_us: transaction.began_us,
+            kind: None,
+            stays: Vec::new(),
+        });
+        if open.kind.is_none() {
+            open.kind.clone_from(&transaction.kind);
+        }
+        let look = OneLook {
+            seconds: since_s,
+            age_ns: transaction.age_ns,
+            statement_age_ns: transaction.statement_age_ns,
+        };
+        let is_full = open.stays.len() == STAYS_MAX;
+        match open.stays.last_mut() {
+            Some(last)
+                if is_full
+                    || (last.part == transaction.part
+                        && last.statement == transaction.statement) =>
+            {
+                last.more = OneLook {
+                    seconds: last.more.seconds + since_s,
+                    ..look
+                };
+            }
+            _ => open.stays.push(Stay {
+                statement: Rc::clone(&transaction.statement),
+                part: transaction.part,
+                first: look,
+                more: OneLook::default(),
+            }),
+        }
+    }
+
+    fn close(&mut self, pid: i32) {
+        let Some(open) = self.open.remove(&pid) else {
+            return;
+        };
+        let class = &mut self.classes[open.class];
+        for stay in &open.stays {
+            let tally = match &open.kind {
+                Some(kind) => named(&mut class.kinds, kind),
+                None => named(&mut class.statements, &stay.statement),
+            };
+            for look in [stay.first, stay.more] {
+                tally.seconds[stay.part.index()] += look.seconds;
+                let age_ns = match &open.kind {
+                    Some(_) => look.age_ns,
+                    None => look.statement_age_ns,
+                };
+                tally.ages.add(age_ns, look.seconds);
+            }
+            let Some(kind) = &open.kind else { continue };
+            let statement = (open.class, stay.statement.to_string());
+            if self.known.len() < NAMES_MAX || self.known.contains_key(&statement) {
+                let kinds = self.known.entry(statement).or_default();
+                let seconds = stay.first.seconds + stay.more.seconds;
+                *kinds.entry(kind.to_string()).or_default() += seconds;
+            }
+        }
+    }
+}
+
+/// The one of this name, or the one of all others.
+fn named<'a>(all: &'a mut BTreeMap<String, NamedTally>, name: &str) -> &'a mut NamedTally {
+    let is_room = all.len() < NAMES_MAX || all.contains_key(name);
+    all.entry(if is_room { name } else { OTHERS }.to_owned())
+        .or_default()
+}
+
+fn add(to: &mut Seconds, from: &Seconds, share: f64) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to += share * from;
+    }
+}
+
+impl NamedTally {
+    fn merge(&mut self, other: &NamedTally, share: f64) {
+        add(&mut self.seconds, &other.seconds, share);
+        self.ages.merge(&other.ages);
+    }
+}
+
+impl ActiveTally {
+    fn add(&mut self, other: &ActiveTally) {
+        self.time_s += other.time_s;
+        self.run_s += other.run_s;
+        self.wait_s += other.wait_s;
+        add(&mut self.seconds, &other.seconds, 1.0);
+    }
+}

@@ -1,0 +1,146 @@
+//! `sooner attach postgres`.
+
+use super::explanation;
+use crate::{config_file, output, seconds};
+use anyhow::{Result, ensure};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use sooner_attach::postgres::connection::Login;
+use sooner_attach::postgres::explain::{Explanation, Options, explain};
+use sooner_attach::postgres::server::Wanted;
+use sooner_config::Misconfigured;
+use sooner_kernel::signals::EndSignals;
+use sooner_pooler::config::{ClassTable, Config};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Looks at a PostgreSQL server of this machine, and says where its transactions' time goes.
+///
+/// Needs a role that is a member of pg_monitor, and changes nothing. As root it logs in as the user
+/// who runs the server. PGUSER and PGPASSWORD count as for psql.
+#[derive(Args)]
+pub struct PostgresArgs {
+    /// Say where transactions spend their time and what each way to go first could gain
+    #[arg(long, required = true)]
+    explain: bool,
+    /// Look for so long, like 60s or 5m
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "60s")]
+    duration: Duration,
+    /// The server's address, like postgresql://monitor@/app?host=/run/postgresql
+    #[arg(long, value_name = "URL", conflicts_with_all = ["pid", "data"])]
+    url: Option<String>,
+    /// The server's first process, where several run
+    #[arg(long, value_name = "PID", conflicts_with = "data")]
+    pid: Option<u32>,
+    /// The server's data folder, where several run
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// The role to log in as
+    #[arg(long, value_name = "ROLE")]
+    user: Option<String>,
+    /// A gate.toml, or a file with only its [[class]] tables: who goes first
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What looking may cost, per cent of all processors' time
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    cost: f64,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Write a page with the same figures as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Looks, and prints.
+pub fn run(args: &PostgresArgs) -> Result<ExitCode> {
+    ensure!(
+        args.cost > 0.0 && args.cost <= 50.0,
+        "--cost {}: more than 0 and at most 50 per cent",
+        args.cost
+    );
+    if let Some(path) = &args.html {
+        output::check_file("--html", path)?;
+    }
+    let wanted = match (args.pid, &args.data) {
+        (Some(pid), _) => Wanted::Process(pid),
+        (_, Some(folder)) => Wanted::Data(folder.clone()),
+        _ => Wanted::Only,
+    };
+    let options = Options {
+        login: Login {
+            url: args.url.clone(),
+            wanted,
+            user: args.user.clone(),
+        },
+        duration: args.duration,
+        cost_share: args.cost / 100.0,
+        classes: match &args.config {
+            Some(path) => classes(path)?,
+            None => Vec::new(),
+        },
+    };
+    let found = look(&options)?;
+    if args.json {
+        output::json(&found)?;
+    } else {
+        output::print(&explanation::text(&found))?;
+    }
+    output::html(args.html.as_deref(), || explanation::page(&found))?;
+    let is_seen = !found.classes.is_empty();
+    Ok(ExitCode::from(u8::from(!is_seen)))
+}
+
+/// The classes of a file; what else a gate.toml says is read and left.
+fn classes(path: &Path) -> Result<Vec<ClassTable>> {
+    let source = config_file::read(path)?;
+    let config = Config::parse_all(&source.text)
+        .map_err(|mistakes| config_file::all_located(&source, &mistakes))?;
+    let mistakes = config.class_mistakes();
+    if !mistakes.is_empty() {
+        return Err(config_file::all_located(&source, &mistakes));
+    }
+    for class in &config.class {
+        if class.session.is_some() {
+            let words = "pg_stat_activity does not show what a session sets; name user, database, application_name or comment";
+            let mistake = Misconfigured::at(&class.name, "class.session", words);
+            return Err(config_file::located(&source, &mistake));
+        }
+    }
+    Ok(config.class)
+}
+
+/// Until the time is over, or a signal comes: what was seen until then counts.
+fn look(options: &Options) -> Result<Explanation> {
+    let bar = ProgressBar::new(options.duration.as_secs());
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s") {
+        bar.set_style(style);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let is_over = Cell::new(false);
+    let local = tokio::task::LocalSet::new();
+    let found = local.block_on(&runtime, async {
+        let mut ends = EndSignals::listen()?;
+        let looking = explain(
+            options,
+            Box::new(|| is_over.get()),
+            Box::new(|elapsed| bar.set_position(elapsed.as_secs())),
+        );
+        let ended = async {
+            ends.next().await;
+            is_over.set(true);
+            // The second one ends at once.
+            ends.next().await;
+        };
+        tokio::select! {
+            found = looking => Ok::<_, anyhow::Error>(found?),
+            () = ended => anyhow::bail!("ended before anything was found"),
+        }
+    });
+    bar.finish_and_clear();
+    found
+}

@@ -1,0 +1,53 @@
+//! Other processes, as /proc shows them to every user.
+
+use std::fs;
+use std::io;
+
+/// The numbers of all processes of this PID namespace.
+pub fn all() -> io::Result<Vec<u32>> {
+    let entries = fs::read_dir("/proc")?;
+    let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    Ok(entries.filter_map(number).collect())
+}
+
+/// The name of its program, which the process may have changed; at most 15 bytes.
+pub fn name(pid: u32) -> io::Result<String> {
+    Ok(fs::read_to_string(format!("/proc/{pid}/comm"))?
+        .trim_end()
+        .to_owned())
+}
+
+/// Its parent.
+pub fn parent(pid: u32) -> io::Result<u32> {
+    status(pid, "PPid", |value| value.parse().ok())
+}
+
+/// Its number in the innermost of its PID namespaces.
+pub fn innermost_number(pid: u32) -> io::Result<i32> {
+    status(pid, "NSpid", |value| {
+        value.split_ascii_whitespace().next_back()?.parse().ok()
+    })
+}
+
+fn status<T>(pid: u32, key: &str, read: impl Fn(&str) -> Option<T>) -> io::Result<T> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    let value = lines.find(|(name, _)| *name == key);
+    let value = value.and_then(|(_, value)| read(value.trim()));
+    value.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_in_the_table() {
+        let own = std::process::id();
+        assert!(all().unwrap().contains(&own));
+        assert_eq!(parent(own).unwrap(), std::os::unix::process::parent_id());
+        assert_eq!(innermost_number(own).unwrap(), own.cast_signed());
+        assert!(!name(own).unwrap().is_empty());
+        assert!(parent(u32::MAX).is_err());
+    }
+}
