@@ -11,7 +11,7 @@ const BINS: usize = 34 * BINS_AN_OCTAVE;
 /// Less than this cannot be told: clocks are read apart.
 const WINDOW_MIN_NS: f64 = 300e3;
 /// The window holds this part of what was seen at least.
-const WINDOW_SHARE: f64 = 0.1;
+const WINDOW_SHARE: f64 = 0.2;
 
 /// Ages, each with a weight.
 #[derive(Debug, Clone, PartialEq)]

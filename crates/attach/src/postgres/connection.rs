@@ -1,10 +1,13 @@
 //! A session of our own on the server, as a role that may see what others do.
 
 use std::env;
+use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 use sooner_kernel::privilege::Account;
@@ -198,20 +201,26 @@ async fn over_socket(config: &Config, place: &Place) -> Result<Client, String> {
 }
 
 /// Connects; root does it as the user who runs the server, in whose name peer authentication lets
-/// it in. Only a thread that ends after that is that user.
-fn stream(socket: &Path, owner: u32) -> std::io::Result<UnixStream> {
+/// it in. Only a thread that ends after that is that user; the folder is opened before, since that
+/// user may not see it through /proc.
+fn stream(socket: &Path, owner: u32) -> io::Result<UnixStream> {
     if !geteuid().is_root() {
         return UnixStream::connect(socket);
     }
-    let socket = socket.to_owned();
+    let (folder, name) = match (socket.parent(), socket.file_name()) {
+        (Some(folder), Some(name)) => (folder, name.to_owned()),
+        _ => return UnixStream::connect(socket),
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(folder, flags, Mode::empty())?;
     let connect = thread::spawn(move || {
         let owner = Uid::from_raw(owner);
         set_thread_res_uid(None::<Uid>, Some(owner), None::<Uid>)?;
-        UnixStream::connect(socket)
+        let folder = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string());
+        UnixStream::connect(folder.join(name))
     });
-    connect
-        .join()
-        .unwrap_or_else(|_| Err(std::io::Error::other("the thread that connects has failed")))
+    let failed = || io::Error::other("the thread that connects has failed");
+    connect.join().unwrap_or_else(|_| Err(failed()))
 }
 
 /// What an error says, without the frame that the library puts round it.

@@ -1,5 +1,6 @@
 //! The ways to measure.
 
+mod breakdown;
 mod database;
 mod gate_memory;
 mod inside;
@@ -50,7 +51,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 22] = [
+const KINDS: [(&str, Make); 23] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -70,6 +71,7 @@ const KINDS: [(&str, Make); 22] = [
     ("statements", statements::Statements::of),
     ("users", statements::Users::of),
     ("transactions", transactions::Transactions::of),
+    ("breakdown", breakdown::Breakdown::of),
     ("inside", inside::Inside::of),
     ("targets", targets::Targets::of),
     ("gate-memory", gate_memory::GateMemory::of),

@@ -82,6 +82,17 @@ impl Load<'_> {
     }
 }
 
+impl Load<'_> {
+    /// How many users come, where all is short or not.
+    pub fn users_here(&self, is_quick: bool) -> u32 {
+        let divisor = if is_quick { QUICK_DIVISOR } else { 1 };
+        match self.arrivals {
+            Arrivals::Closed(users) => users.div_ceil(divisor),
+            _ => SESSIONS.div_ceil(divisor),
+        }
+    }
+}
+
 /// A database with a set-up's data, and where a gate before it listens.
 pub struct LoadedDatabase<'a> {
     pub bench: &'a Bench<'a>,
@@ -97,6 +108,15 @@ pub struct LoadedDatabase<'a> {
 impl<'a> LoadedDatabase<'a> {
     /// A new one, filled.
     pub fn new(bench: &'a Bench<'a>, set_up: &'static SetUp) -> Result<Self> {
+        Self::with(bench, set_up, &["max_connections=250"])
+    }
+
+    /// The same with these settings besides.
+    pub fn with(
+        bench: &'a Bench<'a>,
+        set_up: &'static SetUp,
+        settings: &[&'static str],
+    ) -> Result<Self> {
         let disk = match set_up.storage {
             Storage::SlowDisk(bounds) => Some(SlowDisk::new(bounds)?),
             _ => None,
@@ -110,7 +130,7 @@ impl<'a> LoadedDatabase<'a> {
             (None, Some(memory)) => memory.path(),
             (None, None) => bench.scratch(),
         };
-        let settings = [set_up.database, &["max_connections=250"]].concat();
+        let settings = [set_up.database, settings].concat();
         let database = Database::start(bench, parent, &settings)?;
         if let Some(disk) = &disk {
             disk.take(database.id())?;

@@ -45,7 +45,7 @@ const LARGE: &[&str] = &["fsync=on", "shared_buffers=1GB", "max_wal_size=4GB"];
 
 /// Locks, processor, disk and both; then other sizes, a fresh seed, and the log on the machine's
 /// own disk.
-pub const SET_UPS: [SetUp; 12] = [
+pub const SET_UPS: [SetUp; 13] = [
     SetUp {
         name: "tpcc-1",
         kit: "tpcc",
@@ -87,6 +87,15 @@ pub const SET_UPS: [SetUp; 12] = [
         kit: "tpcw",
         data: &[],
         users: &["--mix", "shopping"],
+        database: LARGE,
+        storage: Storage::Memory,
+        seed: 1,
+    },
+    SetUp {
+        name: "tpcw-repeatable-read",
+        kit: "tpcw",
+        data: &[],
+        users: &["--mix", "shopping", "--isolation", "repeatable-read"],
         database: LARGE,
         storage: Storage::Memory,
         seed: 1,
