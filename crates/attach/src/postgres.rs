@@ -5,21 +5,33 @@
 //! | [`server`], [`connection`] | the server and its processes; a session on it as a role in pg_monitor |
 //! | [`activity`], [`processor`], [`locks`] | what it shows at a moment: sessions, processor times, who waits for whom |
 //! | [`classes`] | the class and the kind of what a session does |
-//! | [`part`], [`ages`], [`tally`], [`breakdown`] | from looks to milliseconds by part |
+//! | [`part`], [`ages`], [`tally`], [`resolve`], [`breakdown`] | from looks to milliseconds by part |
 //! | [`meter`] | what looking costs, and what the processors do |
 //! | [`knobs`] | what each way to go first could gain |
 //! | [`explain`] | all of that, for a while |
+//! | [`levels`], [`mechanism`] | which processes the processor goes to first, and by which means |
+//! | [`told`], [`inherit`] | what gates tell; who holds what a raised process waits for |
+//! | [`attached`], [`daemon`], [`leftovers`], [`snapshot`] | attached until told to stop; what is put back |
 
 pub mod activity;
 pub mod ages;
+pub mod attached;
 pub mod breakdown;
 pub mod classes;
 pub mod connection;
+pub mod daemon;
 pub mod explain;
+pub mod inherit;
 pub mod knobs;
+pub mod leftovers;
+pub mod levels;
 pub mod locks;
+pub mod mechanism;
 pub mod meter;
 pub mod part;
 pub mod processor;
+pub mod resolve;
 pub mod server;
+pub mod snapshot;
 pub mod tally;
+pub mod told;

@@ -8,16 +8,33 @@
 //! | [`watch`] | response times by size, beside those that FAIR would have given |
 //! | [`snapshot`] | all that as values, for programs and for `attach top` |
 //! | [`exposition`] | the same for Prometheus |
-//! | [`control`] | the socket on which a running one answers |
 //! | [`daemon`] | attaching until told to stop |
 //! | [`detach`] | ending one that runs, and cleaning up after one that was killed |
 
+use std::io;
+
+use sooner_kernel::device::Device;
+use sooner_kernel::netns;
+
+use crate::control;
+use snapshot::Snapshot;
+
 pub mod attached;
 pub mod config;
-pub mod control;
 pub mod daemon;
 pub mod detach;
 pub mod exposition;
 pub mod ports;
 pub mod snapshot;
 pub mod watch;
+
+/// What the control socket of a device's attachment is called, in the calling thread's network
+/// namespace.
+pub fn control_name(device: &Device) -> io::Result<String> {
+    Ok(format!("{}-{}", netns::current_id()?, device.index))
+}
+
+/// Asks the attachment of a device; not found where there is none.
+pub fn ask(device: &Device) -> io::Result<Snapshot> {
+    control::ask(&control_name(device)?)
+}

@@ -18,6 +18,7 @@
 //! | [`initial_timeout`] | when a SYN is sent again first, for one control group |
 //! | [`capability`], [`probe`] | what this process may do |
 //! | [`netns`], [`descriptors`], [`process`], [`process_table`], [`scheduling`], [`signals`] | the process and its surroundings |
+//! | [`priority`] | other processes' scheduling |
 //! | [`activation`], [`privilege`] | sockets from a service manager, and how to become another user |
 
 pub mod activation;
@@ -30,6 +31,7 @@ pub mod device;
 pub mod handshakes;
 pub mod initial_timeout;
 pub mod netns;
+pub mod priority;
 pub mod privilege;
 pub mod probe;
 pub mod proc_net;

@@ -22,6 +22,23 @@ pub fn parent(pid: u32) -> io::Result<u32> {
     status(pid, "PPid", |value| value.parse().ok())
 }
 
+/// When it began, in ticks of the system's clock: with its number this is one process and no other.
+pub fn began_ticks(pid: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // Behind the name, which may hold anything: the third field and so on.
+    let (_, fields) = text.rsplit_once(')').unwrap_or_default();
+    let began = fields.split_ascii_whitespace().nth(19);
+    let began = began.and_then(|began| began.parse().ok());
+    began.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The processes that have this parent.
+pub fn children(parent_pid: u32) -> io::Result<Vec<u32>> {
+    let mut all = all()?;
+    all.retain(|pid| parent(*pid).is_ok_and(|parent| parent == parent_pid));
+    Ok(all)
+}
+
 /// Its number in the innermost of its PID namespaces.
 pub fn innermost_number(pid: u32) -> io::Result<i32> {
     status(pid, "NSpid", |value| {
@@ -49,5 +66,7 @@ mod tests {
         assert_eq!(innermost_number(own).unwrap(), own.cast_signed());
         assert!(!name(own).unwrap().is_empty());
         assert!(parent(u32::MAX).is_err());
+        assert!(began_ticks(own).unwrap() >= began_ticks(1).unwrap());
+        assert!(children(parent(own).unwrap()).unwrap().contains(&own));
     }
 }

@@ -149,14 +149,31 @@ pub fn leave_network() -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the calling thread's scheduling policy and static priority.
-pub fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+/// Sets a thread's scheduling policy and static priority; 0 is the calling one.
+pub fn set_scheduler(
+    thread: libc::pid_t,
+    policy: libc::c_int,
+    priority: libc::c_int,
+) -> io::Result<()> {
     let parameters = libc::sched_param {
         sched_priority: priority,
     };
-    // SAFETY: the kernel only reads the structure; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &parameters) } {
-        0 => Ok(()),
+    // SAFETY: the kernel only reads the structure.
+    checked(unsafe { libc::sched_setscheduler(thread, policy, &parameters) })
+}
+
+/// A thread's scheduling policy with its flags, and its static priority.
+pub fn scheduler(thread: libc::pid_t) -> io::Result<(libc::c_int, libc::c_int)> {
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel writes one structure through the pointer, which is valid for that.
+    let (policy, read) = unsafe {
+        (
+            libc::sched_getscheduler(thread),
+            libc::sched_getparam(thread, &raw mut parameters),
+        )
+    };
+    match (policy, read) {
+        (0.., 0) => Ok((policy, parameters.sched_priority)),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -9,18 +9,23 @@ use std::marker::PhantomData;
 
 use crate::raw;
 
-/// The calling thread runs under SCHED_FIFO, at the lowest of its priorities, until this is dropped
-/// in the same thread.
+/// The calling thread runs under SCHED_FIFO until this is dropped in the same thread.
 #[derive(Debug)]
 pub struct RealTime {
     not_send: PhantomData<*const ()>,
 }
 
 impl RealTime {
-    /// Needs `CAP_SYS_NICE` or an RLIMIT_RTPRIO above 0; threads and processes started meanwhile
+    /// At the lowest of its priorities. Needs `CAP_SYS_NICE` or an RLIMIT_RTPRIO above 0; threads and processes started meanwhile
     /// are ordinary ones.
     pub fn enter() -> io::Result<RealTime> {
-        raw::set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)?;
+        RealTime::enter_at(1)
+    }
+
+    /// The same at one of the priorities 1 to 99, of which the highest goes first.
+    pub fn enter_at(priority: u8) -> io::Result<RealTime> {
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        raw::set_scheduler(0, policy, priority.into())?;
         Ok(RealTime {
             not_send: PhantomData,
         })
@@ -31,7 +36,7 @@ impl Drop for RealTime {
     fn drop(&mut self) {
         // Only a privileged thread may clear the flag, and anyone may keep it.
         let ordinary = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
-        raw::set_scheduler(ordinary, 0).expect("a thread may always give up its priority");
+        raw::set_scheduler(0, ordinary, 0).expect("a thread may always give up its priority");
     }
 }
 

@@ -234,7 +234,8 @@ impl Client {
             outside,
         } = transaction;
         let needs_hints = class.is_none() && self.pooler.configuration().needs_hints;
-        let Some(outcome) = self.relay(&mut lease, needs_hints).await else {
+        let relayed = self.relay(&mut lease, class.as_ref(), needs_hints).await;
+        let Some(outcome) = relayed else {
             return Err(Departure::Left);
         };
         // Before its own SET changes what it is.
@@ -313,9 +314,23 @@ impl Client {
         })
     }
 
-    async fn relay(&mut self, lease: &mut Lease, needs_hints: bool) -> Option<RelayOutcome> {
+    async fn relay(
+        &mut self,
+        lease: &mut Lease,
+        class: Option<&ClientClass>,
+        needs_hints: bool,
+    ) -> Option<RelayOutcome> {
         lease.show(&self.handle);
         let server = lease.server.as_mut()?;
+        let (process_id, last_told) = (server.session.key.process_id, &server.last_told);
+        let (pooler, handle) = (&self.pooler, &self.handle);
+        let begins = || {
+            let priority = match class {
+                Some(class) => class.priority(),
+                None => ClientClass::of(handle, pooler.configuration()).priority(),
+            };
+            pooler.priorities.tell(process_id, priority, last_told);
+        };
         let statements = &self.pooler.statements;
         let mut rewriter = Rewriter::new(&mut self.state, &mut server.state, statements);
         let (client, input) = (&mut self.stream, &mut self.input);
@@ -325,7 +340,7 @@ impl Client {
             &mut server.session,
             &mut rewriter,
             &self.handle,
-            needs_hints,
+            (needs_hints, &begins),
         )
         .await;
         Some(outcome)

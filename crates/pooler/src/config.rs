@@ -57,6 +57,9 @@ pub struct Config {
     pub watchers: Vec<Spanned<String>>,
     /// Where Prometheus finds metrics; default: nowhere.
     pub metrics: Option<Spanned<SocketAddr>>,
+    /// The socket file of a `sooner attach postgres` beside the server, which is told the priority of
+    /// each transaction; default: none is told.
+    pub priorities: Option<Spanned<PathBuf>>,
     /// The system user that root becomes once it listens; default: it stays root. Not `user`, which
     /// is of single users of databases.
     pub system_user: Option<Spanned<String>>,

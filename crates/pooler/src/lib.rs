@@ -20,6 +20,7 @@ pub mod openmetrics;
 pub mod pgbouncer;
 mod pool;
 mod pooler;
+pub mod priorities;
 mod random;
 pub mod statistics;
 mod stream;

@@ -19,8 +19,10 @@ pub mod upstream;
 
 use crate::client::cancel::CancelLock;
 use crate::pool::server_session::{LoginError, Rows, ServerKey, ServerSession};
+use crate::priorities::LastTold;
 use sooner_postgres::parameters::Parameters;
 use sooner_postgres::session::{ServerState, Unnamed};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -43,6 +45,8 @@ pub struct ServerConnection {
     pub used_at: Instant,
     /// Which connections of its database were good when it was opened.
     pub generation: u64,
+    /// The priority that its process was told to have.
+    pub last_told: Cell<LastTold>,
 }
 
 impl ServerConnection {
@@ -57,6 +61,7 @@ impl ServerConnection {
             opened_at: now,
             used_at: now,
             generation,
+            last_told: Cell::default(),
         }
     }
 

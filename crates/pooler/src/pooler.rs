@@ -12,6 +12,7 @@ use crate::log::Seldom;
 use crate::pool::admission::ClientClass;
 use crate::pool::database::{Database, User};
 use crate::pool::upstream::Upstream;
+use crate::priorities::Priorities;
 use crate::random;
 use crate::statistics::Statistics;
 use sooner_admission::JobId;
@@ -46,6 +47,8 @@ pub struct Pooler {
     is_stopping: Cell<bool>,
     /// Whether every database is paused, those without a client so far included.
     is_paused: Cell<bool>,
+    /// Where the processor is told who goes first.
+    pub priorities: Priorities,
     /// Told when the gate stops and when a client leaves.
     pub changed: Notify,
     /// For the authentication of unknown users.
@@ -79,6 +82,7 @@ impl Pooler {
             reload,
             is_stopping: Cell::new(false),
             is_paused: Cell::new(false),
+            priorities: Priorities::default(),
             changed: Notify::new(),
             mock_secret: random::bytes()?,
             verifiers: RefCell::new(verifiers),

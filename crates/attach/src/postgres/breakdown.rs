@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::ages::Ages;
 use super::part::{PARTS, Part};
+use super::resolve::{Resolved, resolve};
 use super::tally::{ClassTally, NamedTally, SLICES, Seconds, Tally};
 
 /// From so much on, the kernel's figures are a class's own: its sessions do not change classes.
@@ -56,6 +57,8 @@ pub struct Row {
     pub mean_ms: Option<f64>,
     /// Half of its 95 per cent interval, where it is known.
     pub error_ms: Option<f64>,
+    /// Of `mean_ms`, in line for a processor before the server shows a transaction.
+    pub before_ms: Option<f64>,
     /// All of them that are not 0, as in [`Part::ALL`].
     pub parts: Vec<PartTime>,
 }
@@ -109,47 +112,41 @@ pub struct Breakdown {
     pub by_active: Vec<ActiveRow>,
 }
 
-/// Seconds with what the kernel says in its place: running and waiting for a processor are two, and
-/// what was seen on a processor for longer than that has no name.
-fn resolved(seen: &Seconds, run_s: f64, wait_s: f64) -> Seconds {
-    let mut seconds = *seen;
-    let unnamed = (seen[Part::Running.index()] - run_s - wait_s).max(0.0);
-    seconds[Part::Running.index()] = run_s;
-    seconds[Part::ProcessorWait.index()] = wait_s;
-    seconds[Part::Other.index()] += unnamed;
-    seconds
-}
-
 impl Breakdown {
     /// Of a finished tally, with as many transactions a second as the server has counted.
     pub fn of(tally: &Tally, names: &[String], per_sec: f64) -> Breakdown {
-        let per_class: Vec<Seconds> = (0..tally.classes.len())
+        let per_class: Vec<Resolved> = (0..tally.classes.len())
             .map(|class| processor_of(tally, class))
             .collect();
         let mut sum = [0.0; PARTS];
+        let mut before_s = 0.0;
         let mut sum_slices = [[0.0; PARTS]; SLICES];
-        for (class, seconds) in tally.classes.iter().zip(&per_class) {
-            (0..PARTS).for_each(|part| sum[part] += seconds[part]);
+        for (class, own) in tally.classes.iter().zip(&per_class) {
+            (0..PARTS).for_each(|part| sum[part] += own.seconds[part]);
+            before_s += own.before_s;
             for (sum, own) in sum_slices.iter_mut().zip(&class.slices) {
                 (0..PARTS).for_each(|part| sum[part] += own[part]);
             }
         }
-        let shape = |name: &str, per_sec| Shape {
+        let shape = |name: &str, per_sec, before_s| Shape {
             name: name.to_owned(),
             counted: Counted::Transactions,
             per_sec,
             time_s: tally.time_s,
+            before_s,
         };
         let rates = rates(tally, per_sec);
         let per_sec = rates.iter().sum();
-        let all = shape("all", per_sec).row(&sum, Some(&sum_slices));
+        let all = shape("all", per_sec, before_s).row(&sum, Some(&sum_slices));
         let mut classes = Vec::new();
         for (at, class) in tally.classes.iter().enumerate() {
-            if per_class[at].iter().sum::<f64>() <= 0.0 || class.ages == Ages::default() {
+            let own = &per_class[at];
+            if own.seconds.iter().sum::<f64>() <= 0.0 || class.ages == Ages::default() {
                 continue;
             }
-            let row = shape(&names[at], rates[at]).row(&per_class[at], Some(&class.slices));
-            let kinds = kinds(class, &per_class[at], rates[at], tally.time_s);
+            let shape = shape(&names[at], rates[at], own.before_s);
+            let row = shape.row(&own.seconds, Some(&class.slices));
+            let kinds = kinds(class, own, rates[at], tally.time_s);
             classes.push((at, ClassRows { row, kinds }));
         }
         let by_active = by_active(tally);
@@ -161,9 +158,9 @@ impl Breakdown {
     }
 }
 
-/// What the processors had of a class: the kernel's own figures where its sessions are in no other
-/// class, else by what was seen.
-fn processor_of(tally: &Tally, class: usize) -> Seconds {
+/// What a class's sessions did: the kernel's own figures where they are in no other class, else its
+/// figures of all, divided by what was seen.
+fn processor_of(tally: &Tally, class: usize) -> Resolved {
     let own = &tally.classes[class];
     let total_s = tally.run_s + tally.wait_s;
     let known_s: f64 = tally
@@ -172,21 +169,20 @@ fn processor_of(tally: &Tally, class: usize) -> Seconds {
         .map(|class| class.run_s + class.wait_s)
         .sum();
     if known_s >= CONSTANT_MIN * total_s {
-        return resolved(&own.seconds, own.run_s, own.wait_s);
+        return resolve(&own.seconds, &own.woken, own.run_s, own.wait_s);
     }
-    let running = Part::Running.index();
-    let seen_s: f64 = tally
-        .classes
-        .iter()
-        .map(|class| class.seconds[running])
-        .sum();
-    let share = own.seconds[running] / seen_s.max(f64::MIN_POSITIVE);
-    let own_s = own.run_s + own.wait_s;
-    let waits = if own_s > 0.0 { own.wait_s / own_s } else { 0.0 };
-    resolved(
+    let seen_of = |class: &ClassTally| {
+        let woken: f64 = class.woken.seconds.iter().sum();
+        class.seconds[Part::Running.index()] + woken + class.woken.idle_s
+    };
+    let seen_s: f64 = tally.classes.iter().map(seen_of).sum();
+    let own_s = seen_of(own) / seen_s.max(f64::MIN_POSITIVE) * total_s;
+    let waits = own.wait_s / (own.run_s + own.wait_s).max(f64::MIN_POSITIVE);
+    resolve(
         &own.seconds,
-        share * total_s * (1.0 - waits),
-        share * total_s * waits,
+        &own.woken,
+        own_s * (1.0 - waits),
+        own_s * waits,
     )
 }
 
@@ -207,8 +203,7 @@ fn rates(tally: &Tally, per_sec: f64) -> Vec<f64> {
         .collect()
 }
 
-fn kinds(class: &ClassTally, resolved_class: &Seconds, per_sec: f64, time_s: f64) -> Vec<Row> {
-    let running = Part::Running.index();
+fn kinds(class: &ClassTally, resolved: &Resolved, per_sec: f64, time_s: f64) -> Vec<Row> {
     let total = |seconds: &Seconds| seconds.iter().sum::<f64>();
     let told_s: f64 = class.kinds.values().map(|kind| total(&kind.seconds)).sum();
     let by_age = |tally: &NamedTally| tally.ages.per_sec(time_s);
@@ -219,20 +214,20 @@ fn kinds(class: &ClassTally, resolved_class: &Seconds, per_sec: f64, time_s: f64
     } else {
         1.0
     };
-    let seen_s = class.seconds[running].max(f64::MIN_POSITIVE);
     let row = |name: &String, tally: &NamedTally, counted, factor: f64| {
-        let share = tally.seconds[running] / seen_s;
-        let mut seconds = tally.seconds;
-        for part in [Part::Running, Part::ProcessorWait] {
-            seconds[part.index()] = share * resolved_class[part.index()];
-        }
+        let per_sec_of_it = factor * by_age(tally);
+        let before_s = match counted {
+            Counted::Transactions if per_sec > 0.0 => resolved.before_s * per_sec_of_it / per_sec,
+            _ => 0.0,
+        };
         let shape = Shape {
             name: name.clone(),
             counted,
-            per_sec: factor * by_age(tally),
+            per_sec: per_sec_of_it,
             time_s,
+            before_s,
         };
-        shape.row(&seconds, None)
+        shape.row(&of_a_kind(&tally.seconds, resolved, before_s), None)
     };
     let told = class.kinds.iter();
     let told = told.map(|(name, kind)| row(name, kind, Counted::Transactions, factor));
@@ -243,10 +238,27 @@ fn kinds(class: &ClassTally, resolved_class: &Seconds, per_sec: f64, time_s: f64
     rows
 }
 
+/// What showed a wait was one as often as in all of the class; the rest ran or was in line as all
+/// of the class.
+fn of_a_kind(seen: &Seconds, class: &Resolved, before_s: f64) -> Seconds {
+    let (running, waiting) = (Part::Running.index(), Part::ProcessorWait.index());
+    let mut seconds = *seen;
+    let mut on_processor_s = seen[running] + before_s;
+    for part in (0..PARTS).filter(|part| *part != running) {
+        seconds[part] *= class.waited[part];
+        on_processor_s += seen[part] - seconds[part];
+    }
+    let all_s = class.seconds[running] + class.seconds[waiting];
+    let runs = class.seconds[running] / all_s.max(f64::MIN_POSITIVE);
+    seconds[running] = on_processor_s * runs;
+    seconds[waiting] = on_processor_s * (1.0 - runs);
+    seconds
+}
+
 fn by_active(tally: &Tally) -> Vec<ActiveRow> {
     let rows = tally.by_active.iter();
     let rows = rows.map(|(to, seen)| {
-        let seconds = resolved(&seen.seconds, seen.run_s, seen.wait_s);
+        let seconds = resolve(&seen.seconds, &seen.woken, seen.run_s, seen.wait_s).seconds;
         let total: f64 = seconds.iter().sum();
         let shares = Part::ALL.iter().zip(&seconds);
         let shares = shares.map(|(part, own)| (*part, own / total.max(f64::MIN_POSITIVE)));
@@ -266,6 +278,7 @@ struct Shape {
     counted: Counted,
     per_sec: f64,
     time_s: f64,
+    before_s: f64,
 }
 
 impl Shape {
@@ -289,13 +302,14 @@ impl Shape {
             ms: ms(*own),
             error_ms: match part {
                 // Slices have both as one.
-                Part::ProcessorWait => None,
+                Part::Running | Part::ProcessorWait => None,
                 _ => error(&|slice: &Seconds| slice[part.index()]),
             },
         });
         Row {
             mean_ms: ms(sum_s),
             error_ms: error(&|slice: &Seconds| slice.iter().sum()),
+            before_ms: ms(self.before_s),
             parts: parts.filter(|own| own.at_a_time > 0.0).collect(),
             at_a_time: sum_s / time_s,
             per_sec: self.per_sec,
@@ -373,6 +387,7 @@ mod tests {
                         class,
                         run_s: since(Part::Running),
                         wait_s: since(Part::ProcessorWait),
+                        is_woken: Some(false),
                         transaction: Some(SeenTransaction {
                             began_us: number as i64,
                             part,
@@ -409,13 +424,14 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_has_no_mean_and_is_seen() {
+    fn what_never_ends_is_seen_all_the_same() {
         let mut tally = Tally::new(1, 1.0);
         let seen = Seen {
             pid: 7,
             class: 0,
             run_s: 0.0,
             wait_s: 0.0,
+            is_woken: Some(false),
             transaction: Some(SeenTransaction {
                 began_us: 1,
                 part: Part::RowLocks,
@@ -428,7 +444,9 @@ mod tests {
         (0..100).for_each(|_| tally.look(0.01, std::slice::from_ref(&seen)));
         tally.finish();
         let found = Breakdown::of(&tally, &["all".to_owned()], 0.0);
-        assert_eq!((found.all.mean_ms, found.all.parts.len()), (None, 1));
+        // Ages say that next to none begin.
+        assert!(found.all.mean_ms.is_none_or(|mean_ms| mean_ms > 10_000.0));
+        assert_eq!(found.all.parts.len(), 1);
         let part = found.all.parts[0];
         assert!(
             (part.at_a_time - 1.0).abs() < 1e-9 && part.share == 1.0,

@@ -21,6 +21,8 @@ use super::tally::{Seen, SeenTransaction, Tally};
 
 /// Of so many looks one is at locks too, where a session waits for one.
 const LOOKS_A_LOCK_LOOK: u64 = 4;
+/// Of idle sessions one in so many is looked at more closely at a look.
+const IDLE_TURNS: u64 = 4;
 /// Spreads looks evenly over whatever is periodic.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
@@ -210,17 +212,17 @@ impl Look<'_> {
         let seconds = |ns: u64| if counts { ns as f64 / 1e9 } else { 0.0 };
         let (user, database) = (self.watcher.user(session), self.watcher.database(session));
         let told = self.classifier.told(session, user, database);
-        let wait = session
-            .wait
-            .as_ref()
-            .filter(|_| session.phase != Phase::Idle);
-        let part = match wait {
-            // Woken already, and in line for a processor.
-            Some(_) if self.processes.is_on_processor(pid) => Part::Running,
-            Some((kind, event)) => Part::of_wait(kind, event),
-            None => Part::Running,
+        let wait = session.wait.as_ref();
+        let wait = wait.filter(|_| session.phase != Phase::Idle);
+        let part = wait.map_or(Part::Running, |(kind, event)| Part::of_wait(kind, event));
+        // Of idle ones some: they are many, and each is asked about by turns.
+        let is_looked_at = match session.phase {
+            Phase::Idle => u64::from(pid)
+                .wrapping_add(self.tally.looks)
+                .is_multiple_of(IDLE_TURNS),
+            _ => wait.is_some(),
         };
-        if let (Some((kind, event)), true) = (wait, part != Part::Running) {
+        if let Some((kind, event)) = wait {
             *self.waits.entry(format!("{kind}:{event}")).or_default() += since_s;
         }
         let age_ns = |began_us: i64| 1000 * (session.now_us - began_us).max(0).cast_unsigned();
@@ -231,6 +233,7 @@ impl Look<'_> {
             class: told.class,
             run_s: seconds(look.since.run_ns),
             wait_s: seconds(look.since.wait_ns),
+            is_woken: is_looked_at.then(|| self.processes.is_on_processor(pid)),
             transaction: is_in_one.then(|| SeenTransaction {
                 began_us,
                 part,
@@ -257,8 +260,9 @@ impl Look<'_> {
                 classifier.is_empty() || other.is_none_or(|other| other > own_priority)
             };
             let is_on_processor = |pid: i32| {
-                let part = seen.get(&pid).and_then(|seen| seen.transaction.as_ref());
-                part.is_some_and(|own| own.part == Part::Running)
+                let other = seen.get(&pid);
+                let part = other.and_then(|seen| Some(seen.transaction.as_ref()?.part));
+                part == Some(Part::Running) || other.is_some_and(|seen| seen.is_woken == Some(true))
             };
             self.locks[own.class].add(waiter, &waiting, is_lower, is_on_processor);
         }

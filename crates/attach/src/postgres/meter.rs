@@ -82,15 +82,25 @@ impl Meter {
     /// How long to wait before the next look, so that all of them cost this share of all
     /// processors' time.
     pub fn interval(&self, cost_share: f64, looks: u64) -> Duration {
-        let (own_ns, server_ns) = self.cost_ns();
-        let look = Duration::from_nanos((own_ns + server_ns) / looks.max(1));
-        let interval = look.div_f64(cost_share * self.processors as f64);
-        interval.clamp(INTERVAL_MIN, INTERVAL_MAX)
+        let each = Duration::from_nanos(self.cost_ns() / looks.max(1));
+        self.spread(each, cost_share)
+            .clamp(INTERVAL_MIN, INTERVAL_MAX)
+    }
+
+    /// How far apart things are that cost so much each, so that all of them cost this share.
+    pub fn spread(&self, each: Duration, cost_share: f64) -> Duration {
+        each.div_f64(cost_share * self.processors as f64)
+    }
+
+    /// Processor time so far, nanoseconds.
+    pub fn cost_ns(&self) -> u64 {
+        let (own_ns, server_ns) = self.costs_ns();
+        own_ns + server_ns
     }
 
     /// Of so many looks in so many seconds.
     pub fn cost(&self, looks: u64, seconds: f64) -> Cost {
-        let (own_ns, server_ns) = self.cost_ns();
+        let (own_ns, server_ns) = self.costs_ns();
         let of_each = |ns: u64| ns as f64 / 1e6 / looks.max(1) as f64;
         Cost {
             looks,
@@ -113,7 +123,7 @@ impl Meter {
     }
 
     /// Of this thread and of the server's process.
-    fn cost_ns(&self) -> (u64, u64) {
+    fn costs_ns(&self) -> (u64, u64) {
         let server = times_of(self.pid).unwrap_or(self.server);
         (
             thread_cpu_time_ns() - self.thread_ns,

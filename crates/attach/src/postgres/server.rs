@@ -184,7 +184,7 @@ fn listening_sockets(table: &str) -> impl Iterator<Item = &str> {
 
 /// From the numbers that the server has for its processes to those of this PID namespace: they
 /// differ where it runs in a container.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ProcessNumbers {
     first: u32,
     /// None where they are the same.
@@ -218,8 +218,9 @@ impl ProcessNumbers {
 
 /// The children of a process by their innermost number.
 fn children(first: u32) -> HashMap<i32, u32> {
-    let all = process_table::all().unwrap_or_default().into_iter();
-    let own = all.filter(|pid| process_table::parent(*pid).is_ok_and(|parent| parent == first));
+    let own = process_table::children(first)
+        .unwrap_or_default()
+        .into_iter();
     own.filter_map(|pid| Some((process_table::innermost_number(pid).ok()?, pid)))
         .collect()
 }

@@ -1,8 +1,10 @@
 //! From looks at all sessions to seconds by class, by kind and by part.
 //!
 //! Between two looks the kernel says how long each session ran and waited for a processor, which is
-//! exact. What a session waits for otherwise is seen at the looks; each stands for the time since
-//! the one before.
+//! exact. What a session waits for otherwise is seen at the looks, as the server shows it; each
+//! stands for the time since the one before. A session that was woken shows its wait until a
+//! processor has it: how much that is together follows from the kernel's figures, and how it is
+//! divided is seen at the looks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -19,7 +21,7 @@ const STAYS_MAX: usize = 256;
 /// Slices of the time, to say how sure a mean is.
 pub const SLICES: usize = 20;
 
-/// Seconds by part. What a processor has, running or waiting, is all under [`Part::Running`].
+/// Seconds by part. What shows no wait is under [`Part::Running`].
 pub type Seconds = [f64; PARTS];
 
 /// What is seen of a session at one look.
@@ -33,6 +35,9 @@ pub struct Seen {
     pub run_s: f64,
     /// How long it waited for one, seconds.
     pub wait_s: f64,
+    /// Whether it shows a wait, or is idle, and is on a processor or in line for one; none where
+    /// that was not looked at.
+    pub is_woken: Option<bool>,
     /// The transaction in which it is.
     pub transaction: Option<SeenTransaction>,
 }
@@ -42,7 +47,8 @@ pub struct Seen {
 pub struct SeenTransaction {
     /// When it began: the same number is the same transaction of this session.
     pub began_us: i64,
-    /// What it does at the moment; [`Part::Running`] also where it waits for a processor.
+    /// What it does at the moment, as the server shows it; [`Part::Running`] also where it waits for
+    /// a processor.
     pub part: Part,
     /// How old it is.
     pub age_ns: u64,
@@ -59,6 +65,8 @@ pub struct SeenTransaction {
 pub struct ClassTally {
     /// Seen at looks.
     pub seconds: Seconds,
+    /// Of these, those of sessions that were woken.
+    pub woken: Woken,
     /// Of the kernel, where the session was in this class at both looks.
     pub run_s: f64,
     /// Likewise.
@@ -69,8 +77,17 @@ pub struct ClassTally {
     pub kinds: BTreeMap<String, NamedTally>,
     /// By statement, of those that do not.
     pub statements: BTreeMap<String, NamedTally>,
-    /// The seconds of each slice, the kernel's in the place of what was seen.
+    /// The seconds of each slice.
     pub slices: [Seconds; SLICES],
+}
+
+/// Sessions that were woken and are not on a processor yet, or only just.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Woken {
+    /// Seconds by what they still show.
+    pub seconds: Seconds,
+    /// Of those that are in no transaction yet.
+    pub idle_s: f64,
 }
 
 /// What was seen under one name.
@@ -93,6 +110,8 @@ pub struct ActiveTally {
     pub wait_s: f64,
     /// Seen at looks.
     pub seconds: Seconds,
+    /// Of these, those of sessions that were woken.
+    pub woken: Woken,
 }
 
 /// A transaction that may go on.
@@ -170,6 +189,9 @@ impl Tally {
             .iter()
             .filter(|session| session.transaction.is_some());
         let active = active.count() as u32;
+        let idle = sessions.iter().filter(|own| own.transaction.is_none());
+        let looked_at = idle.clone().filter(|own| own.is_woken.is_some()).count();
+        let idle_weight = idle.count() as f64 / looked_at.max(1) as f64;
         let mut here = ActiveTally {
             time_s: since_s,
             ..ActiveTally::default()
@@ -180,8 +202,9 @@ impl Tally {
             here.run_s += seen.run_s;
             here.wait_s += seen.wait_s;
             let class = &mut self.classes[seen.class];
-            let running = Part::Running.index();
-            class.slices[slice][running] += seen.run_s + seen.wait_s;
+            for woken in [&mut class.woken, &mut here.woken] {
+                woken.add(seen, since_s, idle_weight);
+            }
             if self
                 .last_class
                 .insert(seen.pid, seen.class)
@@ -195,9 +218,7 @@ impl Tally {
                 here.seconds[at] += since_s;
                 class.seconds[at] += since_s;
                 class.ages.add(transaction.age_ns, since_s);
-                if at != running {
-                    class.slices[slice][at] += since_s;
-                }
+                class.slices[slice][at] += since_s;
             }
             self.follow(seen, since_s);
         }
@@ -336,11 +357,26 @@ impl NamedTally {
     }
 }
 
+impl Woken {
+    /// A session that was looked at stands for so many idle ones.
+    fn add(&mut self, seen: &Seen, since_s: f64, idle_weight: f64) {
+        if seen.is_woken != Some(true) {
+            return;
+        }
+        match &seen.transaction {
+            Some(transaction) => self.seconds[transaction.part.index()] += since_s,
+            None => self.idle_s += since_s * idle_weight,
+        }
+    }
+}
+
 impl ActiveTally {
     fn add(&mut self, other: &ActiveTally) {
         self.time_s += other.time_s;
         self.run_s += other.run_s;
         self.wait_s += other.wait_s;
         add(&mut self.seconds, &other.seconds, 1.0);
+        add(&mut self.woken.seconds, &other.woken.seconds, 1.0);
+        self.woken.idle_s += other.woken.idle_s;
     }
 }

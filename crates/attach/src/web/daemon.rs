@@ -10,8 +10,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::attached::{AttachError, Attached};
 use super::config::AttachConfig;
-use super::control::Control;
+use super::control_name;
 use super::detach::{self, DetachError};
+use crate::control::Control;
 
 /// How often events are taken; there is room for 10 000 of them.
 const LOOK: Duration = Duration::from_millis(100);
@@ -59,7 +60,7 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
             tell(Told::Cleaned(cleaned));
         }
         let mut attached = Attached::start(config, monotonic_ns())?;
-        let control = Control::listen(attached.device())?;
+        let control = Control::listen(&control_name(attached.device())?)?;
         tell(Told::Ready(attached.description()));
         let ended = tokio::select! {
             biased;

@@ -9,7 +9,8 @@ use sooner_kernel::bands::{self, BandsError};
 use sooner_kernel::classifier;
 use sooner_kernel::device::{self, Device};
 
-use super::control;
+use super::control_name;
+use crate::control;
 
 /// How long a process has to end after it was asked to; said in an error.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -104,7 +105,8 @@ pub fn clean() -> Result<Vec<String>, DetachError> {
                 device: device.name.clone(),
                 source,
             };
-            control::remove_leftover(&device).map_err(told)?;
+            let removed = control_name(&device).and_then(|name| control::remove_leftover(&name));
+            removed.map_err(told)?;
         }
     }
     // What cannot be looked at is of another user, and no reason not to begin.
@@ -113,7 +115,8 @@ pub fn clean() -> Result<Vec<String>, DetachError> {
 }
 
 fn holder(device: &Device) -> Result<Option<Pid>, DetachError> {
-    control::holder(device).map_err(|source| DetachError::Control {
+    let holder = control_name(device).and_then(|name| control::holder(&name));
+    holder.map_err(|source| DetachError::Control {
         device: device.name.clone(),
         source,
     })

@@ -1,4 +1,4 @@
-//! `sooner attach postgres`.
+//! `sooner attach postgres`: attached, or with --explain a look.
 
 use super::explanation;
 use crate::{config_file, output, seconds};
@@ -6,27 +6,36 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use sooner_attach::postgres::connection::Login;
+use sooner_attach::postgres::daemon::{self, DaemonEvent};
 use sooner_attach::postgres::explain::{Explanation, Options, explain};
+use sooner_attach::postgres::mechanism::Mechanism;
 use sooner_attach::postgres::server::Wanted;
 use sooner_config::Misconfigured;
+use sooner_kernel::privilege::Account;
 use sooner_kernel::signals::EndSignals;
+use sooner_operate::{Supervisor, print, say_as};
 use sooner_pooler::config::{ClassTable, Config};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Looks at a PostgreSQL server of this machine, and says where its transactions' time goes.
+/// Before its lines on standard error.
+const NAME: &str = "sooner attach";
+
+/// Lets the processor go first to the sessions of a PostgreSQL server that classes say, until
+/// stopped; or says where its transactions' time goes.
 ///
-/// Needs a role that is a member of pg_monitor, and changes nothing. As root it logs in as the user
-/// who runs the server. PGUSER and PGPASSWORD count as for psql.
+/// Needs CAP_SYS_NICE, and with --explain nothing but a role that is a member of pg_monitor. As root
+/// it logs in as the user who runs the server. PGUSER and PGPASSWORD count as for psql. What it
+/// changes is put back when it ends, and after a kill at the next start.
 #[derive(Args)]
 pub struct PostgresArgs {
     /// Say where transactions spend their time and what each way to go first could gain
-    #[arg(long, required = true)]
+    #[arg(long)]
     explain: bool,
     /// Look for so long, like 60s or 5m
-    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "60s")]
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "60s", requires = "explain")]
     duration: Duration,
     /// The server's address, like postgresql://monitor@/app?host=/run/postgresql
     #[arg(long, value_name = "URL", conflicts_with_all = ["pid", "data"])]
@@ -47,11 +56,23 @@ pub struct PostgresArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     cost: f64,
     /// Print JSON instead of tables
-    #[arg(long)]
+    #[arg(long, requires = "explain")]
     json: bool,
     /// Write a page with the same figures as well
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "explain")]
     html: Option<PathBuf>,
+    /// Raise who holds what a raised session waits for, for as long as it does
+    #[arg(long, conflicts_with = "explain")]
+    inherit: bool,
+    /// By which means: round-robin, autogroup or nice; by default the first of them that works
+    #[arg(long, value_name = "MEANS", conflicts_with = "explain")]
+    mechanism: Option<Mechanism>,
+    /// A socket file at which a gate tells the priority of each transaction: its key `priorities`
+    #[arg(long, value_name = "FILE", conflicts_with = "explain")]
+    gate: Option<PathBuf>,
+    /// The user that the gate runs as, if another one
+    #[arg(long, value_name = "USER", requires = "gate")]
+    gate_user: Option<String>,
 }
 
 /// Looks, and prints.
@@ -64,23 +85,14 @@ pub fn run(args: &PostgresArgs) -> Result<ExitCode> {
     if let Some(path) = &args.html {
         output::check_file("--html", path)?;
     }
-    let wanted = match (args.pid, &args.data) {
-        (Some(pid), _) => Wanted::Process(pid),
-        (_, Some(folder)) => Wanted::Data(folder.clone()),
-        _ => Wanted::Only,
-    };
+    if !args.explain {
+        return attach(args);
+    }
     let options = Options {
-        login: Login {
-            url: args.url.clone(),
-            wanted,
-            user: args.user.clone(),
-        },
+        login: args.login(),
         duration: args.duration,
         cost_share: args.cost / 100.0,
-        classes: match &args.config {
-            Some(path) => classes(path)?,
-            None => Vec::new(),
-        },
+        classes: args.classes()?,
     };
     let found = look(&options)?;
     if args.json {
@@ -91,6 +103,68 @@ pub fn run(args: &PostgresArgs) -> Result<ExitCode> {
     output::html(args.html.as_deref(), || explanation::page(&found))?;
     let is_seen = !found.classes.is_empty();
     Ok(ExitCode::from(u8::from(!is_seen)))
+}
+
+/// Until a signal comes.
+fn attach(args: &PostgresArgs) -> Result<ExitCode> {
+    let gate_user = match &args.gate_user {
+        Some(name) => Some(Account::find(name)?.uid),
+        None => None,
+    };
+    let options = daemon::Options {
+        login: args.login(),
+        classes: args.classes()?,
+        mechanism: args.mechanism,
+        inherits: args.inherit,
+        gate_socket: args.gate.clone().map(|path| (path, gate_user)),
+        cost_share: args.cost / 100.0,
+    };
+    let supervisor = Supervisor::from_environment();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let tell = |event| match event {
+        DaemonEvent::Cleaned(servers) => {
+            let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
+            let servers = servers.join(", ");
+            say_as(
+                NAME,
+                format_args!("put back what a killed one changed of server {servers}"),
+            );
+        }
+        DaemonEvent::Tested(trials) => {
+            let trials: Vec<String> = trials.iter().map(ToString::to_string).collect();
+            say_as(NAME, format_args!("{}", trials.join(", ")));
+        }
+        DaemonEvent::Ready(how) => {
+            print(format_args!("ready: {how}"));
+            supervisor.ready(&how);
+        }
+        DaemonEvent::Gone => say_as(NAME, format_args!("the server is gone; it is waited for")),
+        DaemonEvent::Stopping => supervisor.stopping(),
+    };
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, daemon::run(&options, Box::new(tell)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl PostgresArgs {
+    fn login(&self) -> Login {
+        let wanted = match (self.pid, &self.data) {
+            (Some(pid), _) => Wanted::Process(pid),
+            (_, Some(folder)) => Wanted::Data(folder.clone()),
+            _ => Wanted::Only,
+        };
+        Login {
+            url: self.url.clone(),
+            wanted,
+            user: self.user.clone(),
+        }
+    }
+
+    fn classes(&self) -> Result<Vec<ClassTable>> {
+        self.config.as_deref().map_or(Ok(Vec::new()), classes)
+    }
 }
 
 /// The classes of a file; what else a gate.toml says is read and left.

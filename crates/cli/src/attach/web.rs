@@ -8,7 +8,7 @@ use sooner_attach::web::config::{AttachConfig, Servers, Shaping};
 use sooner_attach::web::daemon::{self, Told};
 use sooner_attach::web::detach::{self, Detached};
 use sooner_attach::web::snapshot::Snapshot;
-use sooner_attach::web::{control, exposition};
+use sooner_attach::web::{ask, exposition};
 use sooner_kernel::device::{self, Device};
 use sooner_operate::Supervisor;
 use sooner_operate::{print, say_as};
@@ -153,7 +153,7 @@ fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
     };
     let mut found = Vec::new();
     for device in devices {
-        match control::ask(&device) {
+        match ask(&device) {
             Ok(snapshot) => found.push(snapshot),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {

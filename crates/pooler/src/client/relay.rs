@@ -71,14 +71,15 @@ pub struct RelayOutcome {
 
 /// Relays a transaction to its end, or until the client is told to leave: before anything has been
 /// asked, or at once. `input` is what the client has sent and has not been looked at; with
-/// `needs_hints` what it says of its transaction there is noted when that begins.
+/// `needs_hints` what it says of its transaction there is noted when that begins; then `begins` is
+/// called, perhaps more than once.
 pub async fn relay(
     client: &mut Stream,
     input: &mut BytesMut,
     server: &mut ServerSession,
     rewriter: &mut Rewriter<'_>,
     handle: &ClientHandle,
-    needs_hints: bool,
+    (needs_hints, begins): (bool, &dyn Fn()),
 ) -> RelayOutcome {
     let mut relay = Relay {
         client,
@@ -93,6 +94,7 @@ pub async fn relay(
         to_server: BytesMut::with_capacity(SMALL_BYTES),
         handle,
         needs_hints,
+        begins,
         leaving: None,
         is_unread: false,
         unread_bytes: 0,
@@ -136,6 +138,7 @@ struct Relay<'a, 'e> {
     to_server: BytesMut,
     handle: &'a ClientHandle,
     needs_hints: bool,
+    begins: &'a dyn Fn(),
     leaving: Option<Leaving>,
     /// Whether what is written to the client does not reach it.
     is_unread: bool,
@@ -304,8 +307,11 @@ impl Relay<'_, '_> {
 
     fn take_from_client(&mut self) -> bool {
         let mut moved = false;
-        if self.needs_hints && self.began_at.is_none() {
-            self.handle.hints.replace(self.rewriter.hints(self.input));
+        if self.began_at.is_none() && !self.input.is_empty() {
+            if self.needs_hints {
+                self.handle.hints.replace(self.rewriter.hints(self.input));
+            }
+            (self.begins)();
         }
         while self.to_server.len() < OUTPUT_BYTES
             && matches!(self.leaving, None | Some(Leaving::Gone))

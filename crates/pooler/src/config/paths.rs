@@ -34,6 +34,7 @@ impl Config {
         });
         self.users
             .iter_mut()
+            .chain(&mut self.priorities)
             .chain(certificates)
             .map(Spanned::get_mut)
             .chain(servers)

@@ -48,6 +48,11 @@ impl Config {
                 metrics.map_or_else(String::new, |at| at.get_ref().to_string()),
             ),
             (
+                "priorities",
+                (self.priorities.as_ref())
+                    .map_or_else(String::new, |path| path.get_ref().display().to_string()),
+            ),
+            (
                 "system_user",
                 (self.system_user.as_ref()).map_or_else(String::new, |user| user.get_ref().clone()),
             ),

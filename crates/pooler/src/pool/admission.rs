@@ -55,6 +55,12 @@ impl ClientClass {
         class.map_or("", |class| class.name.get_ref())
     }
 
+    /// Its priority; 0 for that of all who are in none.
+    pub fn priority(&self) -> u8 {
+        let class = self.configuration.config.class.get(self.number);
+        class.map_or(0, |class| *class.priority.get_ref())
+    }
+
     /// Its number; behind the last for all who are in none.
     pub fn number(&self) -> u8 {
         // There are fewer classes than that.

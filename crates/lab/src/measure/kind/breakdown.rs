@@ -159,6 +159,7 @@ fn row(
         ("explained_mean_ms", number(found, "/all/mean_ms")?),
         ("explained_per_sec", number(found, "/all/per_sec")?),
         ("error_ms", number(found, "/all/error_ms")?),
+        ("before_ms", number(found, "/all/before_ms")?),
         ("counted_active_ms", active_ms / count),
         ("counted_idle_ms", idle_ms / count),
         ("cost_share", number(found, "/cost/share")?),

@@ -1,8 +1,8 @@
 //! The socket on which a running attachment answers: a client that connects gets one snapshot as
 //! JSON, and the connection ends.
 //!
-//! It lies where the bands keep what to restore (`/run/sooner` for root), by network namespace and
-//! device, so that `attach top` finds it without being told. Only its own user may connect.
+//! It lies where the bands keep what to restore (`/run/sooner` for root), by what it is attached to,
+//! so that `attach top` finds it without being told. Only its own user may connect.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read};
@@ -13,14 +13,12 @@ use std::time::Duration;
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::Pid;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sooner_kernel::bands::runtime_folder;
-use sooner_kernel::device::Device;
-use sooner_kernel::netns;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
 use tokio::time::{sleep, timeout};
-
-use super::snapshot::Snapshot;
 
 /// How long either side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -29,19 +27,32 @@ const PAUSE: Duration = Duration::from_millis(50);
 const NAME_BEGIN: &str = "attach-";
 const NAME_END: &str = ".sock";
 
-/// Where the attachment of a device answers, in the calling thread's network namespace.
-pub fn path(device: &Device) -> io::Result<PathBuf> {
-    let namespace = netns::current_id()?;
+/// Where the attachment to what has this name answers.
+pub fn path(name: &str) -> io::Result<PathBuf> {
     let folder = runtime_folder().ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::NotFound,
             "no folder for the control socket; set XDG_RUNTIME_DIR",
         )
     })?;
-    Ok(folder.join(format!(
-        "{NAME_BEGIN}{namespace}-{}{NAME_END}",
-        device.index
-    )))
+    Ok(folder.join(format!("{NAME_BEGIN}{name}{NAME_END}")))
+}
+
+/// Names of all attachments whose sockets are there and begin so, living or not.
+pub fn names(beginning: &str) -> io::Result<Vec<String>> {
+    let Some(folder) = runtime_folder() else {
+        return Ok(Vec::new());
+    };
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let name = |entry: io::Result<fs::DirEntry>| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        let name = name.strip_prefix(NAME_BEGIN)?.strip_suffix(NAME_END)?;
+        name.starts_with(beginning).then(|| name.to_owned())
+    };
+    Ok(entries.filter_map(name).collect())
 }
 
 /// A place to answer at; it goes when this is dropped.
@@ -52,10 +63,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens for the attachment of a device, which the caller owns: what a killed one left there
+    /// Listens for the attachment of this name, which the caller owns: what a killed one left there
     /// gives way.
-    pub fn listen(device: &Device) -> io::Result<Control> {
-        let path = path(device)?;
+    pub fn listen(name: &str) -> io::Result<Control> {
+        let path = path(name)?;
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         Control::listen_at(path.clone()).map_err(named)
@@ -79,7 +90,7 @@ impl Control {
 
     /// Answers the next one who asks; an asker who does not read is left, and one whom nothing can
     /// be told gets nothing.
-    pub async fn answer(&self, snapshot: impl FnOnce() -> io::Result<Snapshot>) {
+    pub async fn answer<T: Serialize>(&self, snapshot: impl FnOnce() -> io::Result<T>) {
         let Ok((mut asker, _)) = self.listener.accept().await else {
             // Descriptors are short; they may come back.
             return sleep(PAUSE).await;
@@ -98,14 +109,14 @@ impl Drop for Control {
     }
 }
 
-/// Asks the attachment of a device; not found where there is none.
-pub fn ask(device: &Device) -> io::Result<Snapshot> {
-    ask_at(&path(device)?)
+/// Asks the attachment of this name; not found where there is none.
+pub fn ask<T: DeserializeOwned>(name: &str) -> io::Result<T> {
+    ask_at(&path(name)?)
 }
 
-/// The process that answers for a device; none where there is no attachment.
-pub fn holder(device: &Device) -> io::Result<Option<Pid>> {
-    match connect(&path(device)?) {
+/// The process that answers for this name; none where there is no attachment.
+pub fn holder(name: &str) -> io::Result<Option<Pid>> {
+    match connect(&path(name)?) {
         Ok(stream) => Ok(Some(socket_peercred(&stream)?.pid)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -113,8 +124,8 @@ pub fn holder(device: &Device) -> io::Result<Option<Pid>> {
 }
 
 /// Removes the socket that a killed one left.
-pub fn remove_leftover(device: &Device) -> io::Result<()> {
-    match fs::remove_file(path(device)?) {
+pub fn remove_leftover(name: &str) -> io::Result<()> {
+    match fs::remove_file(path(name)?) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
@@ -163,7 +174,7 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     })
 }
 
-fn ask_at(path: &Path) -> io::Result<Snapshot> {
+fn ask_at<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     let mut stream = connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut text = Vec::new();
@@ -185,6 +196,7 @@ fn ask_at(path: &Path) -> io::Result<Snapshot> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::snapshot::Snapshot;
 
     #[test]
     fn only_sockets_of_dead_processes_are_removed() {
@@ -211,7 +223,7 @@ mod tests {
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let asker = std::thread::spawn({
             let path = path.clone();
-            move || ask_at(&path)
+            move || ask_at::<Snapshot>(&path)
         });
         drop(listener.accept().unwrap());
         drop(listener);
@@ -228,14 +240,15 @@ mod tests {
             .build()
             .unwrap();
         let _inside = runtime.enter();
-        assert_eq!(ask_at(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let none = ask_at::<Snapshot>(&path).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::NotFound);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         // A socket file stays when its process is gone.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let control = Control::listen_at(path.clone()).unwrap();
         let asker = std::thread::spawn({
             let path = path.clone();
-            move || ask_at(&path)
+            move || ask_at::<Snapshot>(&path)
         });
         let snapshot = Snapshot {
             pid: 7,

@@ -1,0 +1,101 @@
+//! Which processes the processor goes to first: other processes' scheduling, set and put back.
+//!
+//! Three means. Real-time round robin goes before everything ordinary, and needs a budget in the
+//! process's control group. The nice value of an autogroup weighs a whole session of processes
+//! against other sessions, in the root control group where autogroups are on. The nice value of a
+//! process weighs it inside its autogroup or control group.
+
+use std::fs;
+use std::io;
+
+use rustix::process::{Pid, getpriority_process, setpriority_process};
+
+use crate::raw;
+
+/// What marks real time that was set from here.
+const FLAGS: libc::c_int = libc::SCHED_RESET_ON_FORK;
+
+fn pid_of(process: u32) -> io::Result<Pid> {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+    pid.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Gives a process's first thread real time, round robin, at a priority from 1 to 99. What it
+/// starts is ordinary.
+pub fn set_round_robin(process: u32, priority: u8) -> io::Result<()> {
+    let thread = pid_of(process)?.as_raw_nonzero().get();
+    raw::set_scheduler(thread, libc::SCHED_RR | FLAGS, priority.into())
+}
+
+/// Makes a process's first thread an ordinary one.
+pub fn set_ordinary(process: u32) -> io::Result<()> {
+    let thread = pid_of(process)?.as_raw_nonzero().get();
+    raw::set_scheduler(thread, libc::SCHED_OTHER, 0)
+}
+
+/// Whether a process's first thread has real time of the kind that [`set_round_robin`] gives.
+pub fn has_round_robin(process: u32) -> io::Result<bool> {
+    let thread = pid_of(process)?.as_raw_nonzero().get();
+    let (policy, _) = raw::scheduler(thread)?;
+    Ok(policy == libc::SCHED_RR | FLAGS)
+}
+
+/// Sets a process's nice value, -20 to 19.
+pub fn set_nice(process: u32, nice: i32) -> io::Result<()> {
+    Ok(setpriority_process(Some(pid_of(process)?), nice)?)
+}
+
+/// A process's nice value.
+pub fn nice(process: u32) -> io::Result<i32> {
+    Ok(getpriority_process(Some(pid_of(process)?))?)
+}
+
+/// Sets the nice value of a process's autogroup, -20 to 19.
+pub fn set_autogroup(process: u32, nice: i32) -> io::Result<()> {
+    fs::write(format!("/proc/{process}/autogroup"), nice.to_string())
+}
+
+/// The nice value of a process's autogroup; an error where the kernel has none.
+pub fn autogroup(process: u32) -> io::Result<i32> {
+    let text = fs::read_to_string(format!("/proc/{process}/autogroup"))?;
+    nice_of(&text).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+/// `/autogroup-77 nice 0`; nothing for processes in none.
+fn nice_of(text: &str) -> Option<i32> {
+    let (_, nice) = text.trim_end().rsplit_once(" nice ")?;
+    nice.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn what_is_set_is_read_and_put_back() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        assert!(!has_round_robin(pid).unwrap());
+        match set_round_robin(pid, 2) {
+            Ok(()) => {
+                assert!(has_round_robin(pid).unwrap());
+                set_ordinary(pid).unwrap();
+                assert!(!has_round_robin(pid).unwrap());
+            }
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+        }
+        let before = nice(pid).unwrap();
+        set_nice(pid, before + 1).unwrap();
+        assert_eq!(nice(pid).unwrap(), before + 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(nice(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn an_autogroups_nice_value_is_its_last_word() {
+        assert_eq!(nice_of("/autogroup-77 nice -20\n"), Some(-20));
+        assert_eq!(nice_of(""), None);
+    }
+}
