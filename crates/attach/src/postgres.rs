@@ -11,7 +11,7 @@
 //! | [`explain`] | all of that, for a while |
 //! | [`levels`], [`mechanism`] | which processes the processor goes to first, and by which means |
 //! | [`told`], [`inherit`] | what gates tell; who holds what a raised process waits for |
-//! | [`attached`], [`daemon`], [`leftovers`], [`snapshot`] | attached until told to stop; what is put back |
+//! | [`attached`], [`daemon`], [`leftovers`], [`detach`], [`snapshot`] | attached until told to stop; what is put back |
 
 pub mod activity;
 pub mod ages;
@@ -20,6 +20,7 @@ pub mod breakdown;
 pub mod classes;
 pub mod connection;
 pub mod daemon;
+pub mod detach;
 pub mod explain;
 pub mod inherit;
 pub mod knobs;

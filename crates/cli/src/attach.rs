@@ -1,7 +1,9 @@
 //! `sooner attach`: scheduling for servers that already run.
 
 mod explanation;
+mod look;
 mod postgres;
+mod postgres_table;
 mod web;
 mod web_table;
 
@@ -20,15 +22,16 @@ pub struct AttachArgs {
 enum AttachCommand {
     /// Order the responses of a web server on a device, in the kernel, until stopped
     Web(web::WebArgs),
-    /// Tell where the transactions of a PostgreSQL server spend their time, and what could be
-    /// gained
+    /// Give the processor first to some sessions of a PostgreSQL server; or tell where its
+    /// transactions spend their time
     Postgres(postgres::PostgresArgs),
     /// Say what is attached in this network namespace
-    Status(web::StatusArgs),
-    /// Watch responses by band and by size, beside what FAIR would have given
-    Top(web::TopArgs),
+    Status(look::StatusArgs),
+    /// Watch what is attached: responses by band and by size, beside what FAIR would have given; or
+    /// sessions that go first
+    Top(look::TopArgs),
     /// End what is attached, and take away what a killed one left
-    Remove(web::RemoveArgs),
+    Remove(look::RemoveArgs),
 }
 
 /// Runs it.
@@ -36,8 +39,8 @@ pub fn run(args: AttachArgs) -> Result<ExitCode> {
     match args.command {
         AttachCommand::Web(args) => web::web(args),
         AttachCommand::Postgres(args) => postgres::run(&args),
-        AttachCommand::Status(args) => web::status(&args),
-        AttachCommand::Top(args) => web::top(&args),
-        AttachCommand::Remove(args) => web::remove(&args),
+        AttachCommand::Status(args) => look::status(&args),
+        AttachCommand::Top(args) => look::top(&args),
+        AttachCommand::Remove(args) => look::remove(&args),
     }
 }

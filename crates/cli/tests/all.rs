@@ -4,6 +4,7 @@ mod advise;
 mod attach;
 mod attach_in_use;
 mod attach_postgres;
+mod attach_processor;
 mod bands;
 mod clients;
 mod config;

@@ -106,6 +106,17 @@ fn figure(text: &str, behind: &str) -> f64 {
     word.parse().unwrap()
 }
 
+/// A row's figures beside those that pgbench prints.
+fn compare(row: &Value, printed: &str) {
+    for (key, behind) in [("per_sec", "tps = "), ("mean_ms", "latency average = ")] {
+        let (seen, counted) = (row[key].as_f64().unwrap(), figure(printed, behind));
+        assert!(
+            (seen / counted - 1.0).abs() < 0.3,
+            "{key}: {seen} of {counted} in {row}"
+        );
+    }
+}
+
 #[test]
 fn classes_and_kinds_have_the_figures_that_pgbench_has() {
     let test = "classes_and_kinds_have_the_figures_that_pgbench_has";
@@ -159,13 +170,7 @@ fn classes_and_kinds_have_the_figures_that_pgbench_has() {
             (&name.into(), &kind.into())
         );
         for row in [class, &class["kinds"][0]] {
-            for (key, behind) in [("per_sec", "tps = "), ("mean_ms", "latency average = ")] {
-                let (seen, counted) = (row[key].as_f64().unwrap(), figure(&text, behind));
-                assert!(
-                    (seen / counted - 1.0).abs() < 0.3,
-                    "{key}: {seen} of {counted} in {row}"
-                );
-            }
+            compare(row, &text);
         }
     }
     assert_eq!(found["advice"][0]["class"], "gold");

@@ -1,22 +1,18 @@
-//! `sooner attach web`, and what asks about it.
+//! `sooner attach web`.
 
-use super::web_table as table;
-use crate::output;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
+use sooner_attach::web::ask;
 use sooner_attach::web::config::{AttachConfig, Servers, Shaping};
 use sooner_attach::web::daemon::{self, Told};
 use sooner_attach::web::detach::{self, Detached};
 use sooner_attach::web::snapshot::Snapshot;
-use sooner_attach::web::{ask, exposition};
 use sooner_kernel::device::{self, Device};
 use sooner_operate::Supervisor;
 use sooner_operate::{print, say_as};
 use sooner_workload::Rate;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::process::ExitCode;
-use std::thread;
-use std::time::Duration;
 
 /// Small responses go before large ones: by what they still lack where plain HTTP says how long
 /// they are, else by what they have had.
@@ -59,42 +55,6 @@ pub struct WebArgs {
     /// Replace a queueing discipline that the operator configured; it does not come back
     #[arg(long)]
     replace_qdisc: bool,
-}
-
-/// Flags of `attach status`.
-#[derive(Args)]
-pub struct StatusArgs {
-    /// Only this device
-    #[arg(long, value_name = "DEVICE")]
-    dev: Option<String>,
-    /// Print JSON instead of words
-    #[arg(long)]
-    json: bool,
-}
-
-/// Flags of `attach remove`.
-#[derive(Args)]
-pub struct RemoveArgs {
-    /// Only this device
-    #[arg(long, value_name = "DEVICE")]
-    dev: Option<String>,
-}
-
-/// Flags of `attach top`.
-#[derive(Args)]
-pub struct TopArgs {
-    /// Which device, where there are several
-    #[arg(long, value_name = "DEVICE")]
-    dev: Option<String>,
-    /// Print one object of JSON and end
-    #[arg(long, conflicts_with = "prometheus")]
-    json: bool,
-    /// Print the Prometheus text once and end
-    #[arg(long)]
-    prometheus: bool,
-    /// Print once and end, which is also what happens in a pipe
-    #[arg(long)]
-    once: bool,
 }
 
 impl WebArgs {
@@ -146,7 +106,7 @@ pub fn web(args: WebArgs) -> Result<ExitCode> {
 }
 
 /// Those of this network namespace that answer.
-fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
+pub fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
     let devices: Vec<Device> = match name {
         Some(name) => vec![device::by_name(name)?],
         None => device::all().context("cannot list devices")?,
@@ -165,60 +125,13 @@ fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
     Ok(found)
 }
 
-/// Says what is attached.
-pub fn status(args: &StatusArgs) -> Result<ExitCode> {
-    let found = attached(args.dev.as_deref())?;
-    let text = if args.json {
-        serde_json::to_string(&found)? + "\n"
-    } else if found.is_empty() {
-        "nothing is attached\n".into()
-    } else {
-        found.iter().map(table::status_line).collect()
-    };
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Shows what passes.
-pub fn top(args: &TopArgs) -> Result<ExitCode> {
-    let ask = || {
-        let mut found = attached(args.dev.as_deref())?;
-        match found.len() {
-            0 => bail!("nothing is attached here; start it with `sooner attach web`"),
-            1 => Ok(found.remove(0)),
-            _ => bail!("several devices have something attached; choose with --dev"),
-        }
-    };
-    if args.json {
-        output::line(serde_json::to_string(&ask()?)?)?;
-    } else if args.prometheus {
-        output::print(&exposition::encode(&ask()?)?)?;
-    } else if args.once || !io::stdout().is_terminal() {
-        output::print(&table::page(&ask()?))?;
-    } else {
-        loop {
-            let page = table::page(&ask()?);
-            // home, the page, and nothing below it
-            output::print(&format!("\x1b[H{}\x1b[J", page.replace('\n', "\x1b[K\n")))?;
-            thread::sleep(Duration::from_secs(1));
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Ends what is attached.
-pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
-    let done = detach::detach(args.dev.as_deref())?;
+/// Ends them; a line each.
+pub fn remove(device: Option<&str>) -> Result<Vec<String>> {
     let words = |detached: &Detached| match detached {
         Detached::Ended { device, pid } => {
-            format!("{device}: process {pid} has ended, the device is as it was\n")
+            format!("{device}: process {pid} has ended, the device is as it was")
         }
-        Detached::Cleaned { device } => format!("{device}: what a killed process left is gone\n"),
+        Detached::Cleaned { device } => format!("{device}: what a killed process left is gone"),
     };
-    let mut text: String = done.iter().map(words).collect();
-    if done.is_empty() {
-        text = "nothing is attached\n".into();
-    }
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(detach::detach(device)?.iter().map(words).collect())
 }

@@ -1,5 +1,6 @@
 //! The ways to measure.
 
+mod attached;
 mod breakdown;
 mod database;
 mod gate_memory;
@@ -51,7 +52,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 23] = [
+const KINDS: [(&str, Make); 24] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -71,6 +72,7 @@ const KINDS: [(&str, Make); 23] = [
     ("statements", statements::Statements::of),
     ("users", statements::Users::of),
     ("transactions", transactions::Transactions::of),
+    ("attached", attached::Attached::of),
     ("breakdown", breakdown::Breakdown::of),
     ("inside", inside::Inside::of),
     ("targets", targets::Targets::of),

@@ -1,0 +1,159 @@
+//! `sooner attach status`, `top` and `remove`, whatever is attached.
+
+use super::{postgres, postgres_table, web, web_table};
+use crate::output;
+use anyhow::{Result, bail};
+use clap::Args;
+use sooner_attach::postgres::snapshot::Snapshot as ServerSnapshot;
+use sooner_attach::web::exposition;
+use sooner_attach::web::snapshot::Snapshot as DeviceSnapshot;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+/// Flags of `attach status`.
+#[derive(Args)]
+pub struct StatusArgs {
+    /// Only this device
+    #[arg(long, value_name = "DEVICE")]
+    dev: Option<String>,
+    /// Print JSON instead of words
+    #[arg(long)]
+    json: bool,
+}
+
+/// Flags of `attach remove`.
+#[derive(Args)]
+pub struct RemoveArgs {
+    /// Only this device
+    #[arg(long, value_name = "DEVICE")]
+    dev: Option<String>,
+}
+
+/// Flags of `attach top`.
+#[derive(Args)]
+pub struct TopArgs {
+    /// Which device, where there are several
+    #[arg(long, value_name = "DEVICE")]
+    dev: Option<String>,
+    /// Print one object of JSON and end
+    #[arg(long, conflicts_with = "prometheus")]
+    json: bool,
+    /// Print the Prometheus text once and end
+    #[arg(long)]
+    prometheus: bool,
+    /// Print once and end, which is also what happens in a pipe
+    #[arg(long)]
+    once: bool,
+}
+
+/// Something that is attached.
+enum Snapshot {
+    /// To a device.
+    Device(DeviceSnapshot),
+    /// To a PostgreSQL server.
+    Server(ServerSnapshot),
+}
+
+impl Snapshot {
+    fn json(&self) -> Result<serde_json::Value> {
+        Ok(match self {
+            Self::Device(device) => serde_json::to_value(device)?,
+            Self::Server(server) => serde_json::to_value(server)?,
+        })
+    }
+
+    fn status_line(&self) -> String {
+        match self {
+            Self::Device(device) => web_table::status_line(device),
+            Self::Server(server) => postgres_table::status_line(server),
+        }
+    }
+
+    fn page(&self) -> String {
+        match self {
+            Self::Device(device) => web_table::page(device),
+            Self::Server(server) => postgres_table::page(server),
+        }
+    }
+}
+
+/// All that answer; with a device, only its own.
+fn attached(device: Option<&str>) -> Result<Vec<Snapshot>> {
+    let mut found: Vec<Snapshot> = web::attached(device)?
+        .into_iter()
+        .map(Snapshot::Device)
+        .collect();
+    if device.is_none() {
+        found.extend(postgres::attached()?.into_iter().map(Snapshot::Server));
+    }
+    Ok(found)
+}
+
+/// Says what is attached.
+pub fn status(args: &StatusArgs) -> Result<ExitCode> {
+    let found = attached(args.dev.as_deref())?;
+    let text = if args.json {
+        let found = found
+            .iter()
+            .map(Snapshot::json)
+            .collect::<Result<Vec<_>>>()?;
+        serde_json::to_string(&found)? + "\n"
+    } else if found.is_empty() {
+        "nothing is attached\n".into()
+    } else {
+        found.iter().map(Snapshot::status_line).collect()
+    };
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows what it does.
+pub fn top(args: &TopArgs) -> Result<ExitCode> {
+    let ask = || {
+        let mut found = attached(args.dev.as_deref())?;
+        match found.len() {
+            0 => bail!(
+                "nothing is attached here; start it with `sooner attach web` or `sooner attach postgres`"
+            ),
+            1 => Ok(found.remove(0)),
+            _ => bail!(
+                "several things are attached; choose a device with --dev, or see `sooner attach status`"
+            ),
+        }
+    };
+    if args.json {
+        output::line(ask()?.json()?)?;
+    } else if args.prometheus {
+        match ask()? {
+            Snapshot::Device(device) => output::print(&exposition::encode(&device)?)?,
+            Snapshot::Server(_) => {
+                bail!("--prometheus: of web servers only; --json has the figures")
+            }
+        }
+    } else if args.once || !io::stdout().is_terminal() {
+        output::print(&ask()?.page())?;
+    } else {
+        loop {
+            let page = ask()?.page();
+            // home, the page, and nothing below it
+            output::print(&format!("\x1b[H{}\x1b[J", page.replace('\n', "\x1b[K\n")))?;
+            thread::sleep(Duration::from_secs(1));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends what is attached.
+pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
+    let mut done = web::remove(args.dev.as_deref())?;
+    if args.dev.is_none() {
+        done.extend(postgres::remove()?);
+    }
+    if done.is_empty() {
+        done.push("nothing is attached".into());
+    }
+    output::print(&(done.join("\n") + "\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
