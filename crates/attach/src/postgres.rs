@@ -26,7 +26,6 @@ pub mod inherit;
 pub mod knobs;
 pub mod leftovers;
 pub mod levels;
-pub mod locks;
 pub mod mechanism;
 pub mod meter;
 pub mod part;

@@ -6,6 +6,8 @@ pub mod cancel;
 pub mod cancel_queued;
 pub mod connection;
 pub mod handle;
+mod made_room;
+pub mod preemption;
 pub mod refusal;
 pub mod relay;
 pub mod session_sync;
@@ -23,7 +25,6 @@ use crate::client::startup::AuthenticatedClient;
 use crate::pool::admission::{AdmissionRequest, ClientClass, Interrupted, is_there};
 use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, Lease, owner};
-use crate::pool::server_session::LoginSecret;
 use crate::pooler::Pooler;
 use crate::statistics::LeaseUsage;
 use crate::stream::Stream;
@@ -45,8 +46,10 @@ pub struct Client {
     input: BytesMut,
     pub handle: Rc<ClientHandle>,
     requested: RequestedParameters,
-    proof: Option<LoginSecret>,
     state: ClientState,
+    /// There while the transaction that it believes to be in was rolled back by the gate: whether it
+    /// has been told.
+    failed: Option<bool>,
     pooler: Rc<Pooler>,
     _client_slot: ClientSlot,
 }
@@ -61,12 +64,19 @@ impl Client {
         let (peer, tls) = (stream.peer(), stream.cipher());
         let id = pooler.next_client();
         Self {
-            handle: ClientHandle::new(id, &authenticated.user, &authenticated.database, peer, tls),
+            handle: ClientHandle::new(
+                id,
+                &authenticated.user,
+                &authenticated.database,
+                peer,
+                tls,
+                authenticated.proof.map(Rc::new),
+            ),
             stream,
             input,
             requested: authenticated.requested,
-            proof: authenticated.proof,
             state: ClientState::default(),
+            failed: None,
             pooler: pooler.clone(),
             _client_slot: authenticated.client_slot,
         }
@@ -102,8 +112,12 @@ impl Client {
         self.welcome(cancel_key).await?;
         loop {
             // A client with a lease waits for its server connection as well.
-            if self.input.is_empty() && held.is_none() && !self.hear().await? {
+            let is_awaited = held.is_none() || self.failed.is_some();
+            if self.input.is_empty() && is_awaited && !self.hear().await? {
                 return Ok(());
+            }
+            if self.failed.is_some() && Box::pin(self.answer_failed()).await? {
+                continue;
             }
             if held.is_none() && self.input.first() == Some(&b'X') {
                 return Ok(());
@@ -234,10 +248,18 @@ impl Client {
             outside,
         } = transaction;
         let needs_hints = class.is_none() && self.pooler.configuration().needs_hints;
-        let relayed = self.relay(&mut lease, class.as_ref(), needs_hints).await;
-        let Some(outcome) = relayed else {
+        let has_failed = self.failed.take().is_some();
+        if has_failed {
+            Box::pin(made_room::fail(&mut lease)).await?;
+        }
+        let relayed = self.relay(&mut lease, class.as_ref(), (needs_hints, has_failed));
+        let relayed = relayed.await?;
+        let Some(mut outcome) = relayed else {
             return Err(Departure::Left);
         };
+        if let End::RolledBack = outcome.end {
+            Box::pin(self.roll_back(&mut lease, &mut outcome)).await?;
+        }
         // Before its own SET changes what it is.
         let class =
             class.unwrap_or_else(|| ClientClass::of(&self.handle, self.pooler.configuration()));
@@ -246,9 +268,12 @@ impl Client {
         }
         let (opening, is_new) = (lease.opening, lease.is_new);
         self.account(&outcome, &class, [outside, opening], is_new);
+        self.pooler
+            .lock_waits
+            .end(&self.handle, outcome.has_made_room);
         (lease.opening, lease.is_new) = (Duration::ZERO, false);
         let for_client = match outcome.end {
-            End::Over => {
+            End::Over | End::RolledBack => {
                 let by_session = self.by_session(&lease);
                 let (state, requested) = (&mut self.state, &self.requested);
                 let synced =
@@ -260,7 +285,7 @@ impl Client {
         self.note_session();
         self.handle.hints.take();
         match outcome.end {
-            End::Over if self.keeps(&lease) => {
+            End::Over | End::RolledBack if self.keeps(&lease) => {
                 if !outcome.has_conflicted {
                     lease.done(outcome.inside);
                 }
@@ -268,7 +293,7 @@ impl Client {
                 self.send(for_client).await?;
                 Ok(Some(lease))
             }
-            End::Over => {
+            End::Over | End::RolledBack => {
                 self.handle.cancel_target.take();
                 self.give_back(lease).await;
                 self.send(for_client).await?;
@@ -310,7 +335,7 @@ impl Client {
             End::ServerBroke(what) if outcome.has_said_goodbye => Refusal::after(&what).into(),
             End::ServerBroke(what) => Refusal::lost(&what).into(),
             End::Terminated => self.handle.refusal().into(),
-            End::ClientLeft | End::Over => Departure::Left,
+            End::ClientLeft | End::Over | End::RolledBack | End::Again(_) => Departure::Left,
         })
     }
 
@@ -318,21 +343,60 @@ impl Client {
         &mut self,
         lease: &mut Lease,
         class: Option<&ClientClass>,
-        needs_hints: bool,
-    ) -> Option<RelayOutcome> {
+        (needs_hints, has_failed): (bool, bool),
+    ) -> Result<Option<RelayOutcome>, Departure> {
         lease.show(&self.handle);
+        let mut earlier: Option<RelayOutcome> = None;
+        loop {
+            let Some(mut outcome) = self
+                .relay_once(lease, class, (needs_hints, has_failed))
+                .await
+            else {
+                return Ok(None);
+            };
+            if let Some(earlier) = &earlier {
+                outcome.add(earlier);
+            }
+            let End::Again(cycle) = &mut outcome.end else {
+                return Ok(Some(outcome));
+            };
+            cycle.unsplit(std::mem::take(&mut self.input));
+            self.input = std::mem::take(cycle);
+            if self.handle.preemption.is_cancelled_by_client() {
+                Box::pin(self.tell_cancelled()).await?;
+                outcome.end = End::Over;
+                return Ok(Some(outcome));
+            }
+            earlier = Some(outcome);
+        }
+    }
+
+    async fn relay_once(
+        &mut self,
+        lease: &mut Lease,
+        class: Option<&ClientClass>,
+        (needs_hints, has_failed): (bool, bool),
+    ) -> Option<RelayOutcome> {
         let server = lease.server.as_mut()?;
         let (process_id, last_told) = (server.session.key.process_id, &server.last_told);
+        let lock_slot = server.lock_slot.as_ref();
         let (pooler, handle) = (&self.pooler, &self.handle);
         let begins = || {
-            let priority = match class {
-                Some(class) => class.priority(),
-                None => ClientClass::of(handle, pooler.configuration()).priority(),
-            };
-            pooler.priorities.tell(process_id, priority, last_told);
+            let own = || ClientClass::of(handle, pooler.configuration());
+            let class = class.cloned().unwrap_or_else(own);
+            pooler
+                .priorities
+                .tell(process_id, class.priority(), last_told);
+            if let Some(slot) = lock_slot {
+                slot.tell(process_id, class.priority());
+            }
+            pooler.lock_waits.begin(handle, &class);
         };
         let statements = &self.pooler.statements;
         let mut rewriter = Rewriter::new(&mut self.state, &mut server.state, statements);
+        if has_failed {
+            rewriter.begin_failed();
+        }
         let (client, input) = (&mut self.stream, &mut self.input);
         let outcome = relay(
             client,
@@ -359,6 +423,8 @@ impl Client {
             is_conflict: outcome.has_conflicted,
             queries: outcome.cycles,
             is_login,
+            is_preempted: outcome.has_made_room,
+            repeats: outcome.repeats,
             outside_us: outside.as_micros() as u64,
             opening_us: opening.as_micros() as u64,
             inside_us: outcome.inside.as_micros() as u64,

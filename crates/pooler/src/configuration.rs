@@ -29,6 +29,8 @@ pub struct Configuration {
     pub tls: Option<Arc<ServerConfig>>,
     /// Whether it matters what transactions say of themselves.
     pub needs_hints: bool,
+    /// Whether any class has a `wait_target`.
+    pub watches_locks: bool,
     /// What encrypts servers' connections.
     connectors: BTreeMap<ServerAddress, Rc<Connector>>,
 }
@@ -75,6 +77,7 @@ impl Configuration {
         warnings.extend(asked.and_then(AuthQueryTable::warning));
         let configuration = Self {
             needs_hints: config.needs_hints(),
+            watches_locks: config.watches_locks(),
             config,
             kinds: users.values().map(Kind::of).collect(),
             users,

@@ -11,7 +11,7 @@ use crate::pool::probe::probe_servers;
 use crate::pool::server_session::keep_alive;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
-use crate::{metrics_server, priorities, upkeep};
+use crate::{lock_waits, metrics_server, priorities, upkeep};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -63,6 +63,7 @@ impl Gateway {
         tasks.spawn_local(upkeep::keep_up(pooler.clone()));
         tasks.spawn_local(limit_controller::run(pooler.clone()));
         tasks.spawn_local(priorities::keep_connected(pooler.clone()));
+        tasks.spawn_local(lock_waits::watch(pooler.clone()));
         if let Some(listener) = metrics {
             tasks.spawn_local(metrics_server::serve(pooler.clone(), listener));
         }

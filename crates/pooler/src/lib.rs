@@ -14,6 +14,8 @@ mod configuration;
 pub mod console;
 mod console_client;
 mod gateway;
+mod lock_map;
+pub mod lock_waits;
 mod log;
 mod metrics_server;
 pub mod openmetrics;

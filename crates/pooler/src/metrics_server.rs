@@ -2,6 +2,7 @@
 
 use crate::client::handle::{Activity, ClassCount};
 use crate::config::name_of;
+use crate::lock_waits::LockWaitCounts;
 use crate::openmetrics::{Snapshot, encode};
 use crate::pool::idle_holders::idle_holders;
 use crate::pool::upstream::Upstream;
@@ -127,6 +128,20 @@ fn exposition(pooler: &Pooler) -> Result<String, fmt::Error> {
         gates,
         targets: targets(&upstreams),
         waiting: waiting(pooler),
+        lock_waits: lock_waits(pooler),
         measured: &measured,
     })
+}
+
+/// Classes with a `wait_target`.
+fn lock_waits(pooler: &Pooler) -> Vec<(String, LockWaitCounts)> {
+    let configuration = pooler.configuration();
+    let classes = configuration.config.class.iter();
+    let watched = classes.filter(|class| class.wait_target.is_some());
+    let names = watched.map(|class| class.name.get_ref().clone());
+    let with_counts = names.map(|name| {
+        let counts = pooler.lock_waits.counts_of(&name);
+        (name, counts)
+    });
+    with_counts.collect()
 }

@@ -1,6 +1,7 @@
 //! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and
 //! bytes, `_total` for what only grows.
 
+use crate::lock_waits::LockWaitCounts;
 use crate::statistics::{BOUNDS_US, Statistics, Sums, Tallies, Tally};
 use sooner_operate::metrics::{Families, Labels, Unit, Value};
 use std::fmt;
@@ -18,6 +19,8 @@ pub struct Snapshot<'a> {
     pub targets: Vec<([String; 3], [f64; 2])>,
     /// Classes, and how many of their clients wait; those in no class have none.
     pub waiting: Vec<(String, u64)>,
+    /// Classes with a `wait_target`, and what came of their waits for locks.
+    pub lock_waits: Vec<(String, LockWaitCounts)>,
     /// What was measured.
     pub measured: &'a Statistics,
 }
@@ -98,6 +101,7 @@ fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
     ));
     all.extend(sums(CLASS_SUMS, "class", &measured.classes));
     all.push(waiting(&snapshot.waiting));
+    all.extend(lock_waits(&snapshot.lock_waits));
     all
 }
 
@@ -164,7 +168,7 @@ const SUMS: [OfSums; 9] = [
     ),
 ];
 
-const CLASS_SUMS: [OfSums; 5] = [
+const CLASS_SUMS: [OfSums; 8] = [
     ("class_conflicts", CONFLICTS, None, |sums| {
         sums.conflicts as f64
     }),
@@ -181,6 +185,24 @@ const CLASS_SUMS: [OfSums; 5] = [
         Some(Unit::Seconds),
         |sums| sums.inside_us as f64 / 1e6,
     ),
+    (
+        "class_preempted",
+        "Transactions rolled back because one that matters more waited for their locks",
+        None,
+        |sums| sums.preempted as f64,
+    ),
+    (
+        "class_preempted_inside",
+        "With a server connection, of transactions that were rolled back so",
+        Some(Unit::Seconds),
+        |sums| sums.preempted_us as f64 / 1e6,
+    ),
+    (
+        "class_repeats",
+        "Statements sent again behind a transaction that matters more",
+        None,
+        |sums| sums.repeats as f64,
+    ),
 ];
 
 fn sums<const N: usize>(of: [OfSums; N], label: &'static str, tallies: &Tallies) -> [Family; N] {
@@ -191,6 +213,36 @@ fn sums<const N: usize>(of: [OfSums; N], label: &'static str, tallies: &Tallies)
         kind: Kind::Counter,
         rows: rows(label, tallies, |tally| Value::Number(value(&tally.sums))),
     })
+}
+
+fn lock_waits(classes: &[(String, LockWaitCounts)]) -> [Family; 2] {
+    let late = |(class, counts): &(String, LockWaitCounts)| {
+        let labels = vec![("class", class.clone())];
+        (labels, Value::Number(counts.late as f64))
+    };
+    let taken = |(class, counts): &(String, LockWaitCounts)| {
+        let class = class.clone();
+        counts.by_way().map(|(way, count)| {
+            let labels = vec![("class", class.clone()), ("way", way.to_owned())];
+            (labels, Value::Number(count as f64))
+        })
+    };
+    [
+        Family {
+            name: "lock_waits_late",
+            help: "Transactions of a class that waited for a lock beyond wait_target",
+            unit: None,
+            kind: Kind::Counter,
+            rows: classes.iter().map(late).collect(),
+        },
+        Family {
+            name: "lock_waits_taken",
+            help: "Transactions that were to make room for one of this class; with preempt = \"track\" those that would have been",
+            unit: None,
+            kind: Kind::Counter,
+            rows: classes.iter().flat_map(taken).collect(),
+        },
+    ]
 }
 
 fn waiting(classes: &[(String, u64)]) -> Family {
@@ -286,6 +338,7 @@ mod tests {
             gates: vec![("db:5432".into(), [20, 3, 1, 4, 72, 2, 1])],
             targets: vec![(["db:5432", "high", "p95"].map(String::from), [0.03, 0.027])],
             waiting: vec![("high".into(), 5), (String::new(), 0)],
+            lock_waits: vec![("high".into(), LockWaitCounts::default())],
             measured: &measured,
         };
         encode(&snapshot).unwrap()

@@ -18,6 +18,7 @@ pub mod server_session;
 pub mod upstream;
 
 use crate::client::cancel::CancelLock;
+use crate::lock_map::LockSlot;
 use crate::pool::server_session::{LoginError, Rows, ServerKey, ServerSession};
 use crate::priorities::LastTold;
 use sooner_postgres::parameters::Parameters;
@@ -47,6 +48,8 @@ pub struct ServerConnection {
     pub generation: u64,
     /// The priority that its process was told to have.
     pub last_told: Cell<LastTold>,
+    /// Where the server is told it as well, for its lock queues.
+    pub lock_slot: Option<LockSlot>,
 }
 
 impl ServerConnection {
@@ -62,6 +65,7 @@ impl ServerConnection {
             used_at: now,
             generation,
             last_told: Cell::default(),
+            lock_slot: None,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::config::{DatabaseTable, ServerAddress};
 use crate::configuration::Configuration;
 use crate::console::command::Stop;
 use crate::gateway::Reload;
+use crate::lock_waits::LockWaits;
 use crate::log::Seldom;
 use crate::pool::admission::ClientClass;
 use crate::pool::database::{Database, User};
@@ -49,6 +50,8 @@ pub struct Pooler {
     is_paused: Cell<bool>,
     /// Where the processor is told who goes first.
     pub priorities: Priorities,
+    /// Who waits for whom inside.
+    pub lock_waits: LockWaits,
     /// Told when the gate stops and when a client leaves.
     pub changed: Notify,
     /// For the authentication of unknown users.
@@ -83,6 +86,7 @@ impl Pooler {
             is_stopping: Cell::new(false),
             is_paused: Cell::new(false),
             priorities: Priorities::default(),
+            lock_waits: LockWaits::default(),
             changed: Notify::new(),
             mock_secret: random::bytes()?,
             verifiers: RefCell::new(verifiers),

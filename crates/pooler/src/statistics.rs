@@ -26,6 +26,10 @@ pub struct LeaseUsage {
     pub is_transaction: bool,
     /// Whether it failed because it was in the way of others (SQLSTATE class 40).
     pub is_conflict: bool,
+    /// Whether it was rolled back because one that matters more waited for its locks.
+    pub is_preempted: bool,
+    /// How often it was sent again for such a one, without its client noticing.
+    pub repeats: u64,
     /// Commands and their like.
     pub queries: u64,
     /// Whether it had to log in first.
@@ -53,6 +57,12 @@ pub struct Sums {
     pub transactions: u64,
     /// Of these, those that failed because they were in the way of others, and will be tried again.
     pub conflicts: u64,
+    /// Those that were rolled back because one that matters more waited for their locks.
+    pub preempted: u64,
+    /// With a connection, of these: work that was for nothing.
+    pub preempted_us: u64,
+    /// How often one was sent again for one that matters more.
+    pub repeats: u64,
     /// Commands and their like.
     pub queries: u64,
     /// Turns, however they ended.
@@ -86,6 +96,11 @@ impl Sums {
     fn add(&mut self, usage: &LeaseUsage) {
         self.transactions += u64::from(usage.is_transaction);
         self.conflicts += u64::from(usage.is_transaction && usage.is_conflict);
+        if usage.is_preempted {
+            self.preempted += 1;
+            self.preempted_us += usage.inside_us;
+        }
+        self.repeats += usage.repeats;
         self.queries += usage.queries;
         self.turns += 1;
         self.logins += u64::from(usage.is_login);
@@ -103,6 +118,9 @@ impl Sums {
         Self {
             transactions: self.transactions + other.transactions,
             conflicts: self.conflicts + other.conflicts,
+            preempted: self.preempted + other.preempted,
+            preempted_us: self.preempted_us + other.preempted_us,
+            repeats: self.repeats + other.repeats,
             queries: self.queries + other.queries,
             turns: self.turns + other.turns,
             logins: self.logins + other.logins,
@@ -121,6 +139,9 @@ impl Sums {
         Self {
             transactions: self.transactions - before.transactions,
             conflicts: self.conflicts - before.conflicts,
+            preempted: self.preempted - before.preempted,
+            preempted_us: self.preempted_us - before.preempted_us,
+            repeats: self.repeats - before.repeats,
             queries: self.queries - before.queries,
             turns: self.turns - before.turns,
             logins: self.logins - before.logins,
@@ -340,14 +361,12 @@ mod tests {
             is_transaction: true,
             is_conflict: false,
             queries: 2,
-            is_login: false,
             outside_us,
-            opening_us: 0,
             inside_us,
             busy_us: inside_us / 2,
             received_bytes: 10,
             sent_bytes: 100,
-            statements: StatementCounts::default(),
+            ..LeaseUsage::default()
         }
     }
 

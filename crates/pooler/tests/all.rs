@@ -7,6 +7,7 @@ mod encryption;
 mod moved;
 mod operating;
 mod ordering;
+mod preemption;
 mod scripted_server;
 mod support;
 mod through_the_gate;

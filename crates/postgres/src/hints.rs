@@ -102,7 +102,7 @@ pub fn hints_of(input: &[u8], statements: &ClientStatements) -> Hints {
 }
 
 /// The next message's tag, what is there of its body, and whether that is all.
-fn message<'a>(rest: &mut &'a [u8]) -> Option<(u8, &'a [u8], bool)> {
+pub(crate) fn message<'a>(rest: &mut &'a [u8]) -> Option<(u8, &'a [u8], bool)> {
     if rest.len() < HEADER_BYTES {
         return None;
     }
@@ -115,14 +115,14 @@ fn message<'a>(rest: &mut &'a [u8]) -> Option<(u8, &'a [u8], bool)> {
 }
 
 /// Up to the first zero, and what is behind it.
-fn cut(body: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn cut(body: &[u8]) -> (&[u8], &[u8]) {
     match body.iter().position(|byte| *byte == 0) {
         Some(at) => (&body[..at], &body[at + 1..]),
         None => (body, b""),
     }
 }
 
-fn text(body: &[u8]) -> &[u8] {
+pub(crate) fn text(body: &[u8]) -> &[u8] {
     cut(body).0
 }
 

@@ -6,14 +6,17 @@
 //! statements names that hold on every connection, which [`statements`] keeps. [`sql`] reads what a
 //! command leaves behind, [`session`] what a client and a server connection have between
 //! transactions, [`parameters`] which settings follow a client, [`hints`] what a transaction says
-//! of itself before it is let in, [`auth`] who a client is,
-//! and [`uri`] where a server is.
+//! of itself before it is let in, [`cycle`] whether it can be sent again, [`locks`] who waits for whom, [`preemption`] who makes room for a
+//! transaction that waits, [`auth`] who a client is, and [`uri`] where a server is.
 //! Nothing here does I/O, reads a clock or draws random numbers: these come in as values.
 
 pub mod auth;
+pub mod cycle;
 pub mod hints;
+pub mod locks;
 pub mod parameters;
 pub mod pipeline;
+pub mod preemption;
 pub mod rewriter;
 pub mod session;
 pub mod sql;

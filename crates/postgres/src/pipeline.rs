@@ -240,6 +240,11 @@ impl Pipeline {
         self.may_copy = true;
     }
 
+    /// The connection is in a transaction that has failed.
+    pub fn begin_failed(&mut self) {
+        self.status = TransactionStatus::Failed;
+    }
+
     /// A Flush was sent.
     pub fn flushed(&mut self) {
         self.is_flushed = true;

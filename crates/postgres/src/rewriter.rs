@@ -17,6 +17,7 @@ mod prepared;
 mod session_changes;
 mod sql_commands;
 
+use crate::cycle;
 use crate::hints::{Hints, hints_of};
 use crate::pipeline::{OutOfStep, Pipeline, Sent, Verdict};
 use crate::session::{ClientState, ServerState};
@@ -27,6 +28,7 @@ use crate::wire::{
 };
 use bytes::BytesMut;
 use commits::Effects;
+pub use errors::{CANCELLED, PREEMPTED};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -164,6 +166,8 @@ pub struct Rewriter<'a> {
     has_said_goodbye: bool,
     /// Whether something failed because it was in the way of others (SQLSTATE class 40).
     has_conflicted: bool,
+    /// Whether the gate has the server cancel what runs, because another transaction matters more.
+    is_preempted: bool,
     /// Whether SET LOCAL was said.
     has_local_settings: bool,
     /// Whether a command that is not answered may make the server forget every statement.
@@ -215,6 +219,7 @@ impl<'a> Rewriter<'a> {
             may_bind_copy: false,
             has_said_goodbye: false,
             has_conflicted: false,
+            is_preempted: false,
             has_local_settings: false,
             forgets: false,
             says_class: None,
@@ -289,6 +294,22 @@ impl<'a> Rewriter<'a> {
     /// again.
     pub fn has_conflicted(&self) -> bool {
         self.has_conflicted
+    }
+
+    /// The gate has the server cancel what runs: the client is to hear why.
+    pub fn preempt(&mut self) {
+        self.is_preempted = true;
+    }
+
+    /// Whether this, with which a turn begins, can be sent again as if it had not been.
+    pub fn is_repeatable(&self, input: &[u8]) -> bool {
+        self.pipeline.is_over() && cycle::is_repeatable(input, &self.client.statements)
+    }
+
+    /// The server connection is in a transaction that has failed, which is the client's.
+    pub fn begin_failed(&mut self) {
+        self.pipeline.begin_failed();
+        self.effects = Effects::none(true);
     }
 
     /// How many commands and their like were answered.

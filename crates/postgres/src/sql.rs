@@ -19,7 +19,9 @@ use std::borrow::Cow;
 use tokens::{Token, Tokens};
 
 pub use comment_tags::comment_tags;
-pub use first_words::{begins_transaction, commits, ends_transaction, first_words, only_reads};
+pub use first_words::{
+    begins_transaction, commits, ends_transaction, first_words, gives_up, only_reads, stands_alone,
+};
 pub use pattern::{NeverFits, check_pattern};
 pub use session_class::{SESSION_CLASS, session_class};
 pub use shape::{Shape, shape, shape_of_beginning};

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::locks::LockRow;
+use sooner_postgres::locks::LockRow;
 
 /// The view's own function, without its joins: names of users and databases change seldom.
 const SESSIONS: &str = "SELECT pid, usesysid, datid, application_name, host(client_addr), state, \

@@ -13,11 +13,11 @@ use super::breakdown::{ActiveRow, Breakdown, ClassRows, Row};
 use super::classes::Classifier;
 use super::connection::{ConnectError, Login};
 use super::knobs::{Advice, LockTally, advice};
-use super::locks::{Waiter, waiters};
 use super::meter::{Cost, Meter, MeterError, Processors};
 use super::part::Part;
 use super::processor::Processes;
 use super::tally::{Seen, SeenTransaction, Tally};
+use sooner_postgres::locks::{Waiter, waiters};
 
 /// Of so many looks one is at locks too, where a session waits for one.
 const LOOKS_A_LOCK_LOOK: u64 = 4;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::breakdown::{Breakdown, Row};
-use super::locks::Waiter;
 use super::part::Part;
+use sooner_postgres::locks::Waiter;
 
 /// Less than this part of the response time is nothing to gain.
 const WORTH_SHARE: f64 = 0.05;

@@ -104,10 +104,19 @@ pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: In
     if handle.activity_since.get() > came_at {
         return;
     }
+    handle.preemption.cancelled_by_client();
+    if handle.has_lease() {
+        interrupt(&handle, || true).await;
+    } else {
+        handle.cancel_wait();
+    }
+}
+
+/// Has the server cancel what it runs for a client, if that is still to be when no other request is
+/// on its way.
+pub async fn interrupt(handle: &ClientHandle, is_due: impl Fn() -> bool) {
     let running = handle.cancel_target.borrow().clone();
-    let Some(target) = running else {
-        return handle.cancel_wait();
-    };
+    let Some(target) = running else { return };
     let mut may_still_come = target.cancel_lock.lock().await;
     // Meanwhile the connection may have gone to another client.
     let is_still_there = handle
@@ -115,7 +124,7 @@ pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: In
         .borrow()
         .as_ref()
         .is_some_and(|now| now.key == target.key);
-    if !is_still_there {
+    if !is_still_there || !is_due() {
         return;
     }
     // Where this future is dropped while the request is on its way, it stays so.

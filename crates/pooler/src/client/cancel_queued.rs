@@ -1,5 +1,5 @@
-//! A transaction that its client cancels before it is admitted: one cycle is thrown away and
-//! answered as if it had been cancelled by the server.
+//! A cycle that no server sees: it is thrown away and answered with an error, where its client
+//! cancels it before it is admitted, or its transaction had to make room.
 //!
 //! The cycle is a query or a function call; where it begins with a message of the extended protocol
 //! it goes up to the next Sync, as what comes before that is skipped after an error. A Sync alone
@@ -13,19 +13,28 @@ use sooner_postgres::wire::{
     ErrorReport, Splitter, TransactionStatus, look_at_frontend, write_error, write_ready,
 };
 
-/// Throws away what is in `input` up to the end of a cycle, and as much as has yet to come of it.
-/// An error where the client has left, or sends what cannot be understood.
-pub async fn cancel_queued(stream: &mut Stream, input: &mut BytesMut) -> Result<(), Departure> {
+/// What the server says of a statement that its client cancels.
+pub const CANCELLED: ErrorReport<'_> = ErrorReport {
+    severity: "ERROR",
+    sqlstate: "57014",
+    message: "canceling statement due to user request",
+    hint: None,
+    source: None,
+};
+
+/// Throws away what is in `input` up to the end of a cycle, and as much as has yet to come of it;
+/// answers it with an error and what the transaction is then. Whether the client was told: an error
+/// where it has left, or sends what cannot be understood.
+pub async fn refuse_cycle(
+    stream: &mut Stream,
+    input: &mut BytesMut,
+    report: &ErrorReport<'_>,
+    status: TransactionStatus,
+) -> Result<bool, Departure> {
     let mut out = BytesMut::new();
-    if input.first() != Some(&b'S') {
-        let report = ErrorReport {
-            severity: "ERROR",
-            sqlstate: "57014",
-            message: "canceling statement due to user request",
-            hint: None,
-            source: None,
-        };
-        write_error(&mut out, &report);
+    let tells = input.first() != Some(&b'S');
+    if tells {
+        write_error(&mut out, report);
         stream
             .flush_all(&mut out)
             .await
@@ -38,11 +47,12 @@ pub async fn cancel_queued(stream: &mut Stream, input: &mut BytesMut) -> Result<
             _ => return Err(Departure::Left),
         }
     }
-    write_ready(&mut out, TransactionStatus::Idle);
+    write_ready(&mut out, status);
     stream
         .flush_all(&mut out)
         .await
-        .map_err(|_| Departure::Left)
+        .map_err(|_| Departure::Left)?;
+    Ok(tells)
 }
 
 /// The rest of a cycle that is thrown away.

@@ -1,8 +1,10 @@
 //! The handle of a client: what tables say of it, and how it is told to leave.
 
 use crate::client::cancel::CancelTarget;
+use crate::client::preemption::Preemption;
 use crate::client::refusal::Refusal;
 use crate::config::{ClassSubject, ClassTable};
+use crate::pool::server_session::LoginSecret;
 use crate::pool::upstream::IdleLease;
 use sooner_admission::JobId;
 use sooner_limiter::Limiter;
@@ -101,6 +103,10 @@ pub struct ClientHandle {
     pub idle_lease: RefCell<Option<IdleLease>>,
     /// The server connection that it has, as cancel requests need it.
     pub cancel_target: RefCell<Option<CancelTarget>>,
+    /// What its transaction is in others' way for, and what becomes of that.
+    pub preemption: Preemption,
+    /// By which a server connection of its own logs in.
+    pub proof: Option<Rc<LoginSecret>>,
     /// The queue in which it waits, and as which job there.
     queue_position: RefCell<Option<(Limiter, JobId)>>,
     /// Told when its client cancels what waits for admission.
@@ -119,6 +125,7 @@ impl ClientHandle {
         database: &str,
         peer: Option<SocketAddr>,
         tls: Option<String>,
+        proof: Option<Rc<LoginSecret>>,
     ) -> Rc<Self> {
         Rc::new(Self {
             id,
@@ -136,6 +143,8 @@ impl ClientHandle {
             pinned_by: Cell::new(None),
             idle_lease: RefCell::default(),
             cancel_target: RefCell::default(),
+            preemption: Preemption::default(),
+            proof,
             queue_position: RefCell::default(),
             wait_cancelled: Notify::new(),
             termination: Cell::new(Termination::No),

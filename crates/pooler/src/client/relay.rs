@@ -2,6 +2,7 @@
 //! bounded amount between.
 
 mod leaving;
+mod preempted;
 
 use crate::client::handle::{Activity, ClientHandle, Termination};
 use crate::pool::server_session::ServerSession;
@@ -43,6 +44,11 @@ pub enum End {
     ServerBroke(String),
     /// The client has been told to go.
     Terminated,
+    /// The transaction has to be rolled back: others need its locks, and its client does nothing.
+    RolledBack,
+    /// It was cancelled for others that need its locks, and its client does not know: this is to be
+    /// sent again.
+    Again(BytesMut),
 }
 
 /// What became of a transaction.
@@ -57,6 +63,10 @@ pub struct RelayOutcome {
     pub has_said_goodbye: bool,
     /// Whether it failed because it was in the way of others.
     pub has_conflicted: bool,
+    /// Whether it had to make room for one that matters more.
+    pub has_made_room: bool,
+    /// How often it was sent again for such a one.
+    pub repeats: u64,
     /// Commands and their like that were answered.
     pub cycles: u64,
     /// How long it was, from the client's first message on.
@@ -67,6 +77,15 @@ pub struct RelayOutcome {
     pub received_bytes: u64,
     /// To the client.
     pub sent_bytes: u64,
+}
+
+impl RelayOutcome {
+    /// Adds what an earlier attempt took that its client does not know of.
+    pub fn add(&mut self, earlier: &Self) {
+        self.repeats += earlier.repeats;
+        self.inside += earlier.inside;
+        self.busy += earlier.busy;
+    }
 }
 
 /// Relays a transaction to its end, or until the client is told to leave: before anything has been
@@ -101,6 +120,9 @@ pub async fn relay(
         has_terminated: false,
         unwritable: None,
         grace: None,
+        repeatable: None,
+        has_made_room: false,
+        swallows: false,
         began_at: None,
         busy_since: None,
         busy: Duration::ZERO,
@@ -109,7 +131,10 @@ pub async fn relay(
     };
     let end = relay.run(handle).await;
     relay.note_busy();
+    let repeats = u64::from(matches!(end, End::Again(_)));
     RelayOutcome {
+        has_made_room: relay.has_made_room,
+        repeats,
         is_free: relay.is_server_free() && !relay.has_terminated,
         is_busy: !relay.rewriter.is_settled(),
         has_said_goodbye: relay.rewriter.has_said_goodbye(),
@@ -148,6 +173,12 @@ struct Relay<'a, 'e> {
     /// Why nothing can be written to the server; what it has said may still have to be read.
     unwritable: Option<String>,
     grace: Option<Pin<Box<Sleep>>>,
+    /// What the client has sent, where it can be sent again.
+    repeatable: Option<BytesMut>,
+    /// Whether the server has cancelled something for others that need its locks.
+    has_made_room: bool,
+    /// Whether the client is not to hear of that.
+    swallows: bool,
     /// When something of the client was looked at first.
     began_at: Option<Instant>,
     /// Since when the server has something to do.
@@ -162,18 +193,25 @@ type Step = Result<bool, End>;
 
 impl Relay<'_, '_> {
     async fn run(&mut self, handle: &ClientHandle) -> End {
-        tokio::select! {
-            biased;
-            end = poll_fn(|cx| self.poll(cx)) => return end,
-            () = handle.terminated(Termination::WhenIdle) => {}
-        }
-        if self.began_at.is_none() && self.is_server_free() {
-            return End::Terminated;
-        }
-        tokio::select! {
-            biased;
-            end = poll_fn(|cx| self.poll(cx)) => end,
-            () = handle.terminated(Termination::Now) => End::Terminated,
+        let mut waits_for = Termination::WhenIdle;
+        loop {
+            tokio::select! {
+                biased;
+                end = poll_fn(|cx| self.poll(cx)) => return end,
+                () = handle.terminated(waits_for) => {
+                    let has_nothing = self.began_at.is_none() && self.is_server_free();
+                    if waits_for == Termination::Now || has_nothing {
+                        return End::Terminated;
+                    }
+                    waits_for = Termination::Now;
+                }
+                () = handle.preemption.rolls_back() => {
+                    if self.can_roll_back() {
+                        return End::RolledBack;
+                    }
+                    handle.preemption.withdraw();
+                }
+            }
         }
     }
 
@@ -187,7 +225,7 @@ impl Relay<'_, '_> {
             // All that was sent before a client was gone belongs to this transaction.
             let has_more = self.is_gone() && !self.input.is_empty() && moved;
             if self.is_over() && !has_more {
-                return Poll::Ready(self.left().unwrap_or(End::Over));
+                return Poll::Ready(self.left().unwrap_or_else(|| self.over()));
             }
             if !moved {
                 return self.poll_leaving(cx);
@@ -200,12 +238,14 @@ impl Relay<'_, '_> {
         match (self.busy_since, self.rewriter.is_answered()) {
             (None, false) => {
                 self.busy_since = Some(Instant::now());
+                self.handle.preemption.busy_since.set(self.busy_since);
                 self.handle.idle_in_transaction_since.set(None);
             }
             (Some(since), true) => {
                 let now = Instant::now();
                 self.busy += now - since;
                 self.busy_since = None;
+                self.handle.preemption.busy_since.set(None);
                 self.handle
                     .idle_in_transaction_since
                     .set(self.rewriter.is_idle_in_transaction().then_some(now));
@@ -261,7 +301,12 @@ impl Relay<'_, '_> {
         self.release();
         if !self.is_unread {
             match flush((&mut *self.client, &mut self.to_client), cx) {
-                Ok(moved) => return Ok(moved),
+                Ok(moved) => {
+                    if moved {
+                        self.forget_cycle();
+                    }
+                    return Ok(moved);
+                }
                 Err(_) => self.is_unread = true,
             }
             self.leave(Leaving::Gone);
@@ -312,8 +357,10 @@ impl Relay<'_, '_> {
                 self.handle.hints.replace(self.rewriter.hints(self.input));
             }
             (self.begins)();
+            self.keep_cycle();
         }
         while self.to_server.len() < OUTPUT_BYTES
+            && !self.swallows
             && matches!(self.leaving, None | Some(Leaving::Gone))
         {
             let before = self.from_client.clone();
@@ -349,6 +396,10 @@ impl Relay<'_, '_> {
             self.received_bytes += count as u64;
             moved = true;
             self.follow_up();
+            let is_more = |cycle: &BytesMut| self.received_bytes > cycle.len() as u64;
+            if self.repeatable.as_ref().is_some_and(is_more) {
+                self.forget_cycle();
+            }
             if self.rewriter.is_left() {
                 self.leaving = Some(Leaving::Goodbye);
                 return true;
@@ -368,6 +419,10 @@ impl Relay<'_, '_> {
         // the connection is not lent again.
         while self.to_client.len() < OUTPUT_BYTES && !self.is_over_but_for_output() {
             self.release();
+            let is_first = self.from_server.is_between_messages();
+            if is_first && preempted::is_cancelled(&self.server.input) {
+                self.note_cancelled();
+            }
             let broke = |error: FrameError| End::ServerBroke(error.to_string());
             let Some(piece) = self.from_server.next(&self.server.input).map_err(broke)? else {
                 break;
@@ -380,6 +435,9 @@ impl Relay<'_, '_> {
             let before = out.len();
             let taken = self.rewriter.from_server(&piece, out);
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
+            if self.swallows {
+                out.truncate(before);
+            }
             self.unflushed_bytes += out.len() - before;
             let count = piece.bytes.len();
             self.server.input.advance(count);

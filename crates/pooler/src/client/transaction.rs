@@ -1,7 +1,7 @@
 //! The beginning of a transaction: admission, then a lease with the client's parameters.
 
 use super::Client;
-use crate::client::cancel_queued;
+use crate::client::cancel_queued::{CANCELLED, refuse_cycle};
 use crate::client::handle::Activity;
 use crate::client::refusal::{Departure, Refusal};
 use crate::client::session_sync;
@@ -10,6 +10,7 @@ use crate::pool::admission::{AdmissionRequest, Admitted, ClientClass, Interrupte
 use crate::pool::database::{Database, User};
 use crate::pool::lease::{Lease, LeaseRequest};
 use sooner_postgres::hints::hints_of;
+use sooner_postgres::wire::TransactionStatus;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -32,9 +33,11 @@ impl Client {
                 // It is looked for where it is now.
                 Err(Interrupted::DatabaseMoved) => {}
                 Err(Interrupted::Cancelled) => {
-                    Box::pin(cancel_queued::cancel_queued(
+                    Box::pin(refuse_cycle(
                         &mut self.stream,
                         &mut self.input,
+                        &CANCELLED,
+                        TransactionStatus::Idle,
                     ))
                     .await?;
                     return Ok(None);
@@ -75,7 +78,7 @@ impl Client {
         let request = LeaseRequest {
             user: &self.handle.user,
             db: db.clone(),
-            proof: self.proof.as_ref(),
+            proof: self.handle.proof.as_deref(),
         };
         let (requested, state, owner) = (&self.requested, &mut self.state, request.owner());
         let apply = async |server: &mut ServerConnection| {

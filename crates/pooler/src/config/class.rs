@@ -1,6 +1,7 @@
 //! `[[class]]`: who goes first, and how long it may take. Which class a transaction is in follows
 //! from who its client is, what it calls itself, and what the transaction says of itself.
 
+use super::lock_wait::{PreemptName, VictimName};
 use super::matching::{comes_from, fits_beginning, fits_pattern};
 use super::target::{TargetTable, response_targets};
 use serde::Deserialize;
@@ -30,6 +31,15 @@ pub struct ClassTable {
     /// Its part of the server, where classes share it by weight.
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
+    /// How long it may wait for a lock before those that matter less make room.
+    #[serde(default)]
+    pub wait_target: Option<Spanned<String>>,
+    /// From whom locks are taken then.
+    #[serde(default)]
+    pub preempt: Option<Spanned<PreemptName>>,
+    /// Which of those that are in the way.
+    #[serde(default)]
+    pub victim: Option<Spanned<VictimName>>,
     /// Users; here and below `*` at the end stands for anything.
     #[serde(default)]
     pub user: Option<Vec<String>>,
@@ -85,7 +95,7 @@ pub struct ClassSubject<'a> {
     pub hints: &'a Hints,
 }
 
-const PRIORITIES: std::ops::RangeInclusive<u8> = 1..=200;
+pub(super) const PRIORITIES: std::ops::RangeInclusive<u8> = 1..=200;
 
 impl ClassTable {
     pub(super) fn check(&self) -> Result<(), Misconfigured> {
@@ -94,6 +104,7 @@ impl ClassTable {
             return Err(Misconfigured::at(&self.priority, "class.priority", words));
         }
         response_targets(&self.target)?;
+        self.check_lock_wait()?;
         for pattern in self.statement.iter().flatten() {
             sql::check_pattern(pattern.get_ref())
                 .map_err(|error| Misconfigured::at(pattern, "class.statement", error))?;

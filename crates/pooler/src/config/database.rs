@@ -5,6 +5,7 @@ use serde::Deserialize;
 use sooner_config::{Misconfigured, Spanned, parsed};
 use sooner_postgres::wire::truncate_name;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 /// One name, or `*` for all that have no entry of their own above it.
 #[derive(Clone, Debug, Deserialize)]
@@ -33,6 +34,10 @@ pub struct DatabaseTable {
     /// How long its clients keep a server connection; default: the file's `mode`.
     #[serde(default)]
     pub mode: Option<Mode>,
+    /// The file in which the server's extension `sooner_locks` is told who goes first in lock
+    /// queues; default: none.
+    #[serde(default)]
+    pub lock_map: Option<PathBuf>,
 }
 
 /// How long a client keeps a server connection.
@@ -69,6 +74,7 @@ impl DatabaseTable {
             transactions: None,
             clients: None,
             mode: None,
+            lock_map: None,
         }
     }
 
@@ -82,6 +88,7 @@ impl DatabaseTable {
             && self.transactions == other.transactions
             && self.clients == other.clients
             && self.mode == other.mode
+            && self.lock_map == other.lock_map
     }
 
     /// Whether a client that asks for `name` means it.

@@ -30,7 +30,8 @@ impl Config {
                 .certificate
                 .iter_mut()
                 .flat_map(|(certificate, key)| [certificate, key]);
-            server.authorities.iter_mut().chain(own)
+            let lock_map = table.lock_map.iter_mut();
+            server.authorities.iter_mut().chain(own).chain(lock_map)
         });
         self.users
             .iter_mut()

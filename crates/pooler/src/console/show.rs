@@ -39,6 +39,11 @@ const TABLES: &[(&str, &str, Make)] = &[
     ("LISTS", "how many there are of what", |pooler| {
         lists(pooler)
     }),
+    (
+        "LOCK_WAITS",
+        "classes with a wait_target: who waited too long for a lock, and who made room",
+        |pooler| statistics::lock_waits(pooler),
+    ),
     ("MEM", "memory of the process", |_| memory()),
     (
         "PERCENTILES",

@@ -6,6 +6,7 @@
 //! this order everywhere, so no clients wait in a circle.
 
 use crate::client::handle::{ClientHandle, Termination};
+use crate::config::{ClassTable, LockWait};
 use crate::configuration::Configuration;
 use crate::pool::database::{Database, User};
 use crate::pool::lease::owner;
@@ -59,6 +60,17 @@ impl ClientClass {
     pub fn priority(&self) -> u8 {
         let class = self.configuration.config.class.get(self.number);
         class.map_or(0, |class| *class.priority.get_ref())
+    }
+
+    /// What becomes of its waits for locks, if anything does.
+    pub fn lock_wait(&self) -> Option<LockWait> {
+        let class = self.configuration.config.class.get(self.number);
+        class.and_then(ClassTable::lock_wait)
+    }
+
+    /// Whether any class's waits for locks are looked at.
+    pub fn are_locks_watched(&self) -> bool {
+        self.configuration.watches_locks
     }
 
     /// Its number; behind the last for all who are in none.

@@ -5,6 +5,7 @@ use crate::client::cancel::CancelTarget;
 use crate::client::handle::ClientHandle;
 use crate::client::refusal::Refusal;
 use crate::configuration::Configuration;
+use crate::lock_map;
 use crate::pool::admission::Admitted;
 use crate::pool::database::Database;
 use crate::pool::leases::LeaseGuard;
@@ -304,7 +305,7 @@ impl LeaseRequest<'_> {
         PoolSlot::new(&upstream.pool)
     }
 
-    async fn open(
+    pub(crate) async fn open(
         &self,
         configuration: &Configuration,
         owner: &Owner,
@@ -325,11 +326,11 @@ impl LeaseRequest<'_> {
             upstream.learn_capacity(capacity, limits);
         }
         let statements_max = configuration.config.limits.statements.get();
-        Ok(Box::new(ServerConnection::new(
-            session,
-            statements_max,
-            generation,
-        )))
+        let mut server = Box::new(ServerConnection::new(session, statements_max, generation));
+        if let Some(path) = &self.db.table.lock_map {
+            server.lock_slot = Box::pin(lock_map::slot_of(path, upstream, &mut server)).await;
+        }
+        Ok(server)
     }
 }
 

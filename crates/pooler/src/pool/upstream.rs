@@ -2,10 +2,11 @@
 
 use crate::config::{Config, Limits, ServerAddress, Transactions};
 use crate::configuration::Configuration;
+use crate::lock_map::LockMap;
 use crate::log::{Seldom, log};
 use crate::pool::capacity::{Capacity, KnownCapacity, LoginShare};
 use crate::pool::login_admission::LoginAdmission;
-use crate::pool::{Pool, limit_controller};
+use crate::pool::{Pool, ServerConnection, limit_controller};
 use crate::tls::Connector;
 use sooner_admission::{AdmissionSettings, Controller, Order};
 use sooner_limiter::Limiter;
@@ -39,6 +40,14 @@ pub struct Upstream {
     /// nothing takes no place from those who have.
     pub lookup_pool: RefCell<Pool>,
     pub lookup_limiter: Limiter,
+    /// The session that asks who waits for which lock, while it is not used.
+    pub lock_watch: RefCell<Option<Box<ServerConnection>>>,
+    /// Whether it is used.
+    pub watches_locks: Cell<bool>,
+    /// Where the server is told who goes first in lock queues.
+    pub lock_map: RefCell<Option<Rc<LockMap>>>,
+    /// That it cannot be told.
+    pub lock_map_failures: Seldom,
 }
 
 impl Upstream {
@@ -69,6 +78,10 @@ impl Upstream {
                 waiting_max: None,
                 key_memory: KIND_MEMORY,
             }),
+            lock_watch: RefCell::default(),
+            watches_locks: Cell::default(),
+            lock_map: RefCell::default(),
+            lock_map_failures: Seldom::default(),
         }
     }
 

@@ -2,8 +2,11 @@
 
 use super::prepared::STAND_IN;
 use super::{Expected, OURS, Rewriter};
-use crate::wire::{ErrorReport, HEADER_BYTES, Piece, write_error};
+use crate::wire::{ErrorReport, HEADER_BYTES, Piece, code_of_error, write_error};
 use bytes::BytesMut;
+
+/// A statement was cancelled.
+pub const CANCELLED: &[u8] = b"57014";
 
 /// What PostgreSQL says of a statement that has other columns than when it was prepared.
 const CHANGED_PLAN: ErrorReport<'_> = ErrorReport {
@@ -15,11 +18,27 @@ const CHANGED_PLAN: ErrorReport<'_> = ErrorReport {
     source: Some(("plancache.c", "RevalidateCachedQuery")),
 };
 
+/// What a client is told that had to make room: drivers and frameworks try such a transaction once
+/// more.
+pub const PREEMPTED: ErrorReport<'_> = ErrorReport {
+    severity: "ERROR",
+    sqlstate: "40001",
+    message: "could not serialize access: a transaction that matters more waited for the locks of this one",
+    hint: Some("The transaction might succeed if retried."),
+    source: None,
+};
+
 impl Rewriter<'_> {
     /// An error as the client is to see it; `None`: as it is.
     pub(super) fn in_clients_words(&mut self, piece: &Piece<'_>) -> Option<BytesMut> {
         if piece.tag != b'E' {
             return None;
+        }
+        if self.is_preempted && code_of_error(piece.bytes) == CANCELLED {
+            self.has_conflicted = true;
+            let mut out = BytesMut::new();
+            write_error(&mut out, &PREEMPTED);
+            return Some(out);
         }
         if std::mem::take(&mut self.says_changed) {
             let mut out = BytesMut::new();

@@ -68,6 +68,32 @@ pub fn only_reads(first: &[u8]) -> bool {
     is_one_of(first, &ONLY_READ)
 }
 
+/// Commands that do all they do in the transaction that they are in: nothing of them is left where
+/// that is rolled back. A procedure and a block may commit in their middle.
+const UNDONE: [&str; 8] = [
+    "select", "values", "table", "with", "insert", "update", "delete", "merge",
+];
+
+/// Whether a text is one command that leaves nothing behind where it fails, so that it may be run
+/// once more as if it had not been; what its functions do outside the database cannot be seen.
+pub fn stands_alone(sql: &[u8]) -> bool {
+    let mut words = first_words(sql);
+    let is_one =
+        words.next().is_some_and(|word| is_one_of(word, &UNDONE)) && words.next().is_none();
+    is_one && super::session_changes(sql).is_empty()
+}
+
+/// Whether a text is one command that gives up the whole transaction that is open: ROLLBACK, and
+/// not to a savepoint.
+pub fn gives_up(sql: &[u8]) -> bool {
+    let is_rollback = |word: &[u8]| is_one_of(word, &["rollback", "abort"]);
+    let mut words = first_words(sql);
+    let is_one = words.next().is_some_and(is_rollback) && words.next().is_none();
+    // ROLLBACK PREPARED is no end of a transaction either.
+    let is_other = |token: Token<'_>| matches!(token, Token::Word(word) if is_one_of(word, &["to", "prepared"]));
+    is_one && !Tokens::new(sql).any(is_other)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +114,38 @@ mod tests {
         assert_eq!(words(""), "");
         assert_eq!(words("(select 1); copy t from stdin;"), " copy");
         assert!(commits(b"COMMIT") && !commits(b"ROLLBACK") && ends_transaction(b"ROLLBACK"));
+        for sql in [
+            "update t set a = 1",
+            "/* x */ Select 1;",
+            "with a as (select 1) insert into t select * from a",
+        ] {
+            assert!(stands_alone(sql.as_bytes()), "{sql}");
+        }
+        for sql in [
+            "",
+            "call p()",
+            "do $$ begin commit; end $$",
+            "select 1; select 2",
+            "select pg_advisory_lock(1)",
+            "vacuum",
+            "begin",
+            "copy t from stdin",
+        ] {
+            assert!(!stands_alone(sql.as_bytes()), "{sql}");
+        }
+        for sql in ["rollback", "ABORT;", "rollback work and chain"] {
+            assert!(gives_up(sql.as_bytes()), "{sql}");
+        }
+        for sql in [
+            "rollback to a",
+            "rollback work to savepoint a",
+            "rollback prepared 'a'",
+            "commit",
+            "rollback; select 1",
+            "",
+        ] {
+            assert!(!gives_up(sql.as_bytes()), "{sql}");
+        }
         assert!(only_reads(b"Select") && !only_reads(b"insert") && !only_reads(b""));
     }
 }

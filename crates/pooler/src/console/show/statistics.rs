@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::name_of;
+use sooner_postgres::preemption::Preempt;
 
 /// Microseconds a transaction, PgBouncer's way: whole ones.
 fn mean(sum: u64, count: u64) -> u64 {
@@ -255,6 +256,55 @@ pub fn classes(pooler: &Pooler) -> Table {
         let last = [all.opening_us, all.conflicts].map(Field::from);
         let known = head.into_iter().chain(quantiles(tally)).chain(sums);
         table.row(known.chain(opening(tally)).chain(last));
+    }
+    table
+}
+
+/// What came of waits for locks: of those that may wait for so long only, and of those that made
+/// room. With `track` nothing was done, and it is counted what would have been.
+pub fn lock_waits(pooler: &Pooler) -> Table {
+    let mut table = Table::new(&[
+        "class",
+        "#wait_target_us",
+        "preempt",
+        "#late",
+        "#again",
+        "#cancelled",
+        "#rolled_back",
+        "#made_room",
+        "#made_room_inside_us",
+        "#repeats",
+        "#looks",
+        "#looks_us",
+    ]);
+    let configuration = pooler.configuration();
+    let measured = pooler.statistics.borrow();
+    let (looks, looks_took) = pooler.lock_waits.looks.get();
+    let names = configuration.config.class.iter();
+    let known = names.map(|class| (class.name.get_ref().as_str(), class.lock_wait()));
+    for (name, wait) in known.chain([("", None)]) {
+        let found = measured.classes.iter().find(|(known, _)| *known == name);
+        let sums = found.map_or(Sums::default(), |(_, tally)| tally.sums);
+        let counts = pooler.lock_waits.counts_of(name);
+        let preempt = wait.map(|wait| match (wait.only_tracks, wait.preempt.0) {
+            (true, _) => "track",
+            (_, Preempt::Waiting) => "waiting",
+            (_, Preempt::Always) => "always",
+        });
+        table.row([
+            name.into(),
+            wait.map(|wait| wait.target.as_micros() as u64).into(),
+            preempt.map_or(Field::Null, Field::from),
+            counts.late.into(),
+            counts.again.into(),
+            counts.cancelled.into(),
+            counts.rolled_back.into(),
+            sums.preempted.into(),
+            sums.preempted_us.into(),
+            sums.repeats.into(),
+            looks.into(),
+            (looks_took.as_micros() as u64).into(),
+        ]);
     }
     table
 }

@@ -9,6 +9,16 @@ use std::collections::HashMap;
 /// What is locked: the kind, then the numbers that pg_locks has for it.
 pub type LockKey = (String, [u32; 7], String);
 
+/// The rows that [`LockRow::of_texts`] reads, and when they were looked at. Every role may read them;
+/// what no one waits for is left out: locks taken by the fast path, and transactions by their
+/// number in the session.
+pub const QUERY: &str = "SELECT pid, granted, mode, locktype, \
+     pg_catalog.concat_ws(':', database, relation, page, tuple, transactionid, classid, objid, objsubid), \
+     (EXTRACT(epoch FROM waitstart) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8, \
+     (EXTRACT(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8 \
+     FROM pg_catalog.pg_locks \
+     WHERE NOT fastpath AND pid IS NOT NULL AND locktype OPERATOR(pg_catalog.<>) 'virtualxid'";
+
 /// A row of pg_locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockRow {
@@ -24,6 +34,27 @@ pub struct LockRow {
     pub waits_since_us: i64,
 }
 
+impl LockRow {
+    /// From the columns of [`QUERY`], and when that was, microseconds of the epoch; none where it is
+    /// no such row.
+    pub fn of_texts(columns: &[Option<String>]) -> Option<(Self, i64)> {
+        let [pid, granted, mode, kind, object, since, now] = columns else {
+            return None;
+        };
+        let row = Self {
+            pid: pid.as_ref()?.parse().ok()?,
+            granted: granted.as_deref()? == "t",
+            key: (kind.clone()?, [0; 7], object.clone()?),
+            mode: mode.clone()?,
+            waits_since_us: match since {
+                Some(since) => since.parse().ok()?,
+                None => 0,
+            },
+        };
+        Some((row, now.as_ref()?.parse().ok()?))
+    }
+}
+
 /// One that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiter {
@@ -33,6 +64,8 @@ pub struct Waiter {
     pub ahead: Vec<i32>,
     /// Those that have what it waits for.
     pub owners: Vec<i32>,
+    /// Since when, microseconds of the epoch; 0 where it has only begun.
+    pub since_us: i64,
 }
 
 /// Modes, weakest first.
@@ -106,6 +139,7 @@ pub fn waiters(rows: &[LockRow]) -> Vec<Waiter> {
                 pid: row.pid,
                 ahead,
                 owners,
+                since_us: row.waits_since_us,
             }
         })
         .collect();
@@ -152,6 +186,22 @@ mod tests {
             words(text),
             "2 behind [] for [1]; 3 behind [2] for [1]; 4 behind [3, 2] for [1]"
         );
+    }
+
+    #[test]
+    fn rows_of_texts_are_read() {
+        let texts =
+            |columns: [&str; 7]| columns.map(|text| (!text.is_empty()).then(|| text.to_owned()));
+        let row = texts(["7", "f", "ShareLock", "transactionid", "734", "5", "9"]);
+        let (read, now_us) = LockRow::of_texts(&row).unwrap();
+        assert_eq!(
+            (read.pid, read.granted, read.waits_since_us, now_us),
+            (7, false, 5, 9)
+        );
+        assert_eq!(read.key.2, "734");
+        assert_eq!(LockRow::of_texts(&row[1..]), None);
+        let row = texts(["seven", "f", "ShareLock", "transactionid", "734", "5", "9"]);
+        assert_eq!(LockRow::of_texts(&row), None);
     }
 
     #[test]

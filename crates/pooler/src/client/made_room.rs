@@ -1,0 +1,104 @@
+//! A transaction that made room for one that matters more. What it has open is rolled back while
+//! its client does nothing; the client is told at its next cycle, and until it gives its
+//! transaction up a server's own failed transaction answers it.
+
+use super::Client;
+use crate::client::cancel_queued::{CANCELLED, refuse_cycle};
+use crate::client::refusal::{Departure, Refusal};
+use crate::client::relay::RelayOutcome;
+use crate::pool::ServerConnection;
+use crate::pool::lease::{Lease, run};
+use crate::pool::server_session::LoginError;
+use sooner_postgres::cycle::{Ends, ends};
+use sooner_postgres::rewriter::PREEMPTED;
+use sooner_postgres::wire::TransactionStatus;
+use std::io;
+
+impl Client {
+    /// Answers a cycle of a client that does not know yet that its transaction was rolled back;
+    /// whether that is done, else a server has to answer.
+    pub(super) async fn answer_failed(&mut self) -> Result<bool, Departure> {
+        let ends = loop {
+            if self.input.first() == Some(&b'X') {
+                return Err(Departure::Left);
+            }
+            if let Some(ends) = ends(&self.input, &self.state.statements) {
+                break ends;
+            }
+            match self.stream.more(&mut self.input).await {
+                Ok(1..) => {}
+                _ => return Err(Departure::Left),
+            }
+        };
+        let status = match (self.failed, ends) {
+            (None | Some(true), _) | (_, Ends::GivesUp) => return Ok(false),
+            // As PostgreSQL does where it is the commit that fails.
+            (_, Ends::Commits) => TransactionStatus::Idle,
+            (_, Ends::No) => TransactionStatus::Failed,
+        };
+        let (stream, input) = (&mut self.stream, &mut self.input);
+        let is_told = refuse_cycle(stream, input, &PREEMPTED, status).await?;
+        self.failed = match status {
+            TransactionStatus::Idle => None,
+            _ => Some(is_told),
+        };
+        Ok(true)
+    }
+
+    /// Rolls back what its client has open and does nothing with: others have the locks at once.
+    pub(super) async fn roll_back(
+        &mut self,
+        lease: &mut Lease,
+        outcome: &mut RelayOutcome,
+    ) -> Result<(), Departure> {
+        if let Some(server) = &mut lease.server {
+            let rolled_back = run(server, b"ROLLBACK").await;
+            rolled_back.map_err(|error| Refusal::lost(&error.to_string()))?;
+        }
+        self.failed = Some(false);
+        self.state.changes.has_failed = true;
+        self.state.changes.note_undone();
+        outcome.is_free = true;
+        outcome.has_conflicted = true;
+        outcome.has_made_room = true;
+        self.handle.preemption.made_room();
+        self.handle.preemption.withdraw();
+        Ok(())
+    }
+
+    /// Its statement was to be sent again, and its client has cancelled it meanwhile.
+    pub(super) async fn tell_cancelled(&mut self) -> Result<(), Departure> {
+        let mut input = std::mem::take(&mut self.input);
+        let told = refuse_cycle(
+            &mut self.stream,
+            &mut input,
+            &CANCELLED,
+            TransactionStatus::Idle,
+        );
+        let told = told.await;
+        self.input = input;
+        told.map(drop)
+    }
+}
+
+/// Puts a server connection into a transaction that has failed.
+pub(super) async fn fail(lease: &mut Lease) -> Result<(), Departure> {
+    let lost = |error: LoginError| Refusal::lost(&error.to_string()).into();
+    let Some(server) = &mut lease.server else {
+        return Err(Departure::Left);
+    };
+    run(server, b"BEGIN").await.map_err(lost)?;
+    match go_wrong(server).await {
+        Err(LoginError::Refused(_)) => Ok(()),
+        Err(error) => Err(lost(error)),
+        Ok(()) => {
+            let words = "a savepoint that there is not was found";
+            Err(lost(io::Error::other(words).into()))
+        }
+    }
+}
+
+/// There is no such savepoint, which fails before anything else is looked at.
+async fn go_wrong(server: &mut ServerConnection) -> Result<(), LoginError> {
+    run(server, b"ROLLBACK TO SAVEPOINT sooner").await
+}

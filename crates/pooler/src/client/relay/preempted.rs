@@ -1,0 +1,74 @@
+//! A transaction that has to make room: one statement that its client has heard nothing of is sent
+//! again, all else is rolled back and its client hears why.
+
+use super::{End, Relay};
+use bytes::BytesMut;
+use sooner_postgres::preemption::Taken;
+use sooner_postgres::rewriter::CANCELLED;
+use sooner_postgres::wire::code_of_error;
+
+impl Relay<'_, '_> {
+    /// Whether a transaction is open and its client does nothing.
+    pub(super) fn can_roll_back(&self) -> bool {
+        self.rewriter.is_idle_in_transaction()
+            && !self.rewriter.is_unsynced()
+            && self.leaving.is_none()
+            && self.input.is_empty()
+            && self.from_client.is_between_messages()
+            && self.from_server.is_between_messages()
+            && self.to_server.is_empty()
+            && self.to_client.is_empty()
+            && self.unwritable.is_none()
+            && self.server.stream.is_flushed()
+    }
+
+    /// How it ends where nothing else is the matter.
+    pub(super) fn over(&mut self) -> End {
+        match self.repeatable.take().filter(|_| self.swallows) {
+            Some(cycle) => End::Again(cycle),
+            None => End::Over,
+        }
+    }
+
+    /// Keeps what the client has sent if it can be sent again, for as long as the client has heard
+    /// nothing of it.
+    pub(super) fn keep_cycle(&mut self) {
+        let preemption = &self.handle.preemption;
+        if preemption.running.get().is_some() && self.rewriter.is_repeatable(self.input) {
+            self.repeatable = Some(BytesMut::from(&self.input[..]));
+            preemption.is_repeatable.set(true);
+        }
+    }
+
+    pub(super) fn forget_cycle(&mut self) {
+        if !self.swallows && self.repeatable.take().is_some() {
+            self.handle.preemption.is_repeatable.set(false);
+        }
+    }
+
+    /// The server has cancelled what runs: perhaps because others need its locks.
+    pub(super) fn note_cancelled(&mut self) {
+        let preemption = &self.handle.preemption;
+        let Some(taken) = preemption.ordered() else {
+            return;
+        };
+        preemption.made_room();
+        self.has_made_room = true;
+        if taken == Taken::Again && self.repeatable.is_some() && !preemption.is_spared() {
+            self.swallows = true;
+            self.to_client.clear();
+            self.kept_back.clear();
+        } else {
+            self.rewriter.preempt();
+        }
+    }
+}
+
+/// Whether this begins with all of an error that says that a statement was cancelled.
+pub(super) fn is_cancelled(input: &[u8]) -> bool {
+    let [b'E', a, b, c, d, ..] = input else {
+        return false;
+    };
+    let bytes = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+    input.len() > bytes && code_of_error(input) == CANCELLED
+}
