@@ -7,6 +7,7 @@ mod gate_memory;
 mod inside;
 mod link;
 mod local;
+mod lock_queues;
 mod oltp;
 mod packet_cost;
 mod page;
@@ -21,6 +22,7 @@ mod statements;
 mod targets;
 mod transactions;
 mod turn_cost;
+mod ways_inside;
 
 use super::bench::Bench;
 use super::file;
@@ -52,7 +54,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 24] = [
+const KINDS: [(&str, Make); 25] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -73,6 +75,7 @@ const KINDS: [(&str, Make); 24] = [
     ("users", statements::Users::of),
     ("transactions", transactions::Transactions::of),
     ("attached", attached::Attached::of),
+    ("lock-queues", lock_queues::LockQueues::of),
     ("breakdown", breakdown::Breakdown::of),
     ("inside", inside::Inside::of),
     ("targets", targets::Targets::of),

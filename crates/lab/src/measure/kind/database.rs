@@ -134,7 +134,9 @@ impl Database {
             command.arg("--config").arg(path);
         }
         command.args(flags);
-        command.args(["--backend", &self.address(None).url()]);
+        if !config.is_some_and(|text| text.contains("[[database]]")) {
+            command.args(["--backend", &self.address(None).url()]);
+        }
         command
             .arg("--listen")
             .arg(self.address(Some(port)).socket());
