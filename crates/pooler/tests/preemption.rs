@@ -315,3 +315,49 @@ fn pgbench_sees_no_error_and_every_update_counts_once() {
     }
     assert!(shown(&gate, &database, "low", REPEATS) > 0);
 }
+
+#[test]
+fn lock_queues_are_in_the_order_of_classes() {
+    let test = "lock_queues_are_in_the_order_of_classes";
+    let Some((database, gate)) = start(test, "") else {
+        return;
+    };
+    if !database.restart_with_library(test, "sooner_locks") {
+        return;
+    }
+    let map = database.folder().join("data/sooner_locks.map");
+    gate.rewrite(|text| {
+        let text = text.replace("wait_target = \"100ms\"\n", "");
+        let with_map = format!("name = \"*\"\nlock_map = \"{}\"", map.display());
+        text.replace("name = \"*\"", &with_map)
+    });
+    gate.admin(&database, "RELOAD");
+    let users = ["bob", "bob", "bob", "ann"];
+    let mut clients = users.map(|user| talk(&gate, &database, user));
+    let mut stranger = direct(&database);
+    for _ in 0..2 {
+        database.ask("TRUNCATE came");
+        stranger.ask("BEGIN");
+        stranger.ask("SELECT FROM t WHERE id = 1 FOR UPDATE");
+        for (at, client) in clients.iter_mut().enumerate() {
+            say(
+                client,
+                "WITH own AS (SELECT FROM t WHERE id = 1 FOR UPDATE) INSERT INTO came SELECT FROM own",
+            );
+            until_waiting(&database, at + 1);
+        }
+        until("it has moved forward", || {
+            database.ask("SELECT moved > 0 FROM sooner_lock_stats()") == "t"
+        });
+        stranger.ask("COMMIT");
+        for client in &mut clients {
+            assert_eq!(hear(client), "00000");
+        }
+        // The first of them owns the queue.
+        assert_eq!(
+            database.ask("SELECT string_agg(who, ' ' ORDER BY at) FROM came"),
+            "bob ann bob bob"
+        );
+        database.ask("SELECT sooner_lock_stats_reset()");
+    }
+}

@@ -65,6 +65,26 @@ impl Database {
         port
     }
 
+    /// Starts it anew with a library of an extension that is loaded at the start; false, after
+    /// saying why, where there is no such extension.
+    pub fn restart_with_library(&self, test: &str, name: &str) -> bool {
+        let question =
+            format!("SELECT count(*) FROM pg_available_extensions WHERE name = '{name}'");
+        if self.ask(&question) == "0" {
+            skip(
+                test,
+                &format!("needs the extension {name} (cargo xtask test extension)"),
+            );
+            return false;
+        }
+        self.stop("fast");
+        self.restart_with(&format!(
+            "-c listen_addresses= -p 5432 -c shared_preload_libraries={name}"
+        ));
+        self.ask(&format!("CREATE EXTENSION {name}"));
+        true
+    }
+
     fn restart_with(&self, options: &str) {
         let options = format!(
             "-c fsync=off -c unix_socket_directories={} -c max_connections=50 {options}",
