@@ -282,6 +282,7 @@ fn pgbench_sees_no_error_and_every_update_counts_once() {
     };
     gate.rewrite(|text| text.replace("100ms", "2ms"));
     gate.admin(&database, "RELOAD");
+    let mut stranger = direct(&database);
     let script = gate.folder().join("hot.sql");
     std::fs::write(
         &script,
@@ -299,8 +300,16 @@ fn pgbench_sees_no_error_and_every_update_counts_once() {
             bench
         };
         let (mut low, mut high) = (bench("bob", "8", "25"), bench("ann", "2", "25"));
+        // All stand in one queue for a while.
+        stranger.ask("BEGIN");
+        stranger.ask("SELECT FROM t WHERE id = 1 FOR UPDATE");
         let of_low = thread::spawn(move || printed(&mut low));
-        let of_high = printed(&mut high);
+        until_waiting(&database, 8);
+        let of_high = thread::spawn(move || printed(&mut high));
+        until_waiting(&database, 10);
+        thread::sleep(Duration::from_millis(100));
+        stranger.ask("COMMIT");
+        let of_high = of_high.join().unwrap();
         for told in [of_high, of_low.join().unwrap()] {
             assert!(
                 told.contains("failed transactions: 0"),

@@ -42,6 +42,9 @@ pub struct Inside {
     pub locks: usize,
     /// Whether it has waited for its client for long.
     pub is_idle: bool,
+    /// Whether what it does may be its commit, or end with one: that is left to go on unless it waits
+    /// for a lock, because a cancelled commit would not wait for its standby.
+    pub may_commit: bool,
     /// Whether it is one statement that can be sent again as if it had not been.
     pub is_repeatable: bool,
     /// Whether it may be taken at all: one that was taken often is spared.
@@ -78,7 +81,11 @@ pub fn taken(
     let is_stuck = |pid: i32| {
         waiting.contains_key(&pid) || inside.get(&pid).is_some_and(|other| other.is_idle)
     };
-    let is_due = |pid: &i32| preempt == Preempt::Always || is_stuck(*pid);
+    let is_settled = |pid: i32| {
+        let other = inside.get(&pid);
+        !other.is_some_and(|other| other.may_commit) || waiting.contains_key(&pid)
+    };
+    let is_due = |pid: &i32| (preempt == Preempt::Always || is_stuck(*pid)) && is_settled(*pid);
     let in_the_way = blockers(&waiting, waiter, |pid| is_lower(pid).is_some(), choice);
     let due = in_the_way.into_iter().filter(is_due);
     let due = due.filter_map(|pid| Some((pid, is_lower(pid)?)));
@@ -156,7 +163,7 @@ mod tests {
         text.split(' ').map(one).collect()
     }
 
-    /// Process 1 matters most, 5 as much as 1; `i`: idle, `a`: alone, `s`: spared.
+    /// Process 1 matters most, 5 as much as 1; `i`: idle, `a`: alone, `s`: spared, `c`: commits.
     fn inside(text: &str) -> BTreeMap<i32, Inside> {
         let one = |word: &str| {
             let digits = word.trim_end_matches(char::is_alphabetic);
@@ -166,6 +173,7 @@ mod tests {
                 began: pid as u64,
                 locks: 10 - pid as usize,
                 is_idle: word.contains('i'),
+                may_commit: word.contains('c'),
                 is_repeatable: word.contains('a'),
                 is_spared: word.contains('s'),
             };
@@ -190,6 +198,8 @@ mod tests {
         assert_eq!(words("1<:2 2<:3", "1 2 3", WAITING), "2 Cancelled");
         assert_eq!(words("1<:2", "1 2i", WAITING), "2 RolledBack");
         assert_eq!(words("1<:2", "1 2s", ALWAYS), "");
+        assert_eq!(words("1<:2", "1 2c", ALWAYS), "", "it is about to let go");
+        assert_eq!(words("1<:2 2<:3", "1 2c 3", ALWAYS), "2 Cancelled");
         assert_eq!(words("2<:1", "1 2", ALWAYS), "", "it does not wait");
         assert_eq!(words("1<:2", "2", ALWAYS), "", "it is not the gate's");
     }

@@ -98,7 +98,8 @@ define_rules(void)
 							GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomStringVariable("sooner.lock_types",
 							   "Types of locks of which the wait queues are ordered.", NULL,
-							   &setting_types_text, "tuple, relation, advisory", PGC_SIGHUP,
+							   &setting_types_text, "tuple, relation, advisory, transactionid",
+							   PGC_SIGHUP,
 							   GUC_LIST_INPUT, types_check, types_assign, NULL);
 }
 

@@ -88,6 +88,7 @@ def test_worker_stops_and_comes_back(cluster):
     mapped = Map(cluster)
     generation = mapped.header()["generation"]
     worker = mapped.header()["worker_pid"]
+    assert worker > 0
     os.kill(worker, signal.SIGTERM)
     wait_until_up(cluster, mapped, worker)
     assert mapped.header()["generation"] == generation
@@ -100,6 +101,7 @@ def test_crash(cluster):
     inode = os.stat(mapped.path).st_ino
     client = Client(cluster, "c", 10)
     mapped.write(client.do("SELECT sooner_slot()")[0][0], client.pid, 1)
+    assert before["worker_pid"] > 0
     os.kill(before["worker_pid"], signal.SIGKILL)
     wait_until_up(cluster, mapped, before["worker_pid"])
     after = mapped.header()

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import signal
 import struct
 import time
 
@@ -111,7 +112,9 @@ def test_map_orders(cluster):
         assert time.monotonic() < end
         time.sleep(0.01)
     mapped.write(slot, high.pid, 10)
-    os.kill(mapped.header()["worker_pid"], 10)
+    worker = mapped.header()["worker_pid"]
+    assert worker > 0
+    os.kill(worker, signal.SIGUSR1)
     for client in (low, high):
         client.ask_and_wait("BEGIN; SELECT pg_advisory_xact_lock(1)", granted)
     time.sleep(0.1)

@@ -35,6 +35,8 @@ pub struct Preemption {
     pub busy_since: Cell<Option<Instant>>,
     /// Whether what it runs can be sent again.
     pub is_repeatable: Cell<bool>,
+    /// Whether what it runs may commit.
+    pub may_commit: Cell<bool>,
     /// The transaction of which it was last counted that it waited too long.
     pub counted_late: Cell<u64>,
     /// That of which it was last counted that it would make room.

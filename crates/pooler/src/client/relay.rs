@@ -396,6 +396,8 @@ impl Relay<'_, '_> {
             self.received_bytes += count as u64;
             moved = true;
             self.follow_up();
+            let may_commit = self.rewriter.may_commit();
+            self.handle.preemption.may_commit.set(may_commit);
             let is_more = |cycle: &BytesMut| self.received_bytes > cycle.len() as u64;
             if self.repeatable.as_ref().is_some_and(is_more) {
                 self.forget_cycle();

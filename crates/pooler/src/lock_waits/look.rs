@@ -184,6 +184,7 @@ fn states(
                 began: running.number,
                 locks: locks.get(process_id).copied().unwrap_or(0),
                 is_idle: idle.is_some_and(|since| since.elapsed() >= IDLE_MIN),
+                may_commit: handle.preemption.may_commit.get(),
                 is_repeatable: handle.preemption.is_repeatable.get(),
                 is_spared: handle.preemption.is_spared(),
             };

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use sooner_testbed::OwnedChild;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Settings of every server that is measured so.
@@ -62,6 +63,7 @@ impl Way {
                 &format!("ALTER SYSTEM SET sooner.lock_inherit = {inherit}"),
             )?;
             database.ask(bench, "SELECT pg_reload_conf()")?;
+            raise_worker(bench, database)?;
         }
         Ok(())
     }
@@ -84,14 +86,35 @@ impl Way {
         let inside = self.inside.unwrap_or(ALL_INSIDE);
         text += &format!("[limits]\ntransactions = {inside}\nconnections = {ALL_INSIDE}\n");
         if self.lock_order.is_some() {
-            let data = database.ask(bench, "SHOW data_directory")?;
-            let (server, data) = (database.address(None).url(), data.trim());
+            let map = map_of(bench, database)?;
+            let (server, map) = (database.address(None).url(), map.display());
             text += &format!(
-                "[[database]]\nname = \"*\"\nserver = \"{server}\"\nlock_map = \"{data}/sooner_locks.map\"\n"
+                "[[database]]\nname = \"*\"\nserver = \"{server}\"\nlock_map = \"{map}\"\n"
             );
         }
         Ok(text)
     }
+}
+
+/// Where the server is told priorities.
+fn map_of(bench: &Bench<'_>, database: &Database) -> Result<PathBuf> {
+    let data = database.ask(bench, "SHOW data_directory")?;
+    Ok(Path::new(data.trim()).join("sooner_locks.map"))
+}
+
+/// Where its worker's number is in the map (`sooner_locks_map.h`).
+const WORKER_AT: usize = 28;
+
+/// The extension's worker must not wait for a processor behind those that it orders; its README says
+/// so.
+fn raise_worker(bench: &Bench<'_>, database: &Database) -> Result<()> {
+    let map = map_of(bench, database)?;
+    let bytes = fs::read(&map).with_context(|| format!("cannot read {}", map.display()))?;
+    let worker = bytes.get(WORKER_AT..).and_then(<[u8]>::first_chunk);
+    let worker = i32::from_ne_bytes(*worker.context("the map has no header")?);
+    let mut raise = Command::new("chrt");
+    raise.args(["--rr", "--pid", "1", &worker.to_string()]);
+    bench.output(raise).map(drop)
 }
 
 fn classes([high, rest]: [&str; 2]) -> String {
