@@ -324,12 +324,13 @@ impl Client {
         let server = lease.server.as_mut()?;
         let (process_id, last_told) = (server.session.key.process_id, &server.last_told);
         let (pooler, handle) = (&self.pooler, &self.handle);
+        let process = (&lease.db.upstream.address.endpoint, process_id);
         let begins = || {
             let priority = match class {
                 Some(class) => class.priority(),
                 None => ClientClass::of(handle, pooler.configuration()).priority(),
             };
-            pooler.priorities.tell(process_id, priority, last_told);
+            pooler.priorities.tell(process, priority, last_told);
         };
         let statements = &self.pooler.statements;
         let mut rewriter = Rewriter::new(&mut self.state, &mut server.state, statements);

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use sooner_config::{Misconfigured, Spanned, parsed};
 use sooner_postgres::wire::truncate_name;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 /// One name, or `*` for all that have no entry of their own above it.
 #[derive(Clone, Debug, Deserialize)]
@@ -33,6 +34,10 @@ pub struct DatabaseTable {
     /// How long its clients keep a server connection; default: the file's `mode`.
     #[serde(default)]
     pub mode: Option<Mode>,
+    /// The socket file of a `sooner attach postgres` beside its server; default: the file's
+    /// `priorities`, where there is one server.
+    #[serde(default)]
+    pub priorities: Option<Spanned<PathBuf>>,
 }
 
 /// How long a client keeps a server connection.
@@ -69,6 +74,7 @@ impl DatabaseTable {
             transactions: None,
             clients: None,
             mode: None,
+            priorities: None,
         }
     }
 

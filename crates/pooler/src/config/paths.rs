@@ -30,7 +30,8 @@ impl Config {
                 .certificate
                 .iter_mut()
                 .flat_map(|(certificate, key)| [certificate, key]);
-            server.authorities.iter_mut().chain(own)
+            let priorities = table.priorities.as_mut().map(Spanned::get_mut);
+            server.authorities.iter_mut().chain(own).chain(priorities)
         });
         self.users
             .iter_mut()
