@@ -10,8 +10,10 @@
 //! | [`knobs`] | what each way to go first could gain |
 //! | [`explain`] | all of that, for a while |
 //! | [`levels`], [`mechanism`] | which processes the processor goes to first, and by which means |
-//! | [`told`], [`inherit`] | what gates tell; who holds what a raised process waits for |
-//! | [`attached`], [`daemon`], [`leftovers`], [`detach`], [`snapshot`] | attached until told to stop; what is put back |
+//! | [`numbers`], [`family`] | which process a number of the server means |
+//! | [`told`], [`gate_tasks`], [`gates`], [`inherit`] | what gates tell; who holds what a raised process waits for |
+//! | [`attached`], [`pace`] | all that is known while attached, and how often it looks |
+//! | [`daemon`], [`session`], [`leftovers`], [`detach`], [`snapshot`] | attached until told to stop; what is put back |
 
 pub mod activity;
 pub mod ages;
@@ -22,6 +24,9 @@ pub mod connection;
 pub mod daemon;
 pub mod detach;
 pub mod explain;
+pub mod family;
+pub mod gate_tasks;
+pub mod gates;
 pub mod inherit;
 pub mod knobs;
 pub mod leftovers;
@@ -29,10 +34,13 @@ pub mod levels;
 pub mod locks;
 pub mod mechanism;
 pub mod meter;
+pub mod numbers;
+pub mod pace;
 pub mod part;
 pub mod processor;
 pub mod resolve;
 pub mod server;
+pub mod session;
 pub mod snapshot;
 pub mod tally;
 pub mod told;

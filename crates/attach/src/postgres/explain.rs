@@ -156,7 +156,7 @@ struct Look<'a> {
     processes: Processes,
     watcher: Watcher<'a>,
     classifier: Classifier,
-    numbers: super::server::ProcessNumbers,
+    numbers: super::numbers::ProcessNumbers,
     last: Option<(Instant, i64)>,
 }
 
