@@ -5,7 +5,7 @@
 //! | [`server`], [`connection`] | the server and its processes; a session on it as a role in pg_monitor |
 //! | [`activity`], [`processor`], [`locks`] | what it shows at a moment: sessions, processor times, who waits for whom |
 //! | [`classes`] | the class and the kind of what a session does |
-//! | [`part`], [`ages`], [`tally`], [`resolve`], [`breakdown`] | from looks to milliseconds by part |
+//! | [`part`], [`ages`], [`tally`], [`resolve`], [`rates`], [`breakdown`] | from looks to milliseconds by part |
 //! | [`meter`] | what looking costs, and what the processors do |
 //! | [`knobs`] | what each way to go first could gain |
 //! | [`explain`] | all of that, for a while |
@@ -38,6 +38,7 @@ pub mod numbers;
 pub mod pace;
 pub mod part;
 pub mod processor;
+pub mod rates;
 pub mod resolve;
 pub mod server;
 pub mod session;
