@@ -12,7 +12,7 @@ const COUNTED_MIN: f64 = 0.8;
 /// It also counts what no client's session does: above this part of what ages say, they are believed,
 /// if they say it with so many looks, and do not miss what is over in a moment.
 const COUNTED_MAX: f64 = 1.25;
-const BELIEVED_LOOKS_MIN: f64 = 500.0;
+const BELIEVED_LOOKS_MIN: u64 = 500;
 const MOMENT_MAX: f64 = 1.25;
 
 /// Who says how many transactions there are.
@@ -45,12 +45,14 @@ pub fn rates(tally: &Tally, per_sec: f64) -> Rates {
         .map(|class| class.ages.per_sec(tally.time_s));
     let by_age: Vec<f64> = by_age.collect();
     let sum: f64 = by_age.iter().sum();
-    let is_more = per_sec > COUNTED_MAX * sum && are_sure(tally, sum);
+    let error_of_ages = all_ages(tally).relative_error(look_s(tally));
+    let most = COUNTED_MAX * sum * (1.0 + error_of_ages);
+    let is_more = per_sec > most && are_sure(tally, sum);
     if per_sec < COUNTED_MIN * sum || is_more {
         return Rates {
             rates: by_age,
             errors: errors(tally, CountOf::Ages),
-            error_of_all: all_ages(tally).relative_error(look_s(tally)),
+            error_of_all: error_of_ages,
             count_of: CountOf::Ages,
         };
     }
@@ -68,7 +70,9 @@ pub fn rates(tally: &Tally, per_sec: f64) -> Rates {
 /// Whether ages are a better count than one that is much higher.
 fn are_sure(tally: &Tally, per_sec: f64) -> bool {
     let ages = all_ages(tally);
-    ages.total() >= BELIEVED_LOOKS_MIN * look_s(tally)
+    let looks_min = BELIEVED_LOOKS_MIN as f64 * look_s(tally);
+    tally.looks >= BELIEVED_LOOKS_MIN
+        && ages.total() >= looks_min
         && ages.first_moment_per_sec(tally.time_s) <= MOMENT_MAX * per_sec
 }
 
