@@ -2,17 +2,18 @@
 //! JSON, and the connection ends.
 //!
 //! It lies where the bands keep what to restore (`/run/sooner` for root), by what it is attached to,
-//! so that `attach top` finds it without being told. Only its own user may connect.
+//! so that `attach top` finds it without being told. Only its own user may connect. The packaged
+//! service keeps its own in [`SERVICE_FOLDER`], where its user and root look as well.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::Pid;
+use rustix::process::{Pid, geteuid};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sooner_kernel::bands::runtime_folder;
@@ -27,6 +28,57 @@ const PAUSE: Duration = Duration::from_millis(50);
 const NAME_BEGIN: &str = "attach-";
 const NAME_END: &str = ".sock";
 
+/// Where the packaged service keeps what root keeps in its own folder.
+pub const SERVICE_FOLDER: &str = "/run/sooner-attach";
+
+/// A folder in which attachments are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    /// Where.
+    pub path: PathBuf,
+    /// Whose it is, where that is another user than this one: nothing but what is that user's
+    /// counts in it.
+    pub other: Option<u32>,
+}
+
+impl Folder {
+    /// A file of it that may be trusted; not found where there is none.
+    pub fn file(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.path.join(name);
+        let Some(other) = self.other else {
+            return Ok(path);
+        };
+        let found = fs::symlink_metadata(&path)?;
+        let kind = found.file_type();
+        if found.uid() == other && (kind.is_file() || kind.is_socket()) {
+            Ok(path)
+        } else {
+            let words = "it is no file or socket of the user whose folder it is in";
+            Err(io::Error::new(io::ErrorKind::NotFound, words))
+        }
+    }
+}
+
+/// This user's folder, then the service's where that is this user's or this is root.
+pub fn folders() -> Vec<Folder> {
+    let own = runtime_folder();
+    let service = Path::new(SERVICE_FOLDER);
+    let user = geteuid();
+    let found = fs::symlink_metadata(service).ok();
+    let found = found.filter(|found| found.is_dir() && own.as_deref() != Some(service));
+    let found = found.filter(|found| user.is_root() || found.uid() == user.as_raw());
+    let service = found.map(|found| Folder {
+        path: service.to_owned(),
+        other: (found.uid() != user.as_raw()).then_some(found.uid()),
+    });
+    let own = own.map(|path| Folder { path, other: None });
+    own.into_iter().chain(service).collect()
+}
+
+fn file_name(name: &str) -> String {
+    format!("{NAME_BEGIN}{name}{NAME_END}")
+}
+
 /// Where the attachment to what has this name answers.
 pub fn path(name: &str) -> io::Result<PathBuf> {
     let folder = runtime_folder().ok_or_else(|| {
@@ -35,24 +87,27 @@ pub fn path(name: &str) -> io::Result<PathBuf> {
             "no folder for the control socket; set XDG_RUNTIME_DIR",
         )
     })?;
-    Ok(folder.join(format!("{NAME_BEGIN}{name}{NAME_END}")))
+    Ok(folder.join(file_name(name)))
 }
 
 /// Names of all attachments whose sockets are there and begin so, living or not.
 pub fn names(beginning: &str) -> io::Result<Vec<String>> {
-    let Some(folder) = runtime_folder() else {
-        return Ok(Vec::new());
-    };
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let name = |entry: io::Result<fs::DirEntry>| {
-        let name = entry.ok()?.file_name().into_string().ok()?;
-        let name = name.strip_prefix(NAME_BEGIN)?.strip_suffix(NAME_END)?;
-        name.starts_with(beginning).then(|| name.to_owned())
-    };
-    Ok(entries.filter_map(name).collect())
+    let mut names = Vec::new();
+    for folder in folders() {
+        let entries = match fs::read_dir(&folder.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        let name = |entry: io::Result<fs::DirEntry>| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            let name = name.strip_prefix(NAME_BEGIN)?.strip_suffix(NAME_END)?;
+            name.starts_with(beginning).then(|| name.to_owned())
+        };
+        names.extend(entries.filter_map(name));
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
 }
 
 /// A place to answer at; it goes when this is dropped.
@@ -111,21 +166,54 @@ impl Drop for Control {
 
 /// Asks the attachment of this name; not found where there is none.
 pub fn ask<T: DeserializeOwned>(name: &str) -> io::Result<T> {
-    ask_at(&path(name)?)
+    match found(name)? {
+        Some(stream) => ask_over(stream),
+        None => Err(io::ErrorKind::NotFound.into()),
+    }
 }
 
 /// The process that answers for this name; none where there is no attachment.
 pub fn holder(name: &str) -> io::Result<Option<Pid>> {
-    match connect(&path(name)?) {
-        Ok(stream) => Ok(Some(socket_peercred(&stream)?.pid)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+    match found(name)? {
+        Some(stream) => Ok(Some(socket_peercred(&stream)?.pid)),
+        None => Ok(None),
     }
 }
 
-/// Removes the socket that a killed one left.
+/// The first that answers, in the order of the folders.
+fn found(name: &str) -> io::Result<Option<UnixStream>> {
+    for folder in folders() {
+        match connect_in(&folder, name) {
+            Ok(stream) => return Ok(Some(stream)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Not found where no process listens, or another user's than the folder's.
+fn connect_in(folder: &Folder, name: &str) -> io::Result<UnixStream> {
+    let stream = connect(&folder.file(&file_name(name))?)?;
+    let peer = socket_peercred(&stream)?.uid.as_raw();
+    if folder.other.is_some_and(|other| other != peer) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(stream)
+}
+
+/// Removes the socket that a killed one of this user left.
 pub fn remove_leftover(name: &str) -> io::Result<()> {
-    match fs::remove_file(path(name)?) {
+    remove(&path(name)?)
+}
+
+/// The same in one of the folders.
+pub fn remove_leftover_in(folder: &Folder, name: &str) -> io::Result<()> {
+    remove(&folder.path.join(file_name(name)))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
@@ -174,8 +262,7 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     })
 }
 
-fn ask_at<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    let mut stream = connect(path)?;
+fn ask_over<T: DeserializeOwned>(mut stream: UnixStream) -> io::Result<T> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut text = Vec::new();
     match stream.read_to_end(&mut text) {
@@ -197,6 +284,27 @@ fn ask_at<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
 mod tests {
     use super::*;
     use crate::web::snapshot::Snapshot;
+
+    fn ask_at<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+        ask_over(connect(path)?)
+    }
+
+    #[test]
+    fn in_the_folder_of_another_user_only_what_is_that_users_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = geteuid().as_raw();
+        let at = |name: &str| folder.path().join(file_name(name));
+        let _living = std::os::unix::net::UnixListener::bind(at("living")).unwrap();
+        std::os::unix::fs::symlink(at("living"), at("link")).unwrap();
+        let of = |other| Folder {
+            path: folder.path().to_owned(),
+            other,
+        };
+        let answers = |other, name| connect_in(&of(other), name).is_ok();
+        assert!(answers(None, "living") && answers(None, "link"));
+        assert!(answers(Some(own), "living") && !answers(Some(own), "link"));
+        assert!(!answers(Some(own + 1), "living"));
+    }
 
     #[test]
     fn only_sockets_of_dead_processes_are_removed() {

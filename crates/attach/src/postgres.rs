@@ -5,13 +5,15 @@
 //! | [`server`], [`connection`] | the server and its processes; a session on it as a role in pg_monitor |
 //! | [`activity`], [`processor`], [`locks`] | what it shows at a moment: sessions, processor times, who waits for whom |
 //! | [`classes`] | the class and the kind of what a session does |
-//! | [`part`], [`ages`], [`tally`], [`resolve`], [`breakdown`] | from looks to milliseconds by part |
+//! | [`part`], [`ages`], [`tally`], [`resolve`], [`rates`], [`breakdown`] | from looks to milliseconds by part |
 //! | [`meter`] | what looking costs, and what the processors do |
 //! | [`knobs`] | what each way to go first could gain |
 //! | [`explain`] | all of that, for a while |
 //! | [`levels`], [`mechanism`] | which processes the processor goes to first, and by which means |
-//! | [`told`], [`inherit`] | what gates tell; who holds what a raised process waits for |
-//! | [`attached`], [`daemon`], [`leftovers`], [`detach`], [`snapshot`] | attached until told to stop; what is put back |
+//! | [`numbers`], [`family`] | which process a number of the server means |
+//! | [`told`], [`gate_tasks`], [`gates`], [`inherit`] | what gates tell; who holds what a raised process waits for |
+//! | [`attached`], [`pace`] | all that is known while attached, and how often it looks |
+//! | [`daemon`], [`session`], [`leftovers`], [`detach`], [`snapshot`] | attached until told to stop; what is put back |
 
 pub mod activity;
 pub mod ages;
@@ -22,16 +24,23 @@ pub mod connection;
 pub mod daemon;
 pub mod detach;
 pub mod explain;
+pub mod family;
+pub mod gate_tasks;
+pub mod gates;
 pub mod inherit;
 pub mod knobs;
 pub mod leftovers;
 pub mod levels;
 pub mod mechanism;
 pub mod meter;
+pub mod numbers;
+pub mod pace;
 pub mod part;
 pub mod processor;
+pub mod rates;
 pub mod resolve;
 pub mod server;
+pub mod session;
 pub mod snapshot;
 pub mod tally;
 pub mod told;

@@ -2,9 +2,12 @@
 //! first, and that all is put back.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -130,6 +133,13 @@ fn who_holds_what_a_high_one_waits_for_is_raised_as_long_as_it_does() {
         return;
     };
     database.ask("CREATE TABLE t AS SELECT 1 AS id");
+    // Of a user who would like to run something as the role that is attached.
+    database.ask("CREATE TABLE fooled (by_whom text)");
+    database.ask(
+        "CREATE FUNCTION public.unnest(int4[]) RETURNS SETOF int4 LANGUAGE plpgsql AS \
+         'BEGIN INSERT INTO public.fooled VALUES (current_user); \
+         RETURN QUERY SELECT * FROM pg_catalog.unnest($1); END'",
+    );
     let _child = attached(&database, CLASSES, &["--inherit"]);
     let (mut first, first_pid) = session(&database, "rest");
     let (mut second, second_pid) = session(&database, "rest");
@@ -161,6 +171,34 @@ fn who_holds_what_a_high_one_waits_for_is_raised_as_long_as_it_does() {
         standing(second_pid) == ordinary
     });
     high.hear();
+    assert_eq!(database.ask("SELECT count(*) FROM fooled"), "0");
+}
+
+#[test]
+fn parallel_workers_go_with_the_session_that_they_help() {
+    let test = "parallel_workers_go_with_the_session_that_they_help";
+    let Some((database, _turn)) = database(test) else {
+        return;
+    };
+    database.ask("CREATE TABLE t AS SELECT g, repeat('x', 1000) FROM generate_series(1, 4000) g");
+    let _child = attached(&database, CLASSES, &["--cost", "10"]);
+    let (_low, low_pid) = session(&database, "rest");
+    let ordinary = standing(low_pid);
+    let (mut high, _) = session(&database, "high");
+    for setting in [
+        "parallel_setup_cost = 0",
+        "parallel_tuple_cost = 0",
+        "min_parallel_table_scan_size = 0",
+        "parallel_leader_participation = off",
+    ] {
+        high.ask(&format!("SET {setting}"));
+    }
+    high.say("SELECT count(pg_sleep(0.005)) FROM t");
+    let workers = "SELECT min(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker'";
+    until("there is a worker", || !database.ask(workers).is_empty());
+    let worker: u32 = database.ask(workers).parse().unwrap();
+    until("it is raised", || standing(worker) != ordinary);
+    high.kill();
 }
 
 #[test]
@@ -195,11 +233,95 @@ fn a_gate_tells_which_transaction_runs() {
     }
     talk.ask("SELECT 1 /*kind='pay'*/");
     until("it is raised", || standing(pid) != ordinary);
+    // What it told is asked for anew where the session on the server is lost.
+    let ends = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                WHERE application_name = 'sooner attach'";
+    assert_eq!(database.ask(ends), "1");
+    until("all is put back", || standing(pid) == ordinary);
+    until("it is attached again", gate_is_told);
+    talk.ask("SELECT 1 /*kind='pay'*/");
+    until("it is raised again", || standing(pid) != ordinary);
     drop(talk);
     drop(gate);
     // With the gate its sessions go; what stays is of no class.
     end(&mut child, Signal::TERM);
     assert!(!socket.exists());
+}
+
+#[test]
+fn only_what_tells_of_a_process_stands_above_it_and_until_it_leaves() {
+    let test = "only_what_tells_of_a_process_stands_above_it_and_until_it_leaves";
+    let Some((database, _turn)) = database(test) else {
+        return;
+    };
+    let socket: PathBuf = database.folder().join("gate.sock");
+    let path = socket.display().to_string();
+    let child = attached(&database, CLASSES, &["--gate", &path, "--cost", "0.01"]);
+    let (_talk, pid) = session(&database, "rest");
+    let own = std::process::id();
+    let [gate_before, before] = [own, pid].map(standing);
+    let mut gate = UnixStream::connect(&socket).unwrap();
+    until("it is there", || status_of(&child)["gates"] == 1);
+    let frame = |pid: u32, priority: u8| {
+        let [a, b, c, d] = pid.to_le_bytes();
+        [a, b, c, d, priority, 0, 0, 0]
+    };
+    // It has not told of a process of the server yet.
+    gate.write_all(&frame(1, 1)).unwrap();
+    until("it was heard", || status_of(&child)["told"] == 1);
+    assert_eq!(standing(own), gate_before);
+    gate.write_all(&frame(pid, 1)).unwrap();
+    until("the process is raised", || standing(pid) != before);
+    until("and so is the gate", || standing(own) != gate_before);
+    drop(gate);
+    until("the process is put back", || standing(pid) == before);
+    until("and so is the gate", || standing(own) == gate_before);
+}
+
+#[test]
+fn a_server_that_is_gone_is_waited_for_where_status_sees_it() {
+    let test = "a_server_that_is_gone_is_waited_for_where_status_sees_it";
+    let Some((database, _turn)) = database(test) else {
+        return;
+    };
+    let mut child = attached(&database, CLASSES, &[]);
+    assert_eq!(status_of(&child)["is_waiting"], false);
+    let server = Pid::from_raw(database_pid(&database).cast_signed()).unwrap();
+    kill_process(server, Signal::INT).unwrap();
+    until("it waits", || status_of(&child)["is_waiting"] == true);
+    end(&mut child, Signal::TERM);
+}
+
+#[test]
+fn a_signal_ends_it_while_it_waits_for_a_server_that_says_nothing() {
+    let test = "a_signal_ends_it_while_it_waits_for_a_server_that_says_nothing";
+    let Some((database, _turn)) = database(test) else {
+        return;
+    };
+    let server = Pid::from_raw(database_pid(&database).cast_signed()).unwrap();
+    kill_process(server, Signal::STOP).unwrap();
+    let file = database.folder().join("classes.toml");
+    fs::write(&file, CLASSES).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.args(["attach", "postgres", "--data"]);
+    command.arg(database.folder().join("data"));
+    command.arg("--config").arg(file);
+    let mut child = OwnedChild::spawn(&mut command).unwrap();
+    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+    // Only then it listens to signals, bit 15 of those that it catches.
+    until("it listens", || {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let mut lines = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("SigCgt:\t"));
+        let caught = lines
+            .next()
+            .map(|mask| u64::from_str_radix(mask, 16).unwrap());
+        caught.is_some_and(|mask| mask & (1 << 14) != 0)
+    });
+    sleep(Duration::from_millis(200));
+    end(&mut child, Signal::TERM);
+    kill_process(server, Signal::CONT).unwrap();
 }
 
 #[test]
@@ -211,6 +333,9 @@ fn what_cannot_be_attached_to_is_one_line_and_changes_nothing() {
     let (_talk, pid) = session(&database, "high");
     let before = standing(pid);
     let file = database.folder().join("classes.toml");
+    let precious = database.folder().join("of-value");
+    fs::write(&precious, "of value").unwrap();
+    let of_value = precious.display().to_string();
     for (classes, more, words) in [
         ("", &[][..], "no class goes before another"),
         (
@@ -234,6 +359,11 @@ fn what_cannot_be_attached_to_is_one_line_and_changes_nothing() {
             "nobody_here",
         ),
         (
+            CLASSES,
+            &["--gate", &of_value],
+            "there is a file that is no socket",
+        ),
+        (
             "[[class]]\nname = \"a\"\npriority = 0\n",
             &[],
             "classes.toml:3: class.priority",
@@ -252,14 +382,20 @@ fn what_cannot_be_attached_to_is_one_line_and_changes_nothing() {
         assert!(told.contains(words) && told.lines().count() <= 3, "{told}");
         assert_eq!(standing(pid), before);
     }
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "of value");
+}
+
+#[test]
+fn a_server_has_one_attachment() {
+    let Some((database, _turn)) = database("a_server_has_one_attachment") else {
+        return;
+    };
     let _child = attached(&database, CLASSES, &[]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
     command.args(["attach", "postgres", "--data"]);
-    command
-        .arg(database.folder().join("data"))
-        .arg("--config")
-        .arg(&file);
-    fs::write(&file, CLASSES).unwrap();
+    command.arg(database.folder().join("data"));
+    command.arg("--config");
+    command.arg(database.folder().join("classes.toml"));
     let output = command.output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(

@@ -27,10 +27,29 @@ pub fn set_round_robin(process: u32, priority: u8) -> io::Result<()> {
     raw::set_scheduler(thread, libc::SCHED_RR | FLAGS, priority.into())
 }
 
-/// Makes a process's first thread an ordinary one.
+/// Makes a process's first thread an ordinary one. Without `CAP_SYS_NICE` what it starts stays
+/// ordinary in any case: only a privileged one may take that back.
 pub fn set_ordinary(process: u32) -> io::Result<()> {
     let thread = pid_of(process)?.as_raw_nonzero().get();
-    raw::set_scheduler(thread, libc::SCHED_OTHER, 0)
+    let set = |flags| raw::set_scheduler(thread, libc::SCHED_OTHER | flags, 0);
+    match set(0) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            set(libc::SCHED_RESET_ON_FORK)
+        }
+        set => set,
+    }
+}
+
+/// Whether the kernel keeps something of each processor for others than real time.
+pub fn real_time_is_bounded() -> bool {
+    let most = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
+    // A kernel that does not say so has no way to switch it off.
+    most.map_or(true, |text| is_bounded(&text))
+}
+
+/// -1 is without a bound.
+fn is_bounded(runtime_us: &str) -> bool {
+    !runtime_us.trim_start().starts_with('-')
 }
 
 /// Whether a process's first thread has real time of the kind that [`set_round_robin`] gives.
@@ -91,6 +110,11 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(nice(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn real_time_without_a_bound_is_seen() {
+        assert!(is_bounded("950000\n") && !is_bounded("-1\n"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use rustix::thread::{
 use thiserror::Error;
 
 use crate::raw;
-pub use account::{Account, AccountError};
+pub use account::{Account, AccountError, group_id};
 
 /// What is kept of the privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,12 +24,33 @@ pub fn parent(pid: u32) -> io::Result<u32> {
 
 /// When it began, in ticks of the system's clock: with its number this is one process and no other.
 pub fn began_ticks(pid: u32) -> io::Result<u64> {
+    Ok(birth(pid)?.began_ticks)
+}
+
+/// Where a process comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Birth {
+    /// Its parent now.
+    pub parent: u32,
+    /// When it began, in ticks of the system's clock.
+    pub began_ticks: u64,
+}
+
+/// Both with one look.
+pub fn birth(pid: u32) -> io::Result<Birth> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // Behind the name, which may hold anything: the third field and so on.
     let (_, fields) = text.rsplit_once(')').unwrap_or_default();
-    let began = fields.split_ascii_whitespace().nth(19);
-    let began = began.and_then(|began| began.parse().ok());
-    began.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    let mut fields = fields.split_ascii_whitespace();
+    let parent = fields.nth(1).and_then(|parent| parent.parse().ok());
+    let began = fields.nth(17).and_then(|began| began.parse().ok());
+    match parent.zip(began) {
+        Some((parent, began_ticks)) => Ok(Birth {
+            parent,
+            began_ticks,
+        }),
+        None => Err(io::ErrorKind::InvalidData.into()),
+    }
 }
 
 /// The processes that have this parent.
@@ -66,6 +87,7 @@ mod tests {
         assert_eq!(innermost_number(own).unwrap(), own.cast_signed());
         assert!(!name(own).unwrap().is_empty());
         assert!(parent(u32::MAX).is_err());
+        assert_eq!(birth(own).unwrap().parent, parent(own).unwrap());
         assert!(began_ticks(own).unwrap() >= began_ticks(1).unwrap());
         assert!(children(parent(own).unwrap()).unwrap().contains(&own));
     }

@@ -381,12 +381,11 @@ impl Client {
         let (process_id, last_told) = (server.session.key.process_id, &server.last_told);
         let lock_slot = server.lock_slot.as_ref();
         let (pooler, handle) = (&self.pooler, &self.handle);
+        let process = (&lease.db.upstream.address.endpoint, process_id);
         let begins = || {
             let own = || ClientClass::of(handle, pooler.configuration());
             let class = class.cloned().unwrap_or_else(own);
-            pooler
-                .priorities
-                .tell(process_id, class.priority(), last_told);
+            pooler.priorities.tell(process, class.priority(), last_told);
             if let Some(slot) = lock_slot {
                 slot.tell(process_id, class.priority());
             }

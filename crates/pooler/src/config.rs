@@ -14,6 +14,7 @@ mod lock_wait;
 mod matching;
 mod order;
 mod paths;
+mod priorities;
 mod reach;
 mod rows;
 mod rule;
@@ -59,8 +60,8 @@ pub struct Config {
     pub watchers: Vec<Spanned<String>>,
     /// Where Prometheus finds metrics; default: nowhere.
     pub metrics: Option<Spanned<SocketAddr>>,
-    /// The socket file of a `sooner attach postgres` beside the server, which is told the priority of
-    /// each transaction; default: none is told.
+    /// The socket file of a `sooner attach postgres` beside the only server, which is told the priority
+    /// of each transaction; default: none is told.
     pub priorities: Option<Spanned<PathBuf>>,
     /// The system user that root becomes once it listens; default: it stays root. Not `user`, which
     /// is of single users of databases.
@@ -125,6 +126,7 @@ impl Config {
             unique("user.name", self.user.iter().map(|table| &table.name)),
         ];
         checks.extend(self.database.iter().map(DatabaseTable::check));
+        checks.push(self.check_priorities());
         checks.extend(self.class_checks());
         if checks.iter().all(Result::is_ok) {
             checks.push(self.check_order());

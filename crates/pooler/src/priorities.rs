@@ -3,16 +3,20 @@
 //!
 //! Nothing is waited for: eight bytes into a socket of this machine, and only when a process gets a
 //! transaction of another priority than its last one. Where the socket takes nothing the process is
-//! told anew at its next transaction.
+//! told anew at its next transaction. Each server has a socket of its own: numbers of processes mean
+//! nothing on another one.
 
+use crate::config::Endpoint;
 use crate::log::log;
 use crate::pooler::Pooler;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::UnixStream;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// Length of what is told at once.
 pub const FRAME_BYTES: usize = 8;
@@ -57,28 +61,44 @@ pub struct LastTold {
     priority: u8,
 }
 
-/// The way to it.
+/// The ways to them, by server.
 #[derive(Default)]
 pub struct Priorities {
-    stream: RefCell<Option<Rc<UnixStream>>>,
-    /// Counts connections: what was told over an earlier one is forgotten there.
-    epoch: Cell<u64>,
-    /// Frames that the socket did not take.
+    ways: RefCell<BTreeMap<Endpoint, Rc<Way>>>,
+    /// Counts connections of all ways: what was told over an earlier one is forgotten there.
+    epoch: Rc<Cell<u64>>,
+    /// Frames that a socket did not take.
     pub lost: Cell<u64>,
 }
 
+/// To one of them.
+#[derive(Default)]
+struct Way {
+    stream: RefCell<Option<Rc<UnixStream>>>,
+    /// The number of its connection.
+    epoch: Cell<u64>,
+}
+
 impl Priorities {
-    /// A process begins a transaction of this priority; 0 is that of no class.
-    pub fn tell(&self, process_id: i32, priority: u8, last_told: &Cell<LastTold>) {
-        let stream = self.stream.borrow();
+    /// A process of a server begins a transaction of this priority; 0 is that of no class, and is
+    /// told as well: what sees the gate's own user there knows less.
+    pub fn tell(
+        &self,
+        (server, process_id): (&Endpoint, i32),
+        priority: u8,
+        last_told: &Cell<LastTold>,
+    ) {
+        let ways = self.ways.borrow();
+        let Some(way) = ways.get(server) else { return };
+        let stream = way.stream.borrow();
         let Some(stream) = stream.as_ref() else {
             return;
         };
-        let (epoch, last) = (self.epoch.get(), last_told.get());
-        let is_known = last.epoch == epoch && last.priority == priority;
-        // Nothing was said of it yet, and there is nothing to say.
-        let is_nothing = last.epoch != epoch && priority == 0;
-        if is_known || is_nothing {
+        let now = LastTold {
+            epoch: way.epoch.get(),
+            priority,
+        };
+        if last_told.get() == now {
             return;
         }
         let told = Told {
@@ -86,37 +106,57 @@ impl Priorities {
             priority,
         };
         match stream.try_write(&told.frame()) {
-            Ok(FRAME_BYTES) => last_told.set(LastTold { epoch, priority }),
+            Ok(FRAME_BYTES) => last_told.set(now),
             _ => self.lost.set(self.lost.get() + 1),
         }
     }
 }
 
-/// Keeps a connection to it where the configuration names one.
+/// Keeps a connection to each that the configuration names; a reload may name others.
 pub async fn keep_connected(pooler: Rc<Pooler>) {
-    let mut complained_of: Option<PathBuf> = None;
+    let mut tasks = JoinSet::new();
+    let mut kept: BTreeMap<PathBuf, (Rc<Way>, AbortHandle)> = BTreeMap::new();
     loop {
-        let path = pooler.configuration().config.priorities.clone();
-        let Some(path) = path.map(|path| path.get_ref().clone()) else {
-            tokio::time::sleep(RETRY_PAUSE).await;
-            continue;
-        };
+        let named = pooler.configuration().config.priority_sockets();
+        kept.retain(|path, (_, task)| {
+            let is_named = named.values().any(|own| own == path);
+            if !is_named {
+                task.abort();
+            }
+            is_named
+        });
+        let own = &pooler.priorities;
+        let mut ways = BTreeMap::new();
+        for (server, path) in named {
+            let (way, _) = kept.entry(path).or_insert_with_key(|path| {
+                let way = Rc::new(Way::default());
+                let task = keep(path.clone(), way.clone(), own.epoch.clone());
+                (way, tasks.spawn_local(task))
+            });
+            ways.insert(server, way.clone());
+        }
+        own.ways.replace(ways);
+        tokio::time::sleep(RETRY_PAUSE).await;
+        while tasks.try_join_next().is_some() {}
+    }
+}
+
+async fn keep(path: PathBuf, way: Rc<Way>, epoch: Rc<Cell<u64>>) {
+    let mut has_complained = false;
+    loop {
         match UnixStream::connect(&path).await {
             Ok(stream) => {
-                complained_of = None;
+                has_complained = false;
                 let stream = Rc::new(stream);
-                let own = &pooler.priorities;
-                own.epoch.set(own.epoch.get() + 1);
-                own.stream.replace(Some(stream.clone()));
-                until_gone(&stream, &pooler, &path).await;
-                own.stream.replace(None);
+                epoch.set(epoch.get() + 1);
+                way.epoch.set(epoch.get());
+                way.stream.replace(Some(stream.clone()));
+                until_gone(&stream).await;
+                way.stream.replace(None);
             }
-            Err(error) if complained_of.as_ref() != Some(&path) => {
-                let place = path.display();
-                log(&format!(
-                    "priorities {place}: {error}; it is tried every second"
-                ));
-                complained_of = Some(path);
+            Err(error) if !has_complained => {
+                complain(&path, &error);
+                has_complained = true;
             }
             Err(_) => {}
         }
@@ -124,17 +164,19 @@ pub async fn keep_connected(pooler: Rc<Pooler>) {
     }
 }
 
-/// It never says anything; what can be read is its end. A reload may name another one.
-async fn until_gone(stream: &UnixStream, pooler: &Pooler, path: &PathBuf) {
+fn complain(path: &Path, error: &std::io::Error) {
+    let place = path.display();
+    log(&format!(
+        "priorities {place}: {error}; it is tried every second"
+    ));
+}
+
+/// It never says anything; what can be read is its end.
+async fn until_gone(stream: &UnixStream) {
     let mut byte = [0];
     loop {
-        let named = pooler.configuration().config.priorities.clone();
-        if named.is_none_or(|named| named.get_ref() != path) {
+        if stream.readable().await.is_err() {
             return;
-        }
-        let ready = tokio::time::timeout(RETRY_PAUSE, stream.readable()).await;
-        if !matches!(ready, Ok(Ok(()))) {
-            continue;
         }
         match stream.try_read(&mut byte) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -158,5 +200,35 @@ mod tests {
         for wrong in [[0; 8], [1, 0, 0, 0, 1, 0, 0, 1], [255; 8]] {
             assert_eq!(Told::read(wrong), None);
         }
+    }
+
+    #[tokio::test]
+    async fn each_server_has_its_own_and_no_class_is_told_too() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let priorities = Priorities::default();
+        let at = |port| Endpoint::Tcp("db".into(), port);
+        let way = Way {
+            stream: RefCell::new(Some(Rc::new(ours))),
+            epoch: Cell::new(1),
+        };
+        priorities.ways.borrow_mut().insert(at(1), Rc::new(way));
+        let [one, other] = [Cell::default(), Cell::default()];
+        for (port, process_id, priority, last_told) in [
+            (1, 7, 0, &one),
+            (1, 7, 0, &one),
+            (2, 8, 3, &other),
+            (1, 7, 3, &one),
+            (1, 7, 0, &one),
+        ] {
+            priorities.tell((&at(port), process_id), priority, last_told);
+        }
+        let mut bytes = [0; 64];
+        theirs.readable().await.unwrap();
+        let count = theirs.try_read(&mut bytes).unwrap();
+        let frames = bytes[..count].chunks_exact(FRAME_BYTES);
+        let told = frames.filter_map(|frame| Told::read(frame.try_into().ok()?));
+        let told: Vec<(i32, u8)> = told.map(|own| (own.process_id, own.priority)).collect();
+        assert_eq!(told, [(7, 0), (7, 3), (7, 0)]);
+        assert_eq!(priorities.lost.get(), 0);
     }
 }

@@ -10,19 +10,26 @@ use tokio_postgres::{Client, Error, Row, Statement};
 use sooner_postgres::locks::LockRow;
 
 /// The view's own function, without its joins: names of users and databases change seldom.
-const SESSIONS: &str = "SELECT pid, usesysid, datid, application_name, host(client_addr), state, \
-     wait_event_type, wait_event, xact_start, query_start, backend_start, statement_timestamp(), \
-     CASE WHEN state <> 'idle' THEN query END \
+const SESSIONS: &str = "SELECT pid, usesysid, datid, application_name, \
+     pg_catalog.host(client_addr), state, wait_event_type, wait_event, xact_start, query_start, \
+     backend_start, pg_catalog.statement_timestamp(), \
+     CASE WHEN state OPERATOR(pg_catalog.<>) 'idle' THEN query END, \
+     CASE WHEN backend_type OPERATOR(pg_catalog.=) 'parallel worker' THEN leader_pid END \
      FROM pg_catalog.pg_stat_get_activity(NULL) \
-     WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()";
-const LOCKS: &str = "SELECT pid, granted, mode, locktype, database, relation, page, tuple::int4, \
-     classid, objid, objsubid::int4, coalesce(transactionid::text, virtualxid), waitstart \
-     FROM pg_catalog.pg_locks WHERE NOT fastpath AND locktype <> 'virtualxid'";
-const NAMES: &str = "SELECT oid, rolname::text, true FROM pg_catalog.pg_roles \
-     UNION ALL SELECT oid, datname::text, false FROM pg_catalog.pg_database";
+     WHERE (backend_type OPERATOR(pg_catalog.=) 'client backend' \
+         OR backend_type OPERATOR(pg_catalog.=) 'parallel worker') \
+     AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()";
+/// Virtual transactions are on the fast path until somebody waits for one, as CREATE INDEX
+/// CONCURRENTLY does.
+const LOCKS: &str = "SELECT pid, granted, mode, locktype, database, relation, page, \
+     tuple::pg_catalog.int4, classid, objid, objsubid::pg_catalog.int4, \
+     coalesce(transactionid::pg_catalog.text, virtualxid), waitstart \
+     FROM pg_catalog.pg_locks WHERE NOT fastpath";
+const NAMES: &str = "SELECT oid, rolname::pg_catalog.text, true FROM pg_catalog.pg_roles \
+     UNION ALL SELECT oid, datname::pg_catalog.text, false FROM pg_catalog.pg_database";
 const FLUSH: &str = "SELECT pg_catalog.pg_stat_force_next_flush() IS NULL";
-const TRANSACTIONS: &str =
-    "SELECT sum(xact_commit + xact_rollback)::int8 FROM pg_catalog.pg_stat_database";
+const TRANSACTIONS: &str = "SELECT pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback)::pg_catalog.int8 \
+     FROM pg_catalog.pg_stat_database";
 
 /// What a session does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +71,17 @@ pub struct Session {
     pub query: String,
 }
 
+/// A process that helps a session with a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worker {
+    /// As the server numbers it.
+    pub pid: i32,
+    /// When it began, microseconds of the epoch.
+    pub began_us: i64,
+    /// Whom it helps.
+    pub leader: i32,
+}
+
 /// Asks the server, with statements that are prepared once.
 pub struct Watcher<'a> {
     client: &'a Client,
@@ -97,9 +115,16 @@ impl<'a> Watcher<'a> {
 
     /// All clients' sessions but the own.
     pub async fn sessions(&mut self) -> Result<Vec<Session>, Error> {
+        Ok(self.processes().await?.0)
+    }
+
+    /// Those, and the parallel workers of all sessions.
+    pub async fn processes(&mut self) -> Result<(Vec<Session>, Vec<Worker>), Error> {
         let rows = self.client.query(&self.sessions, &[]).await?;
         self.asked += 1;
-        let sessions: Vec<Session> = rows.iter().filter_map(session).collect();
+        let workers = rows.iter().filter_map(worker).collect();
+        let sessions = rows.iter().filter(|row| leader(row).is_none());
+        let sessions: Vec<Session> = sessions.filter_map(session).collect();
         let is_known = |session: &Session| {
             self.users.contains_key(&session.user_id)
                 && self.databases.contains_key(&session.database_id)
@@ -107,7 +132,7 @@ impl<'a> Watcher<'a> {
         if !sessions.iter().all(is_known) {
             self.learn_names(&sessions).await?;
         }
-        Ok(sessions)
+        Ok((sessions, workers))
     }
 
     /// All locks that could be waited for, and who waits.
@@ -175,14 +200,33 @@ fn text(row: &Row, at: usize) -> Option<String> {
     row.get::<_, Option<Text>>(at).map(|text| text.0)
 }
 
-/// None where a role sees nothing of it, or the session has only begun.
+/// None where it does not say: its user has switched track_activities off.
+fn phase(state: &str) -> Option<Phase> {
+    match state {
+        "idle" => Some(Phase::Idle),
+        "idle in transaction" | "idle in transaction (aborted)" => Some(Phase::Between),
+        "disabled" => None,
+        _ => Some(Phase::Active),
+    }
+}
+
+/// Of a parallel worker, whom it helps.
+fn leader(row: &Row) -> Option<i32> {
+    row.get(13)
+}
+
+fn worker(row: &Row) -> Option<Worker> {
+    Some(Worker {
+        pid: row.get(0),
+        began_us: row.get::<_, Option<SystemTime>>(10).map_or(0, microseconds),
+        leader: leader(row)?,
+    })
+}
+
+/// None where a role sees nothing of it, the session has only begun or says nothing.
 fn session(row: &Row) -> Option<Session> {
     let text = |at| text(row, at);
-    let phase = match text(5)?.as_str() {
-        "idle" => Phase::Idle,
-        "idle in transaction" | "idle in transaction (aborted)" => Phase::Between,
-        _ => Phase::Active,
-    };
+    let phase = phase(&text(5)?)?;
     let time = |at| row.get::<_, Option<SystemTime>>(at).map(microseconds);
     Some(Session {
         pid: row.get(0),
@@ -229,4 +273,16 @@ fn lock(row: &Row) -> LockRow {
 fn microseconds(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| since.as_micros() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_says_nothing_is_in_no_phase() {
+        assert_eq!(phase("disabled"), None);
+        assert_eq!(phase("idle"), Some(Phase::Idle));
+        assert_eq!(phase("fastpath function call"), Some(Phase::Active));
+    }
 }

@@ -12,6 +12,8 @@ const BINS: usize = 34 * BINS_AN_OCTAVE;
 const WINDOW_MIN_NS: f64 = 300e3;
 /// The window holds this part of what was seen at least.
 const WINDOW_SHARE: f64 = 0.2;
+/// Half of a 95 per cent interval of what many things add up to, in standard deviations.
+const NORMAL: f64 = 1.96;
 
 /// Ages, each with a weight.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,27 +54,68 @@ impl Ages {
         if self.total <= 0.0 || seconds <= 0.0 {
             return 0.0;
         }
-        let edge_ns = |bin: usize| 1e3 * (bin as f64 / BINS_AN_OCTAVE as f64).exp2();
-        let mut below = 0.0;
-        let mut window = 0;
-        while window < BINS - BINS_AN_OCTAVE
-            && (edge_ns(window) < WINDOW_MIN_NS || below < WINDOW_SHARE * self.total)
-        {
-            below += self.weights[window];
-            window += 1;
-        }
-        let in_twice = below
-            + self.weights[window..window + BINS_AN_OCTAVE]
-                .iter()
-                .sum::<f64>();
-        let (once_s, twice_s) = (
-            edge_ns(window) / 1e9,
-            edge_ns(window + BINS_AN_OCTAVE) / 1e9,
-        );
-        let density = 2.0 * below / once_s - in_twice / twice_s;
+        let Windows { below, twice, bin } = self.windows();
+        let (once_s, twice_s) = (edge_ns(bin) / 1e9, edge_ns(bin + BINS_AN_OCTAVE) / 1e9);
+        let density = 2.0 * below / once_s - twice / twice_s;
         // A density falls: what is older cannot be denser.
-        density.max(in_twice / twice_s) / seconds
+        density.max(twice / twice_s) / seconds
     }
+
+    /// Half of the 95 per cent interval of that, as a part of it, where each look has this weight;
+    /// without what looks that see the same thing have in common.
+    pub fn relative_error(&self, look_s: f64) -> f64 {
+        if self.total <= 0.0 {
+            return 0.0;
+        }
+        let Windows { below, twice, .. } = self.windows();
+        // The density is as 3 below - above, in which each look counts by itself.
+        let above = twice - below;
+        let deviation = (look_s * (9.0 * below + above)).sqrt();
+        NORMAL * deviation / (3.0 * below - above).max(twice).max(f64::MIN_POSITIVE)
+    }
+
+    /// How many begin a second at least, by those that were seen in their first moment: where many
+    /// are over in less, the window above is too wide for them.
+    pub fn first_moment_per_sec(&self, seconds: f64) -> f64 {
+        let bins = (0..BINS).take_while(|bin| edge_ns(*bin) < WINDOW_MIN_NS);
+        let (count, below) = bins.fold((0, 0.0), |(count, below), bin| {
+            (count + 1, below + self.weights[bin])
+        });
+        below / (edge_ns(count) / 1e9) / seconds.max(f64::MIN_POSITIVE)
+    }
+
+    /// All weights.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    fn windows(&self) -> Windows {
+        let (mut below, mut bin) = (0.0, 0);
+        while bin < BINS - BINS_AN_OCTAVE
+            && (edge_ns(bin) < WINDOW_MIN_NS || below < WINDOW_SHARE * self.total)
+        {
+            below += self.weights[bin];
+            bin += 1;
+        }
+        let more: f64 = self.weights[bin..bin + BINS_AN_OCTAVE].iter().sum();
+        Windows {
+            below,
+            twice: below + more,
+            bin,
+        }
+    }
+}
+
+/// What was seen below an age, and below twice that age.
+struct Windows {
+    below: f64,
+    twice: f64,
+    /// The first that is older.
+    bin: usize,
+}
+
+fn edge_ns(bin: usize) -> f64 {
+    1e3 * (bin as f64 / BINS_AN_OCTAVE as f64).exp2()
 }
 
 #[cfg(test)]
@@ -122,7 +165,21 @@ mod tests {
     }
 
     #[test]
+    fn fewer_looks_make_a_rate_less_sure() {
+        let of = |looks| {
+            let (ages, _) = seen(&mut || 20e6, looks);
+            ages.relative_error(0.01)
+        };
+        let (few, many) = (of(400), of(40_000));
+        assert!(
+            (few / many - 10.0).abs() < 2.0 && few > 0.05,
+            "{few} {many}"
+        );
+    }
+
+    #[test]
     fn nothing_seen_is_no_rate() {
         assert_eq!(Ages::default().per_sec(1.0), 0.0);
+        assert_eq!(Ages::default().relative_error(1.0), 0.0);
     }
 }

@@ -1,30 +1,33 @@
 //! What is known of one server while it is attached to, and what follows for its processes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
-use sooner_kernel::{priority, process_table};
 use tokio_postgres::Error;
 
-use super::activity::{Phase, Watcher};
+use super::activity::{Phase, Session, Watcher};
 use super::classes::Classifier;
 use super::connection::Connection;
-use super::daemon::{FromGate, INHERIT_INTERVAL, Options, WorkError};
+use super::daemon::{Options, WorkError};
+use super::family::Family;
+use super::gate_tasks::FromGate;
+use super::gates::Gates;
 use super::inherit::Holders;
-use super::leftovers::{Leftovers, ProcessId};
-use super::levels::{Levels, Standings};
+use super::leftovers::{Leftovers, ProcessId, is_gone};
+use super::levels::{Change, Levels, Standings};
 use super::mechanism::{Mechanism, Trial};
 use super::meter::Meter;
+use super::pace::Pace;
 use super::processor::Processes;
-use super::server::ProcessNumbers;
 use super::snapshot::Snapshot;
+use super::told::Told;
 
-/// Looks at sessions are no closer and no further apart than this.
+/// Looks at sessions are no closer than this.
 const LOOK_MIN: Duration = Duration::from_millis(10);
-const LOOK_MAX: Duration = Duration::from_secs(1);
-/// Questions are no further apart than this.
-const INHERIT_MAX: Duration = Duration::from_millis(50);
+/// Questions who holds what a raised one waits for are no closer than this.
+const INHERIT_MIN: Duration = Duration::from_millis(2);
 
 /// All of it.
 pub struct Attached<'a> {
@@ -34,21 +37,18 @@ pub struct Attached<'a> {
     trials: &'a [Trial],
     leftovers: &'a mut Leftovers,
     mechanism: Mechanism,
-    numbers: ProcessNumbers,
+    family: Family,
     watcher: Watcher<'a>,
     holders: Holders<'a>,
     classifier: Classifier,
     standings: Standings,
     processes: Processes,
-    /// By the number here, that of the server.
-    inside: HashMap<u32, i32>,
-    /// Gates, and the processes of which they tell.
-    gates: BTreeMap<u64, HashSet<u32>>,
+    gates: Gates,
     meter: Meter,
+    look_pace: Pace,
+    inherit_pace: Pace,
     began_ns: u64,
     looks: u64,
-    look_cost_ns: u64,
-    inherit_cost_ns: u64,
     late_ns: (u64, u64),
     told: u64,
     changes: u64,
@@ -66,20 +66,23 @@ impl<'a> Attached<'a> {
         let meter = Meter::start(connection.own_process);
         let meter = meter.map_err(|error| WorkError::Daemon(error.into()))?;
         let mechanism = leftovers.mechanism;
+        let each_share = match options.inherits {
+            true => options.cost_share / 2.0,
+            false => options.cost_share,
+        };
         let mut attached = Attached {
-            numbers: connection.numbers.clone(),
+            family: Family::new(connection.first_process, connection.numbers.clone()),
             watcher: Watcher::new(&connection.client).await?,
             holders: Holders::new(&connection.client).await?,
             classifier: Classifier::new(options.classes.clone()),
             standings: Standings::default(),
             processes: Processes::default(),
-            inside: HashMap::new(),
-            gates: BTreeMap::new(),
+            gates: Gates::default(),
             meter,
+            look_pace: Pace::new(LOOK_MIN, each_share),
+            inherit_pace: Pace::new(INHERIT_MIN, each_share),
             began_ns: monotonic_ns(),
             looks: 0,
-            look_cost_ns: 0,
-            inherit_cost_ns: 0,
             late_ns: (0, 0),
             told: 0,
             changes: 0,
@@ -91,7 +94,10 @@ impl<'a> Attached<'a> {
             trials,
             leftovers,
         };
-        attached.apply(connection.own_process, levels.top());
+        let process = ProcessId::of(connection.own_process);
+        let process = process.map_err(|_| WorkError::ServerGone("its process is gone".into()))?;
+        let level = levels.top();
+        attached.apply(Change { process, level });
         Ok(attached)
     }
 
@@ -99,32 +105,48 @@ impl<'a> Attached<'a> {
     pub fn take(&mut self, from: FromGate) {
         match from {
             FromGate::Came(number, pid) => {
-                self.gates.insert(number, HashSet::new());
-                if let Some(pid) = pid {
-                    self.raise_gate(pid);
-                }
+                let process = pid.and_then(|pid| ProcessId::of(pid).ok());
+                self.gates.came(number, process);
             }
             FromGate::Told(number, told) => {
                 for one in told {
                     self.told += 1;
-                    let level = match one.priority {
-                        0 => 0,
-                        priority => self.levels.level(priority),
-                    };
-                    if let Some(pid) = self.of_this_server(one.process_id) {
-                        self.gates.entry(number).or_default().insert(pid);
-                        self.standings.set_own(pid, level);
-                    }
+                    self.hear(number, one);
                 }
-                self.apply_changes();
             }
             FromGate::Gone(number) => {
-                for pid in self.gates.remove(&number).unwrap_or_default() {
-                    self.standings.set_own(pid, 0);
+                let left = self.gates.gone(number);
+                for process in left.untold {
+                    self.standings.set_own(process, 0);
+                    self.settle(process);
                 }
-                self.apply_changes();
+                if let Some(gate) = left.gate {
+                    self.put_gate_back(gate);
+                }
             }
             FromGate::Nothing => {}
+        }
+    }
+
+    /// One process gets a transaction of another priority.
+    fn hear(&mut self, number: u64, told: Told) {
+        let level = match told.priority {
+            0 => 0,
+            priority => self.levels.level(priority),
+        };
+        // Another process may have got the number since it was learnt.
+        for _ in 0..2 {
+            let Some(process) = self.family.process(told.process_id) else {
+                return;
+            };
+            self.standings.set_own(process, level);
+            if let Some(gate) = self.gates.told(number, process) {
+                self.raise_gate(gate);
+            }
+            if self.settle(process) {
+                return;
+            }
+            self.family.forget(told.process_id);
         }
     }
 
@@ -132,52 +154,72 @@ impl<'a> Attached<'a> {
     /// of.
     pub async fn look(&mut self) -> Result<(), Error> {
         let before_ns = self.meter.cost_ns();
-        let sessions = self.watcher.sessions().await?;
+        let (sessions, workers) = self.watcher.processes().await?;
         self.looks += 1;
-        let mut there = HashSet::new();
+        self.family.begin_look();
+        self.standings.retry();
+        let mut seen = HashSet::new();
         for session in &sessions {
-            let Some(pid) = self.numbers.outside(session.pid) else {
-                continue;
-            };
-            there.insert(pid);
-            self.inside.insert(pid, session.pid);
-            if self.gates.values().any(|told| told.contains(&pid)) {
-                continue;
-            }
-            let user = self.watcher.user(session);
-            let database = self.watcher.database(session);
-            let told = self.classifier.told(session, user, database);
-            let level = match self.options.classes.get(told.class) {
-                Some(class) => self.levels.level(*class.priority.get_ref()),
-                None => 0,
-            };
-            let is_new = self.standings.level(pid) != level;
-            self.standings.set_own(pid, level);
-            if is_new && session.phase == Phase::Active {
-                let late_us = (session.now_us - session.statement_us).max(0);
-                self.late_ns.0 += 1000 * late_us.cast_unsigned();
-                self.late_ns.1 += 1;
+            let process = self.family.session(session.pid, session.began_us);
+            let Some(process) = process else { continue };
+            seen.insert(process);
+            if !self.gates.tell_of(process) {
+                self.classify(session, process);
             }
         }
-        self.standings.retain(|pid| there.contains(&pid));
-        self.inside.retain(|pid, _| there.contains(pid));
-        self.processes.retain(|pid| there.contains(&pid));
-        for told in self.gates.values_mut() {
-            told.retain(|pid| there.contains(pid));
+        for worker in &workers {
+            let process = self.family.session(worker.pid, worker.began_us);
+            let leader = self.family.process(worker.leader);
+            let (Some(process), Some(leader)) = (process, leader) else {
+                continue;
+            };
+            seen.insert(process);
+            self.standings
+                .set_own(process, self.standings.level(leader));
         }
+        self.forget_all_but(&seen);
         let insides: HashSet<i32> = sessions.iter().map(|session| session.pid).collect();
         self.classifier.retain(|pid| insides.contains(&pid));
         self.apply_changes();
-        self.look_cost_ns += self.meter.cost_ns() - before_ns;
+        self.look_pace
+            .note(self.meter.cost_ns().saturating_sub(before_ns));
         Ok(())
+    }
+
+    fn classify(&mut self, session: &Session, process: ProcessId) {
+        let (user, database) = (self.watcher.user(session), self.watcher.database(session));
+        let told = self.classifier.told(session, user, database);
+        let level = match self.options.classes.get(told.class) {
+            Some(class) => self.levels.level(*class.priority.get_ref()),
+            None => 0,
+        };
+        let is_new = self.standings.level(process) != level;
+        self.standings.set_own(process, level);
+        if is_new && session.phase == Phase::Active {
+            let late_us = (session.now_us - session.statement_us).max(0);
+            self.late_ns.0 += 1000 * late_us.cast_unsigned();
+            self.late_ns.1 += 1;
+        }
+    }
+
+    /// What is none of these may still be a process of the server.
+    fn forget_all_but(&mut self, seen: &HashSet<ProcessId>) {
+        let family = &self.family;
+        let is_there = |process| seen.contains(&process) || family.has(process);
+        self.gates.retain(is_there);
+        let gates = &self.gates;
+        self.standings
+            .keep(seen, |process| gates.tell_of(process), is_there);
+        let standings = &self.standings;
+        let keeps = |process| seen.contains(&process) || standings.has(process);
+        self.family.retain(keeps);
+        let pids: HashSet<u32> = seen.iter().map(|process| process.pid).collect();
+        self.processes.retain(|pid| pids.contains(&pid));
     }
 
     /// How long until the next look.
     pub fn look_interval(&self) -> Duration {
-        let each = Duration::from_nanos(self.look_cost_ns / self.looks.max(1));
-        self.meter
-            .spread(each, self.options.cost_share)
-            .clamp(LOOK_MIN, LOOK_MAX)
+        self.look_pace.interval(&self.meter)
     }
 
     /// Whether a raised one might wait for one that is not.
@@ -190,25 +232,23 @@ impl<'a> Attached<'a> {
         let before_ns = self.meter.cost_ns();
         let raised = self.standings.own();
         let raised: Vec<(i32, u32, u8)> = raised
-            .filter_map(|(pid, level)| Some((*self.inside.get(&pid)?, pid, level)))
+            .filter_map(|(process, level)| Some((self.family.number(process)?, process.pid, level)))
             .collect();
         let holders = self.holders.of(&raised, &mut self.processes).await?;
         let holders = holders.into_iter();
-        let holders: BTreeMap<u32, u8> = holders
-            .filter_map(|(pid, level)| Some((self.of_this_server(pid)?, level)))
+        let holders: BTreeMap<ProcessId, u8> = holders
+            .filter_map(|(pid, level)| Some((self.family.process(pid)?, level)))
             .collect();
         self.standings.set_inherited(&holders);
         self.apply_changes();
-        self.inherit_cost_ns += self.meter.cost_ns() - before_ns;
+        self.inherit_pace
+            .note(self.meter.cost_ns().saturating_sub(before_ns));
         Ok(())
     }
 
     /// How long until the next question.
     pub fn inherit_interval(&self) -> Duration {
-        let each = Duration::from_nanos(self.inherit_cost_ns / self.holders.asked.max(1));
-        self.meter
-            .spread(each, self.options.cost_share)
-            .clamp(INHERIT_INTERVAL, INHERIT_MAX)
+        self.inherit_pace.interval(&self.meter)
     }
 
     /// All figures.
@@ -226,6 +266,7 @@ impl<'a> Attached<'a> {
             server_pid: self.connection.first_process,
             version: self.connection.version.clone(),
             uptime_s,
+            is_waiting: false,
             mechanism: self.mechanism,
             trials: self.trials.to_vec(),
             classes: classes.collect(),
@@ -234,7 +275,7 @@ impl<'a> Attached<'a> {
             inheriting,
             changes: self.changes,
             refused: self.refused,
-            gates: self.gates.len(),
+            gates: self.gates.count(),
             told: self.told,
             looks: self.looks,
             late_ms: (late > 0).then(|| late_ns as f64 / 1e6 / late as f64),
@@ -243,45 +284,132 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// The number here of a process that is one of this server's.
-    fn of_this_server(&mut self, inside: i32) -> Option<u32> {
-        let pid = self.numbers.outside(inside)?;
-        if !self.inside.contains_key(&pid) {
-            let parent = process_table::parent(pid).ok()?;
-            if parent != self.connection.first_process {
-                return None;
-            }
-            self.inside.insert(pid, inside);
+    /// A gate goes before what it feeds: nothing would come to the others.
+    fn raise_gate(&mut self, gate: ProcessId) {
+        if self.leftovers.gates.iter().any(|(known, _)| *known == gate) {
+            return;
         }
-        Some(pid)
+        let nice = self.mechanism.nice_of(gate.pid).unwrap_or(0);
+        self.leftovers.gates.push((gate, nice));
+        if self.leftovers.write().is_err() {
+            self.leftovers.gates.pop();
+            return;
+        }
+        let (top, mechanism) = (self.levels.top(), self.mechanism);
+        let raised = set_one(true, &|| gate.is_there(), &|is_up| {
+            let level = if is_up { top + 1 } else { 0 };
+            mechanism.apply(gate.pid, level, top, nice)
+        });
+        self.count(&raised);
     }
 
-    /// A gate goes before what it feeds: nothing would come to the others.
-    fn raise_gate(&mut self, pid: u32) {
-        let Ok(gate) = ProcessId::of(pid) else { return };
-        if self.leftovers.gates.iter().all(|(known, _)| *known != gate) {
-            let nice = priority::nice(pid).unwrap_or(0);
-            self.leftovers.gates.push((gate, nice));
-            if self.leftovers.write().is_err() {
-                return;
-            }
+    /// A gate tells no more: its process is as it was.
+    fn put_gate_back(&mut self, gate: ProcessId) {
+        let mut raised = self.leftovers.gates.iter();
+        let Some(at) = raised.position(|(known, _)| *known == gate) else {
+            return;
+        };
+        let (_, nice) = self.leftovers.gates[at];
+        let back = match gate.is_there() {
+            true => self.mechanism.put_back(gate.pid, self.levels.top(), nice),
+            false => Ok(()),
+        };
+        // What stays written down is put back at the end.
+        if back.as_ref().err().is_none_or(is_gone) {
+            self.leftovers.gates.remove(at);
+            let _ = self.leftovers.write();
         }
-        self.apply(pid, self.levels.top() + 1);
+        self.count(&back);
     }
 
     fn apply_changes(&mut self) {
         for change in self.standings.changes() {
-            self.apply(change.pid, change.level);
+            self.apply(change);
         }
     }
 
-    fn apply(&mut self, pid: u32, level: u8) {
-        let nice = self.leftovers.nice;
+    /// Gives one process the level that it is to have; whether it is there.
+    fn settle(&mut self, process: ProcessId) -> bool {
+        match self.standings.change(process) {
+            Some(change) => self.apply(change),
+            None => self.family.has(process),
+        }
+    }
+
+    /// Whether the process is there.
+    fn apply(&mut self, change: Change) -> bool {
+        let Change { process, level } = change;
+        let (mechanism, nice) = (self.mechanism, self.leftovers.nice);
         let top = self.levels.top();
-        match self.mechanism.apply(pid, level, top, nice) {
+        let family = &self.family;
+        let is_it = || match level {
+            0 => process.is_there(),
+            _ => family.has(process),
+        };
+        let done = set_one(level > 0, &is_it, &|is_up| {
+            let level = if is_up { level } else { 0 };
+            mechanism.apply(process.pid, level, top, nice)
+        });
+        self.count(&done);
+        match done {
+            Ok(()) => self.standings.done(change),
+            Err(error) if is_gone(&error) => {
+                self.standings.forget(process);
+                return false;
+            }
+            Err(_) => self.standings.refused(change),
+        }
+        true
+    }
+
+    fn count(&mut self, done: &io::Result<()>) {
+        match done {
             Ok(()) => self.changes += 1,
-            // One that has gone is forgotten at the next look.
+            Err(error) if is_gone(error) => {}
             Err(_) => self.refused += 1,
         }
+    }
+}
+
+/// Sets the process that `is_it` means, and no other that got its number meanwhile: that one is put
+/// back.
+fn set_one(
+    is_up: bool,
+    is_it: &dyn Fn() -> bool,
+    set: &dyn Fn(bool) -> io::Result<()>,
+) -> io::Result<()> {
+    if !is_it() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    set(is_up)?;
+    if is_up && !is_it() {
+        // Gone as well, or another one.
+        let _ = set(false);
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+
+    #[test]
+    fn a_process_that_got_the_number_of_another_one_does_not_stay_raised() {
+        let calls = RefCell::new(Vec::new());
+        let set = |is_up| {
+            calls.borrow_mut().push(is_up);
+            Ok(())
+        };
+        // Another one already; the right one; another one meanwhile.
+        assert!(is_gone(&set_one(true, &|| false, &set).unwrap_err()));
+        assert!(calls.borrow().is_empty());
+        set_one(true, &|| true, &set).unwrap();
+        assert_eq!(*calls.borrow(), [true]);
+        let looks = Cell::new(0);
+        let at_first = || looks.replace(looks.get() + 1) == 0;
+        assert!(is_gone(&set_one(true, &at_first, &set).unwrap_err()));
+        assert_eq!(*calls.borrow(), [true, true, false]);
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::ages::Ages;
 use super::part::{PARTS, Part};
+use super::rates::{CountOf, Rates, rates};
 use super::resolve::{Resolved, resolve};
 use super::tally::{ClassTally, NamedTally, SLICES, Seconds, Tally};
 
@@ -11,11 +12,15 @@ use super::tally::{ClassTally, NamedTally, SLICES, Seconds, Tally};
 const CONSTANT_MIN: f64 = 0.98;
 /// From so much of its time on, a class's kinds are all of it.
 const TOLD_MIN: f64 = 0.95;
-/// The server adds a transaction to its count when it also has something else to add: those that
-/// read no table are missing. Below this part of what ages say, ages are believed.
-const COUNTED_MIN: f64 = 0.8;
-/// Half of a 95 per cent interval of a mean of [`SLICES`], in standard errors.
-const STUDENT: f64 = 2.093;
+/// Slices that a mean needs to have an interval.
+const SLICES_MIN: usize = 5;
+
+/// Half of a 95 per cent interval of a mean of so many, in standard errors: the first terms of the
+/// expansion in their number (Abramowitz and Stegun 26.7.5), the last one rounded up.
+fn student(count: usize) -> f64 {
+    let freedom = (count - 1) as f64;
+    1.96 + 2.37 / freedom + 3.5 / freedom.powi(2)
+}
 
 /// What a row counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -104,6 +109,8 @@ pub struct ClassRows {
 /// All of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Breakdown {
+    /// Who says how many there are.
+    pub count_of: CountOf,
     /// All classes together.
     pub all: Row,
     /// In the order of the configuration, without those that nothing was in.
@@ -128,29 +135,37 @@ impl Breakdown {
                 (0..PARTS).for_each(|part| sum[part] += own[part]);
             }
         }
-        let shape = |name: &str, per_sec, before_s| Shape {
+        let shape = |name: &str, (per_sec, rate_error), before_s| Shape {
             name: name.to_owned(),
             counted: Counted::Transactions,
             per_sec,
+            rate_error,
             time_s: tally.time_s,
+            slices_s: tally.slices_s,
             before_s,
         };
-        let rates = rates(tally, per_sec);
-        let per_sec = rates.iter().sum();
-        let all = shape("all", per_sec, before_s).row(&sum, Some(&sum_slices));
+        let Rates {
+            rates,
+            errors,
+            error_of_all,
+            count_of,
+        } = rates(tally, per_sec);
+        let of_all = (rates.iter().sum(), error_of_all);
+        let all = shape("all", of_all, before_s).row(&sum, Some(&sum_slices));
         let mut classes = Vec::new();
         for (at, class) in tally.classes.iter().enumerate() {
             let own = &per_class[at];
             if own.seconds.iter().sum::<f64>() <= 0.0 || class.ages == Ages::default() {
                 continue;
             }
-            let shape = shape(&names[at], rates[at], own.before_s);
+            let shape = shape(&names[at], (rates[at], errors[at]), own.before_s);
             let row = shape.row(&own.seconds, Some(&class.slices));
             let kinds = kinds(class, own, rates[at], tally.time_s);
             classes.push((at, ClassRows { row, kinds }));
         }
         let by_active = by_active(tally);
         Breakdown {
+            count_of,
             all,
             classes,
             by_active,
@@ -186,23 +201,6 @@ fn processor_of(tally: &Tally, class: usize) -> Resolved {
     )
 }
 
-/// Transactions of each class a second: all of them as the server counts them, divided as ages say.
-fn rates(tally: &Tally, per_sec: f64) -> Vec<f64> {
-    let by_age = tally
-        .classes
-        .iter()
-        .map(|class| class.ages.per_sec(tally.time_s));
-    let by_age: Vec<f64> = by_age.collect();
-    let sum: f64 = by_age.iter().sum();
-    if per_sec < COUNTED_MIN * sum {
-        return by_age;
-    }
-    by_age
-        .iter()
-        .map(|rate| per_sec * rate / sum.max(f64::MIN_POSITIVE))
-        .collect()
-}
-
 fn kinds(class: &ClassTally, resolved: &Resolved, per_sec: f64, time_s: f64) -> Vec<Row> {
     let total = |seconds: &Seconds| seconds.iter().sum::<f64>();
     let told_s: f64 = class.kinds.values().map(|kind| total(&kind.seconds)).sum();
@@ -224,7 +222,9 @@ fn kinds(class: &ClassTally, resolved: &Resolved, per_sec: f64, time_s: f64) -> 
             name: name.clone(),
             counted,
             per_sec: per_sec_of_it,
+            rate_error: 0.0,
             time_s,
+            slices_s: [0.0; SLICES],
             before_s,
         };
         shape.row(&of_a_kind(&tally.seconds, resolved, before_s), None)
@@ -277,22 +277,41 @@ struct Shape {
     name: String,
     counted: Counted,
     per_sec: f64,
+    /// Half of the interval of that, as a part of it.
+    rate_error: f64,
     time_s: f64,
+    slices_s: [f64; SLICES],
     before_s: f64,
 }
 
 impl Shape {
+    /// Half of the interval of the sum of all slices, by those that were looked at.
+    fn slices_error(&self, slices: &[f64]) -> Option<f64> {
+        let seen = slices.iter().zip(&self.slices_s);
+        let seen: Vec<f64> = seen
+            .filter(|(_, length_s)| **length_s > 0.0)
+            .map(|(own, length_s)| own / length_s)
+            .collect();
+        if seen.len() < SLICES_MIN {
+            return None;
+        }
+        let count = seen.len() as f64;
+        let mean = seen.iter().sum::<f64>() / count;
+        let squares: f64 = seen.iter().map(|one| (one - mean).powi(2)).sum();
+        let deviation = (squares / (count - 1.0)).sqrt();
+        Some(student(seen.len()) * deviation / count.sqrt() * self.time_s)
+    }
+
     fn row(self, seconds: &Seconds, slices: Option<&[Seconds; SLICES]>) -> Row {
         let sum_s: f64 = seconds.iter().sum();
         let count = self.per_sec * self.time_s;
         let ms = |seconds: f64| (count > 0.0).then(|| 1e3 * seconds / count);
         let error = |of: &dyn Fn(&Seconds) -> f64| {
-            let all: Vec<f64> = slices?.iter().map(of).collect();
-            let mean = all.iter().sum::<f64>() / SLICES as f64;
-            let squares: f64 = all.iter().map(|one| (one - mean).powi(2)).sum();
-            let deviation = (squares / (SLICES - 1) as f64).sqrt();
-            // Of the sum of all slices.
-            ms(STUDENT * deviation * (SLICES as f64).sqrt())
+            let all = slices?.iter().map(of).collect::<Vec<f64>>();
+            let sum: f64 = all.iter().sum();
+            let of_slices = ms(self.slices_error(&all)?)?;
+            let of_rate = ms(sum)? * self.rate_error;
+            Some(of_slices.hypot(of_rate))
         };
         let time_s = self.time_s.max(f64::MIN_POSITIVE);
         let parts = Part::ALL.iter().zip(seconds).map(|(part, own)| PartTime {
@@ -452,5 +471,76 @@ mod tests {
             (part.at_a_time - 1.0).abs() < 1e-9 && part.share == 1.0,
             "{part:?}"
         );
+    }
+
+    /// One session that runs transactions of 10 ms without a pause, looked at for so long of 60 s.
+    fn steady(seconds: f64) -> Tally {
+        let mut tally = Tally::new(1, 60.0);
+        let (mut now_s, mut phase) = (0.0, 0.0);
+        while now_s < seconds {
+            phase = (phase + 0.618) % 1.0;
+            let since_s = 0.01 * (0.5 + phase);
+            now_s += since_s;
+            let age_ns = (1e9 * (now_s % 0.01)) as u64;
+            let seen = Seen {
+                pid: 7,
+                class: 0,
+                run_s: since_s,
+                wait_s: 0.0,
+                is_woken: None,
+                transaction: Some(SeenTransaction {
+                    began_us: (now_s / 0.01) as i64,
+                    part: Part::Running,
+                    age_ns,
+                    statement_age_ns: age_ns,
+                    kind: None,
+                    statement: "select ?".into(),
+                }),
+            };
+            tally.look(since_s, &[seen]);
+        }
+        tally.finish();
+        tally
+    }
+
+    fn found(tally: &Tally, per_sec: f64) -> Breakdown {
+        Breakdown::of(tally, &["all".to_owned()], per_sec)
+    }
+
+    #[test]
+    fn what_no_client_did_is_not_counted() {
+        let tally = steady(60.0);
+        for (per_sec, count_of) in [
+            (100.0, CountOf::Server),
+            (300.0, CountOf::Ages),
+            (10.0, CountOf::Ages),
+        ] {
+            let found = found(&tally, per_sec);
+            assert_eq!(found.count_of, count_of, "{per_sec}");
+            let mean_ms = found.all.mean_ms.unwrap();
+            assert!((mean_ms - 10.0).abs() < 1.0, "{per_sec}: {mean_ms}");
+        }
+        // With so few looks the server is believed.
+        let few = found(&steady(2.0), 300.0);
+        assert_eq!(few.count_of, CountOf::Server);
+    }
+
+    #[test]
+    fn an_early_end_leaves_only_slices_that_were_looked_at() {
+        // All slices are alike, and a mean is as sure as they are.
+        let error_ms = |seconds| found(&steady(seconds), 100.0).all.error_ms;
+        assert!(error_ms(60.0).unwrap() < 0.1, "{:?}", error_ms(60.0));
+        assert!(error_ms(30.0).unwrap() < 0.1, "{:?}", error_ms(30.0));
+        assert_eq!(error_ms(10.0), None, "four slices are too few");
+        // What ages count has an error of its own.
+        let by_age = found(&steady(60.0), 300.0).all.error_ms.unwrap();
+        assert!(by_age > 0.1 && by_age < 2.0, "{by_age}");
+    }
+
+    #[test]
+    fn the_interval_of_few_is_wider() {
+        for (count, expected) in [(5, 2.776), (10, 2.262), (20, 2.093)] {
+            assert!((student(count) - expected).abs() < 0.01, "{count}");
+        }
     }
 }

@@ -6,19 +6,33 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 use sooner_kernel::privilege::Account;
 use sooner_kernel::process_table;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
 
-use super::server::{Place, ProcessNumbers, ServerError, Wanted};
+use super::numbers::ProcessNumbers;
+use super::server::{Place, ServerError, Wanted, connect_to, is_server};
 
 /// What sessions see of ours.
 pub const APPLICATION_NAME: &str = "sooner attach";
+/// Nobody else's functions and operators run in our sessions, and nothing ends them or their
+/// statements: not what the role, the database or the server's configuration says.
+const SETTINGS: &str = "-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0 \
+    -c idle_in_transaction_session_timeout=0";
+/// Those that not all versions know.
+const LATER_SETTINGS: &str = "SELECT pg_catalog.set_config(name, '0', false) \
+    FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) \
+    ANY ('{idle_session_timeout,transaction_timeout}'::pg_catalog.text[])";
+/// For how long a server may take to let us in; said in an error.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The oldest server, by server_version_num.
 const VERSION_MIN: i32 = 150_000;
 
@@ -68,6 +82,11 @@ pub enum ConnectError {
         "the processes of the server cannot be seen from here; run sooner on the server's machine, and where it is in a container, as root of the host with --pid"
     )]
     NotHere,
+    /// It says nothing.
+    #[error(
+        "the server has not let us in for 10 s; it may be stopped, or have no place for a session"
+    )]
+    Silent,
     /// The connection went away.
     #[error("the server ended the session: {0}")]
     Lost(#[from] tokio_postgres::Error),
@@ -101,8 +120,16 @@ pub struct Login {
 impl Login {
     /// Logs in and looks whether the session will do. Needs a `LocalSet`.
     pub async fn connect(&self) -> Result<Connection, ConnectError> {
+        let connected = timeout(PATIENCE, self.log_in()).await;
+        connected.unwrap_or(Err(ConnectError::Silent))
+    }
+
+    async fn log_in(&self) -> Result<Connection, ConnectError> {
         let mut config = self.config()?;
         config.application_name(APPLICATION_NAME);
+        // The last word counts.
+        let options = format!("{} {SETTINGS}", config.get_options().unwrap_or_default());
+        config.options(options.trim_start());
         if let Some(user) = &self.user {
             config.user(user);
         }
@@ -110,8 +137,8 @@ impl Login {
             config.password(password);
         }
         let place = match socket_of(&config) {
-            Some(socket) => Some(Place::find(&Wanted::Socket(socket))?),
-            None if config.get_hosts().is_empty() => Some(Place::find(&self.wanted)?),
+            Some(socket) => Some(find(Wanted::Socket(socket)).await?),
+            None if config.get_hosts().is_empty() => Some(find(self.wanted.clone()).await?),
             None => None,
         };
         if config.get_user().is_none() {
@@ -182,6 +209,24 @@ fn default_role(place: Option<&Place>) -> String {
     account.map_or_else(|_| "postgres".into(), |account| account.user)
 }
 
+async fn find(wanted: Wanted) -> Result<Place, ServerError> {
+    let found = beside(move || Ok(Place::find(&wanted))).await;
+    found.map_err(|source| ServerError::Proc("/proc/net/unix", source))?
+}
+
+/// Does what may wait in a thread of its own, which nobody has to wait for.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = oneshot::channel();
+    thread::Builder::new().spawn(move || {
+        // Nobody waits any more.
+        let _ = sender.send(work());
+    })?;
+    let failed = |_| io::Error::other("the thread that connects has failed");
+    receiver.await.unwrap_or_else(|error| Err(failed(error)))
+}
+
 async fn over_tcp(config: &Config) -> Result<Client, String> {
     let (client, connection) = config.connect(NoTls).await.map_err(|error| words(&error))?;
     // The caller of the next query is told what went wrong.
@@ -190,7 +235,9 @@ async fn over_tcp(config: &Config) -> Result<Client, String> {
 }
 
 async fn over_socket(config: &Config, place: &Place) -> Result<Client, String> {
-    let stream = stream(&place.socket, place.owner).map_err(|error| error.to_string())?;
+    let (socket, owner) = (place.socket.clone(), place.owner);
+    let stream = beside(move || stream(&socket, owner)).await;
+    let stream = stream.map_err(|error| error.to_string())?;
     let stream = stream.set_nonblocking(true).map(|()| stream);
     let stream = stream.and_then(tokio::net::UnixStream::from_std);
     let stream = stream.map_err(|error| error.to_string())?;
@@ -200,27 +247,22 @@ async fn over_socket(config: &Config, place: &Place) -> Result<Client, String> {
     Ok(client)
 }
 
-/// Connects; root does it as the user who runs the server, in whose name peer authentication lets
-/// it in. Only a thread that ends after that is that user; the folder is opened before, since that
-/// user may not see it through /proc.
+/// Connects, in a thread that ends after that; as root it becomes the user who runs the server, in
+/// whose name peer authentication lets it in. The folder is opened before, since that user may not
+/// see it through /proc.
 fn stream(socket: &Path, owner: u32) -> io::Result<UnixStream> {
     if !geteuid().is_root() {
-        return UnixStream::connect(socket);
+        return connect_to(socket);
     }
     let (folder, name) = match (socket.parent(), socket.file_name()) {
         (Some(folder), Some(name)) => (folder, name.to_owned()),
-        _ => return UnixStream::connect(socket),
+        _ => return connect_to(socket),
     };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(folder, flags, Mode::empty())?;
-    let connect = thread::spawn(move || {
-        let owner = Uid::from_raw(owner);
-        set_thread_res_uid(None::<Uid>, Some(owner), None::<Uid>)?;
-        let folder = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string());
-        UnixStream::connect(folder.join(name))
-    });
-    let failed = || io::Error::other("the thread that connects has failed");
-    connect.join().unwrap_or_else(|_| Err(failed()))
+    set_thread_res_uid(None::<Uid>, Some(Uid::from_raw(owner)), None::<Uid>)?;
+    let folder = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string());
+    connect_to(&folder.join(name))
 }
 
 /// What an error says, without the frame that the library puts round it.
@@ -235,9 +277,10 @@ fn words(error: &tokio_postgres::Error) -> String {
 }
 
 async fn examine(client: Client, place: Option<Place>) -> Result<Connection, ConnectError> {
-    let question = "SELECT current_setting('server_version_num')::int4, \
-        current_setting('server_version'), pg_catalog.pg_backend_pid(), current_user::text, \
-        pg_catalog.pg_has_role('pg_read_all_stats', 'usage'), current_setting('track_activities')";
+    let question = "SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4, \
+        pg_catalog.current_setting('server_version'), pg_catalog.pg_backend_pid(), \
+        current_user::pg_catalog.text, pg_catalog.pg_has_role('pg_read_all_stats', 'usage'), \
+        pg_catalog.current_setting('track_activities')";
     let row = client.query_one(question, &[]).await?;
     let version: String = row.get(1);
     if row.get::<_, i32>(0) < VERSION_MIN {
@@ -249,14 +292,13 @@ async fn examine(client: Client, place: Option<Place>) -> Result<Connection, Con
     if row.get::<_, &str>(5) != "on" {
         return Err(ConnectError::NotTracked);
     }
+    client.query(LATER_SETTINGS, &[]).await?;
     let own: i32 = row.get(2);
     let first = match place {
         Some(place) => Some(place.pid),
         // Over TCP nothing but the number says which process it is.
-        None => process_table::name(own.cast_unsigned())
-            .ok()
-            .filter(|name| name == "postgres")
-            .and_then(|_| process_table::parent(own.cast_unsigned()).ok()),
+        None if is_server(own.cast_unsigned()) => process_table::parent(own.cast_unsigned()).ok(),
+        None => None,
     };
     let first_process = first.ok_or(ConnectError::NotHere)?;
     let mut numbers = ProcessNumbers::of(first_process, own).ok_or(ConnectError::NotHere)?;
@@ -279,5 +321,24 @@ mod tests {
         let shown = without_password("postgresql://ann:secret@h/db");
         assert_eq!(shown, "postgresql://ann@h/db");
         assert_eq!(without_password("postgresql:///db"), "postgresql:///db");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_takes_nobody_is_waited_for_beside() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join(".s.PGSQL.5432");
+        let listener = rustix::net::socket(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::STREAM,
+            None,
+        )
+        .unwrap();
+        let address = rustix::net::SocketAddrUnix::new(&socket).unwrap();
+        rustix::net::bind(&listener, &address).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        // The only place in its queue.
+        let _first = UnixStream::connect(&socket).unwrap();
+        let found = timeout(Duration::from_millis(50), find(Wanted::Socket(socket))).await;
+        assert!(found.is_err(), "it waits, and others go on meanwhile");
     }
 }

@@ -1,35 +1,30 @@
 //! Attached to a server until told to stop: the processor goes first to what classes say.
 
-use std::cell::Cell;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::time::Duration;
 
-use sooner_kernel::capability;
-use sooner_kernel::priority;
-use sooner_kernel::scheduling::RealTime;
 use sooner_kernel::signals::EndSignals;
+use sooner_kernel::{capability, descriptors};
 use sooner_pooler::config::ClassTable;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 
-use super::attached::Attached;
-use super::connection::{ConnectError, Connection, Login};
-use super::leftovers::{self, Leftovers, ProcessId, name_of};
+use super::connection::{ConnectError, Login};
+use super::gate_tasks::GateTasks;
+use super::leftovers::{self, Cleaned};
 use super::levels::Levels;
-use super::mechanism::{Mechanism, Trial, test};
+use super::mechanism::{Mechanism, Trial};
 use super::meter::MeterError;
-use super::told::{Gate, GateSocket, Told};
-use crate::control::Control;
+use super::session::{Session, Waiting};
+use super::told::Guests;
 
 /// Between two attempts to find a server again that went away.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// What gates told and was not looked at; a gate that tells more waits.
-const TOLD_MAX: usize = 1024;
-/// Between two questions who holds what a raised one waits for.
-pub const INHERIT_INTERVAL: Duration = Duration::from_millis(2);
+/// The same where no means works: a test costs a second of a processor.
+const NOTHING_WORKS_PAUSE: Duration = Duration::from_secs(30);
+/// Two for each session that is looked at, as far as the system lets.
+pub const DESCRIPTORS: u64 = 1 << 16;
 
 /// What the operator requested.
 #[derive(Debug, Clone)]
@@ -38,14 +33,23 @@ pub struct Options {
     pub login: Login,
     /// Who goes first.
     pub classes: Vec<ClassTable>,
-    /// By which means; none: the strongest that works.
+    /// By which means; none: the strongest that works and may be chosen.
     pub mechanism: Option<Mechanism>,
     /// Whether holders of what a higher one waits for are raised.
     pub inherits: bool,
-    /// Where gates tell, and the user they run as.
-    pub gate_socket: Option<(PathBuf, Option<u32>)>,
+    /// Where gates tell.
+    pub gate_socket: Option<GateAt>,
     /// What looking may cost, of all processors' time, 0 to 1.
     pub cost_share: f64,
+}
+
+/// Where gates tell, and who may.
+#[derive(Debug, Clone)]
+pub struct GateAt {
+    /// The socket file.
+    pub path: PathBuf,
+    /// Besides this user and root.
+    pub guests: Guests,
 }
 
 /// Why it did not begin, or ended by itself.
@@ -64,7 +68,7 @@ pub enum DaemonError {
     NotPermitted,
     /// All classes are alike.
     #[error(
-        "no class goes before another; give one [[class]] a lower priority number than the others, and --config"
+        "no class goes before another; give one [[class]] a lower priority number than the others and than 100, and --config"
     )]
     NoClassFirst,
     /// No means has an effect.
@@ -73,10 +77,12 @@ pub enum DaemonError {
     )]
     NothingWorks(String),
     /// Another one is attached.
-    #[error("process {0} is attached to this server already; end it with `sooner attach remove`")]
+    #[error(
+        "process {0} is attached to this server already; end it with `sooner attach remove --postgres`"
+    )]
     Attached(u32),
     /// The socket file for gates cannot be made.
-    #[error("--gate {}: {source}; name a file in a folder of this user", path.display())]
+    #[error("--gate {}: {source}; name a socket file in a folder of this user", path.display())]
     GateSocket {
         /// The file.
         path: PathBuf,
@@ -97,8 +103,10 @@ pub enum DaemonEvent {
     Tested(Vec<Trial>),
     /// The processor goes first to what classes say; how, in one line.
     Ready(String),
-    /// The server is gone; it is waited for.
-    Gone,
+    /// The session on the server is lost, in one line why; the server is waited for.
+    Gone(String),
+    /// Something the operator should know, in one line.
+    Problem(String),
     /// It ends, and puts everything back.
     Stopping,
 }
@@ -125,231 +133,109 @@ async fn run_until_ended(
     if Levels::of(&options.classes).top() == 0 {
         return Err(DaemonError::NoClassFirst);
     }
-    let cleaned = leftovers::clean()?;
-    if !cleaned.is_empty() {
-        tell(DaemonEvent::Cleaned(cleaned));
+    // Fewer are no obstacle: the system may have its reasons.
+    let _ = descriptors::raise_hard_limit(DESCRIPTORS);
+    let Cleaned { servers, problems } = leftovers::clean()?;
+    if !servers.is_empty() {
+        tell(DaemonEvent::Cleaned(servers));
     }
-    let mut gates = GateTasks::start(options)?;
-    let mut session = Session::start(options, &mut tell).await?;
+    for problem in problems {
+        tell(DaemonEvent::Problem(problem));
+    }
+    let mut gates = GateTasks::start(options.gate_socket.as_ref())?;
+    let mut waiting = None;
+    let started = tokio::select! {
+        biased;
+        _ = ends.next() => None,
+        session = Session::start(options, &mut tell, &mut waiting) => Some(session?),
+    };
+    let Some(mut session) = started else {
+        tell(DaemonEvent::Stopping);
+        return Ok(());
+    };
     loop {
-        let ended = tokio::select! {
+        let lost = tokio::select! {
             biased;
             _ = ends.next() => None,
-            ended = session.work(options, &mut gates.told) => Some(ended),
+            lost = session.work(options, &mut gates, &mut tell) => Some(lost),
         };
-        if ended.is_none() {
+        let Some(lost) = lost else {
             tell(DaemonEvent::Stopping);
-        }
-        session.end()?;
-        match ended {
-            None => return Ok(()),
-            Some(Err(WorkError::Daemon(error))) => return Err(error),
-            Some(Err(WorkError::ServerGone) | Ok(())) => tell(DaemonEvent::Gone),
-        }
-        session = tokio::select! {
-            biased;
-            _ = ends.next() => {
-                tell(DaemonEvent::Stopping);
-                return Ok(());
-            }
-            session = Session::restart(options, &mut tell) => session?,
+            session.end()?;
+            return Ok(());
         };
+        // What gates told is forgotten here: they come again, and tell anew.
+        gates.close_all();
+        let waiting = session.end()?;
+        match lost {
+            WorkError::Daemon(error) => return Err(error),
+            WorkError::ServerGone(words) => tell(DaemonEvent::Gone(words)),
+        }
+        let restarted = tokio::select! {
+            biased;
+            _ = ends.next() => None,
+            session = restart(options, &mut tell, waiting) => Some(session?),
+        };
+        let Some(restarted) = restarted else {
+            tell(DaemonEvent::Stopping);
+            return Ok(());
+        };
+        session = restarted;
+    }
+}
+
+/// Tries until there is a server again. Why there is none is told when it changes.
+async fn restart(
+    options: &Options,
+    tell: &mut dyn FnMut(DaemonEvent),
+    waiting: Waiting,
+) -> Result<Session, DaemonError> {
+    let mut waiting = Some(waiting);
+    let mut last = None;
+    let mut pause = RETRY_PAUSE;
+    loop {
+        match &waiting {
+            Some(waiting) => tokio::select! {
+                () = sleep(pause) => {}
+                () = waiting.answer() => {}
+            },
+            None => sleep(pause).await,
+        }
+        // Its tests are told once.
+        let mut told = Vec::new();
+        let started = Session::start(options, &mut |event| told.push(event), &mut waiting).await;
+        let error = match started {
+            Ok(session) => {
+                told.into_iter().for_each(tell);
+                return Ok(session);
+            }
+            Err(error @ DaemonError::Attached(_)) => return Err(error),
+            Err(error) => error,
+        };
+        pause = match error {
+            DaemonError::NothingWorks(_) => NOTHING_WORKS_PAUSE,
+            _ => RETRY_PAUSE,
+        };
+        let words = error.to_string();
+        if last.as_ref() != Some(&words) {
+            tell(DaemonEvent::Problem(format!("still waiting: {words}")));
+            last = Some(words);
+        }
     }
 }
 
 /// Why work ends.
+#[derive(Debug)]
 pub enum WorkError {
     /// The session on the server broke.
-    ServerGone,
+    ServerGone(String),
     /// Something that does not come back.
     Daemon(DaemonError),
 }
 
 impl From<tokio_postgres::Error> for WorkError {
-    fn from(_: tokio_postgres::Error) -> Self {
-        WorkError::ServerGone
+    fn from(error: tokio_postgres::Error) -> Self {
+        let own = error.as_db_error().map(ToString::to_string);
+        WorkError::ServerGone(own.unwrap_or_else(|| error.to_string()))
     }
-}
-
-/// One life of the server.
-struct Session {
-    connection: Connection,
-    control: Control,
-    leftovers: Leftovers,
-    trials: Vec<Trial>,
-    levels: Levels,
-    _real_time: Option<RealTime>,
-}
-
-impl Session {
-    async fn start(
-        options: &Options,
-        tell: &mut dyn FnMut(DaemonEvent),
-    ) -> Result<Session, DaemonError> {
-        let connection = options.login.connect().await?;
-        let server = connection.first_process;
-        if let Some(pid) = crate::control::holder(&name_of(server))? {
-            return Err(DaemonError::Attached(
-                pid.as_raw_nonzero().get().cast_unsigned(),
-            ));
-        }
-        let wanted = match options.mechanism {
-            Some(one) => vec![one],
-            None => Mechanism::ALL.to_vec(),
-        };
-        let trials = test(&options.login, &wanted).await?;
-        tell(DaemonEvent::Tested(trials.clone()));
-        let Some(works) = trials.iter().find(|trial| trial.works()) else {
-            let words: Vec<String> = trials.iter().map(ToString::to_string).collect();
-            return Err(DaemonError::NothingWorks(words.join(", ")));
-        };
-        let mechanism = works.mechanism;
-        let leftovers = Leftovers {
-            server: ProcessId::of(server)?,
-            mechanism,
-            nice: priority::nice(server)?,
-            gates: Vec::new(),
-        };
-        leftovers.write()?;
-        let control = Control::listen(&name_of(server))?;
-        let levels = Levels::of(&options.classes);
-        // Above all that it raises and the gates, or it could not lower them.
-        let real_time = match mechanism {
-            Mechanism::RoundRobin => RealTime::enter_at(levels.top() + 2).ok(),
-            _ => None,
-        };
-        tell(DaemonEvent::Ready(format!(
-            "PostgreSQL {} (process {server}): the processor goes first to {}, by {mechanism}",
-            connection.version,
-            first_classes(options, &levels),
-        )));
-        Ok(Session {
-            connection,
-            control,
-            leftovers,
-            trials,
-            levels,
-            _real_time: real_time,
-        })
-    }
-
-    /// Tries until there is a server again.
-    async fn restart(
-        options: &Options,
-        tell: &mut dyn FnMut(DaemonEvent),
-    ) -> Result<Session, DaemonError> {
-        loop {
-            sleep(RETRY_PAUSE).await;
-            match Session::start(options, tell).await {
-                Err(DaemonError::Connect(_)) => {}
-                started => return started,
-            }
-        }
-    }
-
-    async fn work(
-        &mut self,
-        options: &Options,
-        told: &mut mpsc::Receiver<FromGate>,
-    ) -> Result<(), WorkError> {
-        let mut attached = Attached::new(
-            &self.connection,
-            options,
-            (&self.levels, &self.trials),
-            &mut self.leftovers,
-        )
-        .await?;
-        let mut look_at = Instant::now();
-        let mut inherit_at = Instant::now();
-        loop {
-            tokio::select! {
-                biased;
-                one = told.recv() => attached.take(one.unwrap_or(FromGate::Nothing)),
-                () = sleep_until(inherit_at), if attached.has_to_inherit() => {
-                    attached.inherit().await?;
-                    inherit_at = Instant::now() + attached.inherit_interval();
-                }
-                () = sleep_until(look_at) => {
-                    attached.look().await?;
-                    look_at = Instant::now() + attached.look_interval();
-                }
-                () = self.control.answer(|| Ok(attached.snapshot())) => {}
-            }
-        }
-    }
-
-    fn end(self) -> io::Result<()> {
-        self.leftovers.put_back()
-    }
-}
-
-fn first_classes(options: &Options, levels: &Levels) -> String {
-    let raised = options
-        .classes
-        .iter()
-        .filter(|class| levels.level(*class.priority.get_ref()) > 0);
-    let names: Vec<&str> = raised.map(|class| class.name.get_ref().as_str()).collect();
-    names.join(", ")
-}
-
-/// What comes from gates, by number.
-#[derive(Debug)]
-pub enum FromGate {
-    /// One has come, of this process.
-    Came(u64, Option<u32>),
-    /// It tells.
-    Told(u64, Vec<Told>),
-    /// It is gone.
-    Gone(u64),
-    /// There is no socket.
-    Nothing,
-}
-
-/// Tasks that listen to gates.
-struct GateTasks {
-    told: mpsc::Receiver<FromGate>,
-    /// Keeps the channel open where there is no socket.
-    _sender: mpsc::Sender<FromGate>,
-}
-
-impl GateTasks {
-    fn start(options: &Options) -> Result<GateTasks, DaemonError> {
-        let (sender, receiver) = mpsc::channel(TOLD_MAX);
-        if let Some((path, user)) = &options.gate_socket {
-            let socket =
-                GateSocket::listen(path, *user).map_err(|source| DaemonError::GateSocket {
-                    path: path.clone(),
-                    source,
-                })?;
-            tokio::task::spawn_local(accept(socket, sender.clone()));
-        }
-        Ok(GateTasks {
-            told: receiver,
-            _sender: sender,
-        })
-    }
-}
-
-async fn accept(socket: GateSocket, sender: mpsc::Sender<FromGate>) {
-    let last = Rc::new(Cell::new(0_u64));
-    loop {
-        let Ok((gate, pid)) = socket.accept().await else {
-            // Descriptors are short; they may come back.
-            sleep(RETRY_PAUSE).await;
-            continue;
-        };
-        last.set(last.get() + 1);
-        tokio::task::spawn_local(listen(gate, last.get(), pid, sender.clone()));
-    }
-}
-
-async fn listen(mut gate: Gate, number: u64, pid: Option<u32>, sender: mpsc::Sender<FromGate>) {
-    let mut is_open = sender.send(FromGate::Came(number, pid)).await.is_ok();
-    while is_open {
-        match gate.told().await {
-            Some(told) => is_open = sender.send(FromGate::Told(number, told)).await.is_ok(),
-            None => break,
-        }
-    }
-    let _ = sender.send(FromGate::Gone(number)).await;
 }

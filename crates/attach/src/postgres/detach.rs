@@ -60,25 +60,36 @@ pub fn attached() -> io::Result<Vec<(String, Pid)>> {
     Ok(found)
 }
 
-/// Ends all attachments to servers, and puts back what killed ones changed.
-pub fn detach() -> Result<Vec<Detached>, DetachError> {
-    let mut done = Vec::new();
+/// Ends all attachments to servers, and puts back what killed ones changed. What could not be done
+/// comes as well, a line each.
+pub fn detach() -> Result<(Vec<Detached>, Vec<String>), DetachError> {
+    let (mut done, mut problems) = (Vec::new(), Vec::new());
     for (name, pid) in attached()? {
-        kill_process(pid, Signal::TERM).map_err(|errno| DetachError::Signal {
-            pid,
-            source: errno.into(),
-        })?;
-        let begin = Instant::now();
-        // Its socket goes last, when everything is put back.
-        while control::holder(&name)?.is_some() {
-            if begin.elapsed() > PATIENCE {
-                return Err(DetachError::Stays(pid));
-            }
-            thread::sleep(PAUSE);
+        match end(&name, pid) {
+            Ok(()) => done.push(Detached::Ended { name, pid }),
+            Err(error) => problems.push(error.to_string()),
         }
-        done.push(Detached::Ended { name, pid });
     }
-    let cleaned = leftovers::clean()?.into_iter();
-    done.extend(cleaned.map(|server| Detached::Cleaned { server }));
-    Ok(done)
+    let cleaned = leftovers::clean()?;
+    let servers = cleaned.servers.into_iter();
+    done.extend(servers.map(|server| Detached::Cleaned { server }));
+    problems.extend(cleaned.problems);
+    Ok((done, problems))
+}
+
+/// Asks one to end, and waits for it.
+fn end(name: &str, pid: Pid) -> Result<(), DetachError> {
+    kill_process(pid, Signal::TERM).map_err(|errno| DetachError::Signal {
+        pid,
+        source: errno.into(),
+    })?;
+    let begin = Instant::now();
+    // Its socket goes last, when everything is put back.
+    while control::holder(name)? == Some(pid) {
+        if begin.elapsed() > PATIENCE {
+            return Err(DetachError::Stays(pid));
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
 }

@@ -1,10 +1,12 @@
 //! Looks at a server for a while, and says where its transactions' time goes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use sooner_kernel::descriptors;
 use sooner_pooler::config::ClassTable;
 use tokio::time::sleep;
 
@@ -12,10 +14,13 @@ use super::activity::{Phase, Session, Watcher};
 use super::breakdown::{ActiveRow, Breakdown, ClassRows, Row};
 use super::classes::Classifier;
 use super::connection::{ConnectError, Login};
+use super::daemon::DESCRIPTORS;
 use super::knobs::{Advice, LockTally, advice};
+use super::leftovers::is_gone;
 use super::meter::{Cost, Meter, MeterError, Processors};
 use super::part::Part;
 use super::processor::Processes;
+use super::rates::CountOf;
 use super::tally::{Seen, SeenTransaction, Tally};
 use sooner_postgres::locks::{Waiter, waiters};
 
@@ -71,6 +76,15 @@ pub struct Explanation {
     pub pid: u32,
     /// How long it was looked at, seconds.
     pub seconds: f64,
+    /// Why it ended early, where the server ended the session.
+    pub ended: Option<String>,
+    /// Sessions whose processes could not be looked at, at most at a time.
+    pub unread_sessions: usize,
+    /// Who says how many transactions there are.
+    pub count_of: CountOf,
+    /// How many a second the server counted, those of no client's session included; none where it
+    /// was not asked at the end.
+    pub server_per_sec: Option<f64>,
     /// What that cost.
     pub cost: Cost,
     /// The machine.
@@ -103,6 +117,8 @@ async fn look_for_a_while(
     mut is_over: Box<dyn FnMut() -> bool + '_>,
     mut tell: Box<dyn FnMut(Duration) + '_>,
 ) -> Result<Explanation, ExplainError> {
+    // Fewer are no obstacle: what is not read for it is said.
+    let _ = descriptors::raise_hard_limit(DESCRIPTORS);
     let connection = options.login.connect().await?;
     let meter = Meter::start(connection.own_process)?;
     let classifier = Classifier::new(options.classes.clone());
@@ -115,28 +131,43 @@ async fn look_for_a_while(
         classifier,
         numbers: connection.numbers,
         last: None,
+        unread: 0,
     };
     look.once().await?;
     let counted = look.watcher.transactions().await?;
     let asked = look.watcher.asked;
     let begin = Instant::now();
     let mut phase = 0.0;
+    let mut ended = None;
     while begin.elapsed() < options.duration && !is_over() {
         phase = (phase + GOLDEN) % 1.0;
         let interval = meter.interval(options.cost_share, look.tally.looks);
         let left = options.duration.saturating_sub(begin.elapsed());
         sleep(interval.mul_f64(0.5 + phase).min(left)).await;
-        look.once().await?;
-        tell(begin.elapsed());
+        match look.once().await {
+            Err(error) if look.tally.looks == 0 => return Err(error.into()),
+            // What was seen until then counts.
+            Err(error) => {
+                ended = Some(error.to_string());
+                break;
+            }
+            Ok(()) => tell(begin.elapsed()),
+        }
     }
-    let counted = look.watcher.transactions().await? - counted;
-    let own = (look.watcher.asked - asked).cast_signed();
     let seconds = begin.elapsed().as_secs_f64();
-    let found = look.found((counted - own).max(0) as f64 / seconds);
+    let counted = look.watcher.transactions().await.map(|now| now - counted);
+    let own = (look.watcher.asked - asked).cast_signed();
+    let server_per_sec = counted.map(|counted| (counted - own).max(0) as f64 / seconds);
+    let server_per_sec = server_per_sec.ok();
+    let found = look.found(server_per_sec);
     Ok(Explanation {
         version: connection.version,
         pid: connection.first_process,
         seconds,
+        ended,
+        unread_sessions: look.unread,
+        count_of: found.count_of,
+        server_per_sec,
         cost: meter.cost(look.tally.looks, seconds),
         processors: meter.processors(look.tally.run_s / seconds),
         advice: look.advice(&found),
@@ -156,8 +187,10 @@ struct Look<'a> {
     processes: Processes,
     watcher: Watcher<'a>,
     classifier: Classifier,
-    numbers: super::server::ProcessNumbers,
+    numbers: super::numbers::ProcessNumbers,
     last: Option<(Instant, i64)>,
+    /// Sessions whose processes could not be looked at, at most.
+    unread: usize,
 }
 
 impl Look<'_> {
@@ -174,13 +207,17 @@ impl Look<'_> {
             now,
             now_us.max(if last_us == i64::MAX { 0 } else { last_us }),
         ));
+        self.numbers.begin_look();
         let mut all = Vec::with_capacity(sessions.len());
+        let mut unread = 0;
         for session in &sessions {
-            let Some(seen) = self.see(session, since_s, last_us) else {
-                continue;
-            };
-            all.push(seen);
+            match self.see(session, since_s, last_us) {
+                Ok(seen) => all.push(seen),
+                Err(error) if is_gone(&error) => self.numbers.forget(session.pid),
+                Err(_) => unread += 1,
+            }
         }
+        self.unread = self.unread.max(unread);
         if since_s > 0.0 {
             self.tally.look(since_s, &all);
             let waits = |seen: &Seen| {
@@ -203,10 +240,11 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// None where the session's process is gone.
-    fn see(&mut self, session: &Session, since_s: f64, last_us: i64) -> Option<Seen> {
-        let pid = self.numbers.outside(session.pid)?;
-        let look = self.processes.look(pid).ok()?;
+    /// An error where the session's process is gone, or cannot be looked at.
+    fn see(&mut self, session: &Session, since_s: f64, last_us: i64) -> io::Result<Seen> {
+        let pid = self.numbers.outside(session.pid);
+        let pid = pid.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let look = self.processes.look(pid)?;
         // What began since the last look is new altogether; of others the beginning is not known.
         let counts = !look.is_new || session.began_us > last_us;
         let seconds = |ns: u64| if counts { ns as f64 / 1e9 } else { 0.0 };
@@ -228,7 +266,7 @@ impl Look<'_> {
         let age_ns = |began_us: i64| 1000 * (session.now_us - began_us).max(0).cast_unsigned();
         let is_in_one = session.phase != Phase::Idle;
         let began_us = session.transaction_us.unwrap_or(session.statement_us);
-        Some(Seen {
+        Ok(Seen {
             pid: session.pid,
             class: told.class,
             run_s: seconds(look.since.run_ns),
@@ -268,8 +306,10 @@ impl Look<'_> {
         }
     }
 
-    fn found(&mut self, per_sec: f64) -> Breakdown {
+    /// Where the server was not asked how many there were, ages say.
+    fn found(&mut self, per_sec: Option<f64>) -> Breakdown {
         self.tally.finish();
+        let per_sec = per_sec.unwrap_or(0.0);
         Breakdown::of(&self.tally, &self.classifier.names(), per_sec)
     }
 

@@ -13,9 +13,9 @@ use super::processor::Processes;
 /// Chains of waiters are followed so far.
 const DEPTH_MAX: usize = 8;
 const HOLDERS: &str = "SELECT waiter, pg_catalog.pg_blocking_pids(waiter) \
-    FROM unnest($1::int4[]) AS waiter \
+    FROM pg_catalog.unnest($1::pg_catalog.int4[]) AS waiter \
     WHERE EXISTS (SELECT FROM pg_catalog.pg_stat_get_activity(waiter) AS own \
-                  WHERE own.wait_event_type = 'Lock')";
+                  WHERE own.wait_event_type OPERATOR(pg_catalog.=) 'Lock')";
 
 /// What is known of a raised process that sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

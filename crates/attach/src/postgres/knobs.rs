@@ -101,13 +101,9 @@ impl LockTally {
         }
     }
 
-    /// A part of the waiters' time; all of it where none was seen.
-    fn share(&self, of: f64) -> f64 {
-        if self.waiters > 0.0 {
-            (of / self.waiters).min(1.0)
-        } else {
-            1.0
-        }
+    /// A part of the waiters' time; none where no waiter was seen.
+    fn share(&self, of: f64) -> Option<f64> {
+        (self.waiters > 0.0).then(|| (of / self.waiters).min(1.0))
     }
 }
 
@@ -116,8 +112,8 @@ impl LockTally {
 pub struct Gain {
     /// Which.
     pub knob: Knob,
-    /// At most so much sooner, on average, ms.
-    pub at_most_ms: f64,
+    /// At most so much sooner, on average, ms; none where it is not known.
+    pub at_most_ms: Option<f64>,
 }
 
 /// What is advised for a class.
@@ -142,19 +138,26 @@ pub fn advice(row: &Row, locks: &LockTally, all: &Breakdown, own_share: f64) -> 
     let wait_ms = row.ms(Part::ProcessorWait) * (1.0 - own_share);
     let processor_ms = all.all.ms(Part::Running) + all.all.ms(Part::ProcessorWait);
     let waits = all.all.ms(Part::ProcessorWait) / processor_ms.max(f64::MIN_POSITIVE);
-    let inherit_ms = lock_ms * locks.share(locks.owner_on_processor) * waits;
-    let queue_ms = lock_ms * locks.share(locks.lower_ahead);
+    // Where nothing waits for a lock there is nothing that would have to be seen.
+    let of_locks = |of: f64| match lock_ms > 0.0 {
+        true => Some(lock_ms * locks.share(of)?),
+        false => Some(0.0),
+    };
+    let inherit_ms = of_locks(locks.owner_on_processor).map(|own| own * waits);
+    let queue_ms = of_locks(locks.lower_ahead);
     let others_ms = row.ms(Part::LightLocks) + row.ms(Part::Other);
     let gain = |knob| Gain {
         knob,
         at_most_ms: match knob {
-            Knob::Gate => wait_ms + lock_ms + others_ms,
-            Knob::CpuPrio => wait_ms,
-            Knob::CpuPrioInherit => wait_ms + inherit_ms,
+            Knob::Gate => Some(wait_ms + lock_ms + others_ms),
+            Knob::CpuPrio => Some(wait_ms),
+            Knob::CpuPrioInherit => inherit_ms.map(|own| wait_ms + own),
             Knob::NpLq => queue_ms,
-            Knob::NpLqInherit => (queue_ms + inherit_ms).min(lock_ms),
-            Knob::Pow => lock_ms * locks.share(locks.lower_ahead + locks.lower_owner_waits),
-            Knob::PLq => lock_ms * locks.share(locks.lower_ahead + locks.lower_owner),
+            Knob::NpLqInherit => queue_ms
+                .zip(inherit_ms)
+                .map(|(queue, own)| (queue + own).min(lock_ms)),
+            Knob::Pow => of_locks(locks.lower_ahead + locks.lower_owner_waits),
+            Knob::PLq => of_locks(locks.lower_ahead + locks.lower_owner),
         },
     };
     let gains: Vec<Gain> = Knob::ALL.into_iter().map(gain).collect();
@@ -168,15 +171,18 @@ pub fn advice(row: &Row, locks: &LockTally, all: &Breakdown, own_share: f64) -> 
     }
 }
 
-/// The simplest inside that gains about as much as any there, if that is worth it.
+/// The simplest inside that is known to gain about as much as any there, if that is worth it.
 fn best(gains: &[Gain], mean_ms: f64) -> Option<Knob> {
-    let inside = || gains.iter().filter(|gain| gain.knob != Knob::Gate);
-    let most = inside().map(|gain| gain.at_most_ms).fold(0.0, f64::max);
+    let inside = gains.iter().filter(|gain| gain.knob != Knob::Gate);
+    let inside: Vec<(Knob, f64)> = inside
+        .filter_map(|gain| Some((gain.knob, gain.at_most_ms?)))
+        .collect();
+    let most = inside.iter().map(|(_, ms)| *ms).fold(0.0, f64::max);
     if most <= WORTH_SHARE * mean_ms {
         return None;
     }
-    let mut good = inside().filter(|gain| gain.at_most_ms >= AS_GOOD * most);
-    good.next().map(|gain| gain.knob)
+    let mut good = inside.iter().filter(|(_, ms)| *ms >= AS_GOOD * most);
+    good.next().map(|(knob, _)| *knob)
 }
 
 /// What takes most of the time, the processor and locks as one each.
@@ -196,4 +202,27 @@ fn bottleneck(row: &Row) -> (&'static str, f64) {
         .into_iter()
         .max_by(|one, other| one.1.total_cmp(&other.1));
     most.unwrap_or(("nothing", 0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_seen_is_not_known() {
+        assert_eq!(LockTally::default().share(0.0), None);
+        let one = LockTally {
+            waiters: 2.0,
+            ..LockTally::default()
+        };
+        assert_eq!(one.share(1.0), Some(0.5));
+        let gain = |knob, at_most_ms| Gain { knob, at_most_ms };
+        let gains = [
+            gain(Knob::Gate, Some(9.0)),
+            gain(Knob::CpuPrio, Some(1.0)),
+            gain(Knob::NpLq, None),
+        ];
+        assert_eq!(best(&gains, 10.0), Some(Knob::CpuPrio));
+        assert_eq!(best(&gains[2..], 10.0), None);
+    }
 }

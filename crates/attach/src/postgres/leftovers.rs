@@ -2,21 +2,32 @@
 //! or after a kill at the next start.
 
 use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sooner_kernel::bands::runtime_folder;
-use sooner_kernel::process_table;
+use sooner_kernel::process_table::{self, Birth};
 
 use super::mechanism::Mechanism;
-use crate::control;
+use crate::control::{self, Folder};
 
 /// What the names of attachments to servers begin with.
 pub const NAME_BEGIN: &str = "postgres-";
+/// Of a record: a few gates.
+const RECORD_BYTES_MAX: u64 = 1 << 20;
+/// For how long a change is tried that the kernel takes later, and how often: without
+/// `CAP_SYS_ADMIN` it takes one of an autogroup in 100 ms.
+const PATIENCE: Duration = Duration::from_secs(8);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A process by its number and when it began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// Its number.
     pub pid: u32,
@@ -31,10 +42,35 @@ impl ProcessId {
         Ok(ProcessId { pid, began })
     }
 
+    /// Of a process that is a child of `parent`; none of any other.
+    pub fn of_child(pid: u32, parent: u32) -> Option<ProcessId> {
+        let birth = process_table::birth(pid).ok()?;
+        (birth.parent == parent).then_some(ProcessId {
+            pid,
+            began: birth.began_ticks,
+        })
+    }
+
     /// Whether it still runs.
     pub fn is_there(self) -> bool {
-        process_table::began_ticks(self.pid).is_ok_and(|began| began == self.began)
+        self.birth().is_some()
     }
+
+    /// Whether it still runs, as a child of `parent`.
+    pub fn is_child_of(self, parent: u32) -> bool {
+        self.birth().is_some_and(|birth| birth.parent == parent)
+    }
+
+    fn birth(self) -> Option<Birth> {
+        let birth = process_table::birth(self.pid).ok()?;
+        (birth.began_ticks == self.began).then_some(birth)
+    }
+}
+
+/// Whether an error says that the process is gone.
+pub fn is_gone(error: &io::Error) -> bool {
+    let gone = Errno::SRCH.raw_os_error();
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(gone)
 }
 
 /// What has to be put back of one server.
@@ -44,9 +80,13 @@ pub struct Leftovers {
     pub server: ProcessId,
     /// By which means.
     pub mechanism: Mechanism,
-    /// The nice value that the server gives them.
+    /// The nice value that they have otherwise.
     pub nice: i32,
+    /// The highest level; 0 is not known.
+    #[serde(default)]
+    pub top: u8,
     /// Gates that were put above them, each with its nice value.
+    #[serde(default)]
     pub gates: Vec<(ProcessId, i32)>,
 }
 
@@ -55,10 +95,14 @@ pub fn name_of(server: u32) -> String {
     format!("{NAME_BEGIN}{server}")
 }
 
+fn file_of(server: u32) -> String {
+    format!("{}.json", name_of(server))
+}
+
 impl Leftovers {
     fn path(server: u32) -> io::Result<PathBuf> {
         let folder = runtime_folder().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        Ok(folder.join(format!("{}.json", name_of(server))))
+        Ok(folder.join(file_of(server)))
     }
 
     /// Writes it down, before anything is changed.
@@ -72,34 +116,91 @@ impl Leftovers {
         fs::rename(beside, path)
     }
 
-    /// Puts everything back that still runs, and forgets it.
+    /// Puts everything back that still runs, and forgets it; what cannot be put back is an error,
+    /// and stays written down.
     pub fn put_back(&self) -> io::Result<()> {
+        self.restore()?;
+        remove(&Leftovers::path(self.server.pid)?)
+    }
+
+    /// Tries all, and says what went wrong first.
+    fn restore(&self) -> io::Result<()> {
+        let begin = Instant::now();
+        let mut first = Ok(());
+        let mut back = |pid, nice| {
+            let done = patiently(begin, || self.mechanism.put_back(pid, self.top, nice));
+            let named = done
+                .map_err(|error| io::Error::new(error.kind(), format!("process {pid}: {error}")));
+            if first.is_ok() {
+                first = named;
+            }
+        };
         if self.server.is_there() {
             for pid in process_table::children(self.server.pid)? {
-                // One that has gone meanwhile has nothing to put back.
-                let _ = self.mechanism.apply(pid, 0, 1, self.nice);
+                back(pid, self.nice);
             }
         }
         for (gate, nice) in self.gates.iter().filter(|(gate, _)| gate.is_there()) {
-            let _ = self.mechanism.apply(gate.pid, 0, 1, *nice);
+            back(gate.pid, *nice);
         }
-        match fs::remove_file(Leftovers::path(self.server.pid)?) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        first
+    }
+
+    /// Of a record that another user wrote: nobody is lowered below what is usual for it.
+    fn without_trust(mut self) -> Leftovers {
+        self.nice = self.nice.min(0);
+        for (_, nice) in &mut self.gates {
+            *nice = (*nice).min(0);
+        }
+        self
+    }
+}
+
+/// One that has gone meanwhile has nothing to put back; what the kernel takes later is repeated.
+fn patiently(begin: Instant, mut put_back: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match put_back() {
+            Err(error) if is_gone(&error) => return Ok(()),
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock && begin.elapsed() < PATIENCE =>
+            {
+                thread::sleep(PAUSE);
+            }
+            done => return done,
         }
     }
 }
 
-/// Puts back what killed ones left; gives the servers' first processes. For every start.
-pub fn clean() -> io::Result<Vec<u32>> {
-    let Some(folder) = runtime_folder() else {
-        return Ok(Vec::new());
-    };
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// What came of putting back what killed ones left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// The servers' first processes.
+    pub servers: Vec<u32>,
+    /// What could not be read or put back, a line each; it stays written down.
+    pub problems: Vec<String>,
+}
+
+/// Puts back what killed ones left. For every start.
+pub fn clean() -> io::Result<Cleaned> {
+    let mut cleaned = Cleaned::default();
+    for folder in control::folders() {
+        clean_in(&folder, &mut cleaned)?;
+    }
+    Ok(cleaned)
+}
+
+fn clean_in(folder: &Folder, cleaned: &mut Cleaned) -> io::Result<()> {
+    let entries = match fs::read_dir(&folder.path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
-    let mut cleaned = Vec::new();
     for entry in entries {
         let name = entry?.file_name().into_string().unwrap_or_default();
         let server = name.strip_prefix(NAME_BEGIN);
@@ -108,11 +209,115 @@ pub fn clean() -> io::Result<Vec<u32>> {
         if control::holder(&name_of(server))?.is_some() {
             continue;
         }
-        let text = fs::read(Leftovers::path(server)?)?;
-        let left: Leftovers = serde_json::from_slice(&text)?;
-        left.put_back()?;
-        control::remove_leftover(&name_of(server))?;
-        cleaned.push(server);
+        match clean_one(folder, server) {
+            Ok(()) => cleaned.servers.push(server),
+            Err(error) => {
+                let path = folder.path.join(name);
+                cleaned
+                    .problems
+                    .push(format!("{}: {error}", path.display()));
+            }
+        }
     }
-    Ok(cleaned)
+    Ok(())
+}
+
+fn clean_one(folder: &Folder, server: u32) -> io::Result<()> {
+    let path = folder.file(&file_of(server))?;
+    let left: Leftovers = serde_json::from_slice(&read(&path, folder.other)?)?;
+    let left = match folder.other {
+        Some(_) => left.without_trust(),
+        None => left,
+    };
+    left.restore()?;
+    remove(&path)?;
+    control::remove_leftover_in(folder, &name_of(server))
+}
+
+/// A record, which is `other`'s where another user may write in its folder.
+fn read(path: &Path, other: Option<u32>) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let found = file.metadata()?;
+    if !found.is_file() || other.is_some_and(|other| other != found.uid()) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut text = Vec::new();
+    file.take(RECORD_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(server: ProcessId) -> Leftovers {
+        Leftovers {
+            server,
+            mechanism: Mechanism::Nice,
+            nice: 0,
+            top: 1,
+            gates: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_named_and_stops_no_other() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = Folder {
+            path: temporary.path().to_owned(),
+            other: None,
+        };
+        let gone = ProcessId {
+            pid: 4_000_000,
+            began: 1,
+        };
+        let path = |server| folder.path.join(file_of(server));
+        fs::write(path(4_000_001), "{").unwrap();
+        let good = serde_json::to_string(&left(gone)).unwrap();
+        fs::write(path(gone.pid), good).unwrap();
+        // As it was written before it said how many levels there are.
+        let older =
+            r#"{"server":{"pid":4000002,"began":1},"mechanism":"round-robin","nice":0,"gates":[]}"#;
+        fs::write(path(4_000_002), older).unwrap();
+        let mut cleaned = Cleaned::default();
+        clean_in(&folder, &mut cleaned).unwrap();
+        cleaned.servers.sort_unstable();
+        assert_eq!(cleaned.servers, [4_000_000, 4_000_002]);
+        assert!(cleaned.problems[0].contains("postgres-4000001.json"));
+        assert!(path(4_000_001).exists() && !path(gone.pid).exists());
+    }
+
+    #[test]
+    fn only_what_has_gone_is_no_error() {
+        let begin = Instant::now();
+        let of = |errno: Errno| move || Err(io::Error::from(errno));
+        assert!(patiently(begin, of(Errno::SRCH)).is_ok());
+        assert!(patiently(begin, of(Errno::NOENT)).is_ok());
+        assert!(patiently(begin, of(Errno::PERM)).is_err());
+        let mut times = 0;
+        let later = || {
+            times += 1;
+            match times {
+                1 => Err(Errno::AGAIN.into()),
+                _ => Ok(()),
+            }
+        };
+        assert!(patiently(begin, later).is_ok());
+        assert_eq!(times, 2);
+    }
+
+    #[test]
+    fn a_number_that_another_process_got_is_another_process() {
+        let own = ProcessId::of(std::process::id()).unwrap();
+        let parent = process_table::parent(own.pid).unwrap();
+        assert!(own.is_child_of(parent) && !own.is_child_of(own.pid));
+        let before = ProcessId {
+            began: own.began - 1,
+            ..own
+        };
+        assert!(!before.is_there() && !before.is_child_of(parent));
+        assert_eq!(ProcessId::of_child(own.pid, parent), Some(own));
+        assert_eq!(ProcessId::of_child(own.pid, own.pid), None);
+    }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
-use sooner_kernel::priority;
+use sooner_kernel::{capability, priority};
 use tokio::time::sleep;
 
 use super::connection::{ConnectError, Connection, Login};
@@ -28,8 +28,10 @@ const COMPARED: Duration = Duration::from_millis(160);
 /// Of the processor, what the one that goes first must get.
 const WORKS_MIN: f64 = 0.75;
 /// Keeps a processor busy for so long, without a table and without memory.
-const WORK: &str = "WITH RECURSIVE work (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM work \
-    WHERE clock_timestamp() < statement_timestamp() + interval '300 ms') SELECT max(n) FROM work";
+const WORK: &str = "WITH RECURSIVE work (n) AS (SELECT 1 UNION ALL \
+    SELECT n OPERATOR(pg_catalog.+) 1 FROM work WHERE pg_catalog.clock_timestamp() \
+    OPERATOR(pg_catalog.<) (pg_catalog.statement_timestamp() OPERATOR(pg_catalog.+) \
+    '300 ms'::pg_catalog.interval)) SELECT pg_catalog.max(n) FROM work";
 
 /// A means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,24 +49,49 @@ impl Mechanism {
     /// All, the strongest first.
     pub const ALL: [Mechanism; 3] = [Mechanism::RoundRobin, Mechanism::Autogroup, Mechanism::Nice];
 
-    /// Puts a process at a level of `top`; at 0 it is as the server started it, with nice value
-    /// `nice`.
+    /// Puts a process at a level of `top`; at 0 it is as it was, with nice value `nice`.
     pub fn apply(self, pid: u32, level: u8, top: u8, nice: i32) -> io::Result<()> {
-        let share = f64::from(level) / f64::from(top.max(1));
         match (self, level) {
             (Mechanism::RoundRobin, 0) => priority::set_ordinary(pid),
             (Mechanism::RoundRobin, level) => priority::set_round_robin(pid, level),
-            (Mechanism::Autogroup, _) => {
-                let nice = -(f64::from(NICE_MOST) * share).round() as i32;
-                priority::set_autogroup(pid, nice.max(-NICE_MOST))
-            }
-            (Mechanism::Nice, _) => {
-                let room = f64::from(nice + NICE_MOST);
-                let nice = nice - (room * share).round() as i32;
-                priority::set_nice(pid, nice.max(-NICE_MOST))
-            }
+            (Mechanism::Autogroup, _) => priority::set_autogroup(pid, nice_at(level, top, nice)),
+            (Mechanism::Nice, _) => priority::set_nice(pid, nice_at(level, top, nice)),
         }
     }
+
+    /// The nice value that it changes of a process; 0 where it changes none.
+    pub fn nice_of(self, pid: u32) -> io::Result<i32> {
+        match self {
+            Mechanism::RoundRobin => Ok(0),
+            Mechanism::Autogroup => priority::autogroup(pid),
+            Mechanism::Nice => priority::nice(pid),
+        }
+    }
+
+    /// Puts a process back that has a level of `top`, or one above; leaves it where it has none.
+    pub fn put_back(self, pid: u32, top: u8, nice: i32) -> io::Result<()> {
+        let is_raised = match self {
+            Mechanism::RoundRobin => priority::has_round_robin(pid)?,
+            _ => is_of_a_level(self.nice_of(pid)?, top, nice),
+        };
+        match is_raised {
+            true => self.apply(pid, 0, top, nice),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The nice value of a level of `top`, where level 0 has `nice`.
+fn nice_at(level: u8, top: u8, nice: i32) -> i32 {
+    let share = f64::from(level) / f64::from(top.max(1));
+    let room = f64::from(nice + NICE_MOST);
+    (nice - (room * share).round() as i32).max(-NICE_MOST)
+}
+
+/// Whether this is the nice value of a level above 0. Without a `top` any that is higher is.
+fn is_of_a_level(found: i32, top: u8, nice: i32) -> bool {
+    let mut levels = 1..=top.saturating_add(1);
+    found < nice && (top == 0 || levels.any(|level| nice_at(level, top, nice) == found))
 }
 
 impl fmt::Display for Mechanism {
@@ -121,18 +148,44 @@ impl fmt::Display for Trial {
     }
 }
 
-/// Tries all of `wanted` with two sessions of our own, which it ends.
-pub async fn test(login: &Login, wanted: &[Mechanism]) -> Result<Vec<Trial>, ConnectError> {
+/// Why one is not chosen unless the operator names it; none where nothing speaks against it.
+pub fn objection(mechanism: Mechanism) -> Option<&'static str> {
+    let (is_bounded, is_admin) = (
+        priority::real_time_is_bounded(),
+        capability::has_sys_admin(),
+    );
+    objection_where(mechanism, is_bounded, is_admin)
+}
+
+fn objection_where(mechanism: Mechanism, is_bounded: bool, is_admin: bool) -> Option<&'static str> {
+    match mechanism {
+        Mechanism::RoundRobin if !is_bounded => Some(
+            "kernel.sched_rt_runtime_us is -1: a session that computes leaves nothing to others",
+        ),
+        Mechanism::Autogroup if !is_admin => {
+            Some("without CAP_SYS_ADMIN the kernel takes one change in 100 ms")
+        }
+        _ => None,
+    }
+}
+
+/// Tries the one that is named, or all that nothing speaks against, with two sessions of our own,
+/// which it ends.
+pub async fn test(login: &Login, named: Option<Mechanism>) -> Result<Vec<Trial>, ConnectError> {
     let (first, second) = (login.connect().await?, login.connect().await?);
+    let wanted = named.map_or(Mechanism::ALL.to_vec(), |one| vec![one]);
     let mut trials = Vec::new();
     for mechanism in wanted {
-        let tried = compete(*mechanism, &first, &second).await?;
+        let tried = match objection(mechanism) {
+            Some(words) if named.is_none() => Err(io::Error::other(words)),
+            _ => compete(mechanism, &first, &second).await?,
+        };
         let (share, refused) = match tried {
             Ok(share) => (Some(share), None),
             Err(error) => (None, Some(error.to_string())),
         };
         trials.push(Trial {
-            mechanism: *mechanism,
+            mechanism,
             share,
             refused,
         });
@@ -150,7 +203,7 @@ async fn compete(
     if let Err(error) = pids.iter().try_for_each(|pid| stay_on_one(*pid)) {
         return Ok(Err(error));
     }
-    let nice = priority::nice(first.first_process).unwrap_or(0);
+    let nice = mechanism.nice_of(pids[0]).unwrap_or(0);
     let measured = async {
         sleep(SETTLE).await;
         mechanism.apply(pids[0], 1, 1, nice)?;
@@ -190,5 +243,29 @@ mod tests {
             assert_eq!(mechanism.to_string().parse(), Ok(mechanism));
         }
         assert!("fifo".parse::<Mechanism>().is_err());
+    }
+
+    #[test]
+    fn only_values_of_levels_are_put_back() {
+        // Two levels above 0, and gates above them.
+        assert_eq!(
+            [0, 1, 2, 3].map(|level| nice_at(level, 2, 0)),
+            [0, -10, -20, -20]
+        );
+        assert_eq!([0, 1].map(|level| nice_at(level, 1, 5)), [5, -20]);
+        let is_raised = [5, 0, -5, -10, -20].map(|found| is_of_a_level(found, 2, 0));
+        assert_eq!(is_raised, [false, false, false, true, true]);
+        // A record that does not say how many.
+        assert!(is_of_a_level(-5, 0, 0) && !is_of_a_level(5, 0, 0));
+    }
+
+    #[test]
+    fn what_could_harm_or_is_slow_has_to_be_named() {
+        let has_one = |bounded, admin| {
+            Mechanism::ALL.map(|one| objection_where(one, bounded, admin).is_some())
+        };
+        assert_eq!(has_one(true, true), [false, false, false]);
+        assert_eq!(has_one(false, true), [true, false, false]);
+        assert_eq!(has_one(true, false), [false, true, false]);
     }
 }

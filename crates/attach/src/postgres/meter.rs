@@ -127,7 +127,7 @@ impl Meter {
         let server = times_of(self.pid).unwrap_or(self.server);
         (
             thread_cpu_time_ns() - self.thread_ns,
-            server.run_ns - self.server.run_ns,
+            server.run_ns.saturating_sub(self.server.run_ns),
         )
     }
 }

@@ -1,14 +1,22 @@
 //! Finding a PostgreSQL server of this machine, and its processes.
 
-use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use sooner_kernel::process_table;
 
+/// What a server's program is called; the second is its old name, a link to the first.
+const PROGRAMS: [&str; 2] = ["postgres", "postmaster"];
+/// As many symbolic links the kernel follows in a path.
+const LINKS_MAX: usize = 40;
+/// For how long a server is waited for that has no room in its queue.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// What the name of a server's socket file begins with; the port follows.
 const SOCKET_NAME: &str = ".s.PGSQL.";
 /// Lines of postmaster.pid, from 0.
@@ -81,7 +89,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Looks for a server.
+    /// Looks for a server. Waits, 10 s at most, for one that takes no connections.
     pub fn find(wanted: &Wanted) -> Result<Place, ServerError> {
         match wanted {
             Wanted::Socket(socket) => at(socket),
@@ -110,13 +118,22 @@ fn at(socket: &Path) -> Result<Place, ServerError> {
         socket: socket.to_owned(),
         source,
     };
-    let stream = UnixStream::connect(socket).map_err(silent)?;
+    let stream = connect_to(socket).map_err(silent)?;
     let peer = socket_peercred(&stream).map_err(|errno| silent(errno.into()))?;
     Ok(Place {
         socket: socket.to_owned(),
         pid: peer.pid.as_raw_nonzero().get().cast_unsigned(),
         owner: peer.uid.as_raw(),
     })
+}
+
+/// Connects; not for ever where the server takes nobody.
+pub fn connect_to(path: &Path) -> io::Result<UnixStream> {
+    let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
+    let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
 }
 
 /// Of a first process: by its data folder, its working one, where that may be read; else whichever
@@ -138,13 +155,19 @@ fn of_process(pid: u32) -> Result<Place, ServerError> {
         .ok_or(ServerError::NotAServer(pid))
 }
 
+/// Whether a process's program is a server, by its name.
+pub fn is_server(pid: u32) -> bool {
+    process_table::name(pid).is_ok_and(|name| PROGRAMS.contains(&name.as_str()))
+}
+
 /// The socket file that a data folder's postmaster.pid names, below `root`.
 fn socket_of(root: &Path, folder: &Path) -> Result<PathBuf, ServerError> {
-    let below = |path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
-    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let path = below(&folder.join("postmaster.pid"));
-    let text = fs::read_to_string(&path).map_err(|source| ServerError::Data {
-        path: path.clone(),
+    // As it was given it may be relative, to this process.
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let path = resolved_below(root, &folder.join("postmaster.pid"));
+    let text = path.and_then(|path| Ok((fs::read_to_string(&path)?, path)));
+    let (text, path) = text.map_err(|source| ServerError::Data {
+        path: root.join(inside(&folder)).join("postmaster.pid"),
         source,
     })?;
     let line = |at| text.lines().nth(at).map_or("", str::trim);
@@ -152,8 +175,54 @@ fn socket_of(root: &Path, folder: &Path) -> Result<PathBuf, ServerError> {
         return Err(ServerError::NoSocket(path));
     }
     // Relative to the data folder.
-    let at = folder.join(line(FOLDER_LINE));
-    Ok(below(&at.join(format!("{SOCKET_NAME}{}", line(PORT_LINE)))))
+    let socket = folder
+        .join(line(FOLDER_LINE))
+        .join(format!("{SOCKET_NAME}{}", line(PORT_LINE)));
+    // Where it is not there, connecting says so.
+    Ok(resolved_below(root, &socket).unwrap_or_else(|_| root.join(inside(&socket))))
+}
+
+fn inside(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
+/// A path as the processes see it whose root is `root`, as this process reaches it: symbolic links
+/// on the way, of which absolute ones begin at that root, are followed here.
+fn resolved_below(root: &Path, path: &Path) -> io::Result<PathBuf> {
+    let mut left: Vec<OsString> = Vec::new();
+    let push = |left: &mut Vec<OsString>, path: &Path| {
+        let parts = path.components().rev().filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some("..".into()),
+            _ => None,
+        });
+        left.extend(parts);
+    };
+    push(&mut left, path);
+    let mut found = PathBuf::new();
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            found.pop();
+            continue;
+        }
+        let next = found.join(&part);
+        let here = root.join(&next);
+        if !fs::symlink_metadata(&here)?.is_symlink() {
+            found = next;
+            continue;
+        }
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(io::Error::other("too many symbolic links"));
+        }
+        let target = fs::read_link(&here)?;
+        if target.is_absolute() {
+            found = PathBuf::new();
+        }
+        push(&mut left, &target);
+    }
+    Ok(root.join(found))
 }
 
 /// All servers that listen at socket files of this network namespace. A pooler's socket file has
@@ -163,7 +232,7 @@ fn listening() -> Result<Vec<Place>, ServerError> {
     let table = fs::read_to_string(TABLE).map_err(|source| ServerError::Proc(TABLE, source))?;
     let mut places: Vec<Place> = listening_sockets(&table)
         .filter_map(|socket| at(Path::new(socket)).ok())
-        .filter(|place| process_table::name(place.pid).is_ok_and(|name| name == "postgres"))
+        .filter(|place| is_server(place.pid))
         .collect();
     places.sort_by(|one, other| one.socket.cmp(&other.socket));
     places.dedup_by_key(|place| place.pid);
@@ -180,49 +249,6 @@ fn listening_sockets(table: &str) -> impl Iterator<Item = &str> {
         let is_one = flags & 0x10000 != 0 && name.starts_with(SOCKET_NAME);
         is_one.then_some(path)
     })
-}
-
-/// From the numbers that the server has for its processes to those of this PID namespace: they
-/// differ where it runs in a container.
-#[derive(Debug, Clone)]
-pub struct ProcessNumbers {
-    first: u32,
-    /// None where they are the same.
-    inside: Option<HashMap<i32, u32>>,
-}
-
-impl ProcessNumbers {
-    /// Of the server with this first process, one session of which has number `own` there. None
-    /// where no such process is seen.
-    pub fn of(first: u32, own: i32) -> Option<ProcessNumbers> {
-        let is_child =
-            process_table::parent(own.cast_unsigned()).is_ok_and(|parent| parent == first);
-        let mut numbers = ProcessNumbers {
-            first,
-            inside: (!is_child).then(HashMap::new),
-        };
-        numbers.outside(own).map(|_| numbers)
-    }
-
-    /// The number here; none where the process is gone.
-    pub fn outside(&mut self, pid: i32) -> Option<u32> {
-        let Some(known) = &mut self.inside else {
-            return Some(pid.cast_unsigned());
-        };
-        if !known.contains_key(&pid) {
-            *known = children(self.first);
-        }
-        known.get(&pid).copied()
-    }
-}
-
-/// The children of a process by their innermost number.
-fn children(first: u32) -> HashMap<i32, u32> {
-    let own = process_table::children(first)
-        .unwrap_or_default()
-        .into_iter();
-    own.filter_map(|pid| Some((process_table::innermost_number(pid).ok()?, pid)))
-        .collect()
 }
 
 #[cfg(test)]
@@ -256,5 +282,29 @@ mod tests {
         assert_eq!(socket, Path::new("/run/x/.s.PGSQL.5433"));
         fs::write(&file, "71\n/data\n1700000000\n5433\n\nlocalhost\n\nready\n").unwrap();
         assert!(socket_of(Path::new("/"), folder.path()).is_err());
+    }
+
+    #[test]
+    fn links_are_followed_below_the_root_of_a_container() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        // As in Debian's images: /var/run is an absolute link.
+        for below in ["run/postgresql", "var", "pg"] {
+            fs::create_dir_all(root.join(below)).unwrap();
+        }
+        symlink("/run", root.join("var/run")).unwrap();
+        symlink("../pg", root.join("var/data")).unwrap();
+        let socket = root.join("run/postgresql/.s.PGSQL.5432");
+        fs::write(&socket, "").unwrap();
+        let file = "71\n/data\n1700000000\n5432\n/var/run/postgresql\n\n\nready\n";
+        fs::write(root.join("pg/postmaster.pid"), file).unwrap();
+        assert_eq!(socket_of(root, Path::new("/var/data")).unwrap(), socket);
+        // None leads out of it, or on for ever.
+        symlink("/../../../pg", root.join("out")).unwrap();
+        let out = resolved_below(root, Path::new("/out")).unwrap();
+        assert_eq!(out, root.join("pg"));
+        symlink("round", root.join("round")).unwrap();
+        assert!(resolved_below(root, Path::new("/round")).is_err());
     }
 }

@@ -15,6 +15,9 @@ pub struct Snapshot {
     pub version: String,
     /// For how long.
     pub uptime_s: f64,
+    /// Whether the server is gone, and waited for.
+    #[serde(default)]
+    pub is_waiting: bool,
     /// By which means the processor goes to some first.
     pub mechanism: Mechanism,
     /// What came of the test at the start.

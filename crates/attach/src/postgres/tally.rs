@@ -14,6 +14,8 @@ use super::part::{PARTS, Part};
 
 /// Kinds or statements of a class that are told apart at most; more are one.
 const NAMES_MAX: usize = 500;
+/// Kinds of transactions in which one statement is known from at most; more are one.
+const KINDS_MAX: usize = 50;
 /// What all others are called then.
 const OTHERS: &str = "others";
 /// What is told apart of a transaction that goes on at most; more is one with the last.
@@ -155,6 +157,8 @@ pub struct Tally {
     pub run_s: f64,
     /// Likewise.
     pub wait_s: f64,
+    /// How long each slice was looked at.
+    pub slices_s: [f64; SLICES],
     /// Length of a slice.
     slice_s: f64,
     open: HashMap<i32, Open>,
@@ -173,6 +177,7 @@ impl Tally {
             by_active: BTreeMap::new(),
             run_s: 0.0,
             wait_s: 0.0,
+            slices_s: [0.0; SLICES],
             slice_s: planned_s / SLICES as f64,
             open: HashMap::new(),
             last_class: HashMap::new(),
@@ -184,6 +189,7 @@ impl Tally {
     pub fn look(&mut self, since_s: f64, sessions: &[Seen]) {
         let slice = ((self.time_s / self.slice_s) as usize).min(SLICES - 1);
         self.time_s += since_s;
+        self.slices_s[slice] += since_s;
         self.looks += 1;
         let active = sessions
             .iter()
@@ -331,7 +337,9 @@ impl Tally {
             if self.known.len() < NAMES_MAX || self.known.contains_key(&statement) {
                 let kinds = self.known.entry(statement).or_default();
                 let seconds = stay.first.seconds + stay.more.seconds;
-                *kinds.entry(kind.to_string()).or_default() += seconds;
+                let is_room = kinds.len() < KINDS_MAX || kinds.contains_key(&**kind);
+                let kind = if is_room { kind } else { OTHERS };
+                *kinds.entry(kind.to_owned()).or_default() += seconds;
             }
         }
     }
@@ -378,5 +386,37 @@ impl ActiveTally {
         add(&mut self.seconds, &other.seconds, 1.0);
         add(&mut self.woken.seconds, &other.woken.seconds, 1.0);
         self.woken.idle_s += other.woken.idle_s;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_a_statement_have_a_bound() {
+        let mut tally = Tally::new(1, 10.0);
+        for number in 0..2000_i64 {
+            let seen = Seen {
+                pid: 1,
+                class: 0,
+                run_s: 0.0,
+                wait_s: 0.0,
+                is_woken: None,
+                transaction: Some(SeenTransaction {
+                    began_us: number,
+                    part: Part::Running,
+                    age_ns: 1,
+                    statement_age_ns: 1,
+                    kind: Some(format!("k{number}").into()),
+                    statement: "commit".into(),
+                }),
+            };
+            tally.look(0.001, &[seen]);
+        }
+        tally.finish();
+        let kinds = &tally.known[&(0, "commit".to_owned())];
+        assert_eq!(kinds.len(), KINDS_MAX + 1);
+        assert!(kinds[OTHERS] > 1.9);
     }
 }

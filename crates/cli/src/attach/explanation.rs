@@ -4,6 +4,7 @@ use sooner_attach::postgres::breakdown::{Counted, Row};
 use sooner_attach::postgres::explain::Explanation;
 use sooner_attach::postgres::knobs::{Advice, Knob};
 use sooner_attach::postgres::part::Part;
+use sooner_attach::postgres::rates::CountOf;
 use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, duration, significant};
 use sooner_report::stacked::{Bar, Figure, Page, render};
@@ -46,6 +47,12 @@ fn time(ms: Option<f64>) -> String {
 }
 
 fn head(found: &Explanation) -> Vec<String> {
+    let mut lines = figures(found);
+    lines.extend(reservations(found));
+    lines
+}
+
+fn figures(found: &Explanation) -> Vec<String> {
     let (cost, processors) = (&found.cost, &found.processors);
     let error = |error: Option<f64>| match error {
         Some(error_ms) => format!(" \u{b1} {}", duration(error_ms)),
@@ -77,6 +84,30 @@ fn head(found: &Explanation) -> Vec<String> {
             percent(cost.share)
         ),
     ]
+}
+
+/// What a reader has to know before believing the rest.
+fn reservations(found: &Explanation) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(why) = &found.ended {
+        lines.push(format!(
+            "the server ended the session early ({why}): this is what was seen until then"
+        ));
+    }
+    if let (CountOf::Ages, Some(per_sec)) = (found.count_of, found.server_per_sec) {
+        lines.push(format!(
+            "the server counts {} transactions a second, and clients' sessions show {} by their ages, which is taken",
+            significant(per_sec),
+            significant(found.all.per_sec)
+        ));
+    }
+    if found.unread_sessions > 0 {
+        lines.push(format!(
+            "up to {} sessions at a time could not be looked at: raise the limit of open files, or mount /proc without hidepid",
+            found.unread_sessions
+        ));
+    }
+    lines
 }
 
 fn by_class(found: &Explanation) -> String {
@@ -205,7 +236,7 @@ fn verdict(advice: &Advice) -> String {
     let gain = |knob: Knob| {
         let mut gains = advice.gains.iter();
         let gain = gains.find(|gain| gain.knob == knob);
-        duration(gain.map_or(0.0, |gain| gain.at_most_ms))
+        time(gain.and_then(|gain| gain.at_most_ms))
     };
     let place = format!(
         "{class}: most of its time goes to the {bottleneck} ({})",
@@ -227,7 +258,10 @@ fn gains(advice: &Advice) -> String {
         .map(|gain| {
             [
                 format!("  {}", gain.knob.name()),
-                format!("at most {} sooner", duration(gain.at_most_ms)),
+                match gain.at_most_ms {
+                    Some(ms) => format!("at most {} sooner", duration(ms)),
+                    None => "not known: no wait for a lock was seen in the lock table".into(),
+                },
             ]
         })
         .collect();

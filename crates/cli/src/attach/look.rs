@@ -2,7 +2,7 @@
 
 use super::{postgres, postgres_table, web, web_table};
 use crate::output;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use sooner_attach::postgres::snapshot::Snapshot as ServerSnapshot;
 use sooner_attach::web::exposition;
@@ -27,8 +27,14 @@ pub struct StatusArgs {
 #[derive(Args)]
 pub struct RemoveArgs {
     /// Only this device
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", conflicts_with = "postgres")]
     dev: Option<String>,
+    /// Only what is attached to devices
+    #[arg(long, conflicts_with = "postgres")]
+    web: bool,
+    /// Only what is attached to PostgreSQL servers
+    #[arg(long)]
+    postgres: bool,
 }
 
 /// Flags of `attach top`.
@@ -145,15 +151,33 @@ pub fn top(args: &TopArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends what is attached.
+/// Ends what is attached. What fails of one kind is told after the other was tried.
 pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
-    let mut done = web::remove(args.dev.as_deref())?;
-    if args.dev.is_none() {
-        done.extend(postgres::remove()?);
+    let (mut done, mut problems) = (Vec::new(), Vec::new());
+    if !args.postgres {
+        match web::remove(args.dev.as_deref()) {
+            Ok(lines) => done.extend(lines),
+            Err(error) => problems.push(format!("{error:#}")),
+        }
     }
-    if done.is_empty() {
+    if args.dev.is_none() && !args.web {
+        match postgres::remove() {
+            Ok((lines, failed)) => {
+                done.extend(lines);
+                problems.extend(failed);
+            }
+            Err(error) => problems.push(format!("{error:#}")),
+        }
+    }
+    if done.is_empty() && problems.is_empty() {
         done.push("nothing is attached".into());
     }
-    output::print(&(done.join("\n") + "\n"))?;
+    output::print(
+        &done
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>(),
+    )?;
+    ensure!(problems.is_empty(), "{}", problems.join("; "));
     Ok(ExitCode::SUCCESS)
 }

@@ -7,14 +7,15 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use sooner_attach::control;
 use sooner_attach::postgres::connection::Login;
-use sooner_attach::postgres::daemon::{self, DaemonEvent};
+use sooner_attach::postgres::daemon::{self, DaemonEvent, GateAt};
 use sooner_attach::postgres::detach::{self, Detached};
 use sooner_attach::postgres::explain::{Explanation, Options, explain};
 use sooner_attach::postgres::mechanism::Mechanism;
 use sooner_attach::postgres::server::Wanted;
 use sooner_attach::postgres::snapshot::Snapshot;
+use sooner_attach::postgres::told::Guests;
 use sooner_config::Misconfigured;
-use sooner_kernel::privilege::Account;
+use sooner_kernel::privilege::{Account, group_id};
 use sooner_kernel::signals::EndSignals;
 use sooner_operate::{Supervisor, print, say_as};
 use sooner_pooler::config::{ClassTable, Config};
@@ -74,9 +75,12 @@ pub struct PostgresArgs {
     /// A socket file at which a gate tells the priority of each transaction: its key `priorities`
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     gate: Option<PathBuf>,
-    /// The user that the gate runs as, if another one
+    /// The user that the gate runs as, if another one; needs CAP_CHOWN
     #[arg(long, value_name = "USER", requires = "gate")]
     gate_user: Option<String>,
+    /// A group that this user and the gate's are in
+    #[arg(long, value_name = "GROUP", requires = "gate")]
+    gate_group: Option<String>,
 }
 
 /// Looks, and prints.
@@ -111,16 +115,18 @@ pub fn run(args: &PostgresArgs) -> Result<ExitCode> {
 
 /// Until a signal comes.
 fn attach(args: &PostgresArgs) -> Result<ExitCode> {
-    let gate_user = match &args.gate_user {
-        Some(name) => Some(Account::find(name)?.uid),
-        None => None,
+    let user = args.gate_user.as_deref().map(Account::find).transpose()?;
+    let group = args.gate_group.as_deref().map(group_id).transpose()?;
+    let guests = Guests {
+        user: user.map(|account| account.uid),
+        group,
     };
     let options = daemon::Options {
         login: args.login(),
         classes: args.classes()?,
         mechanism: args.mechanism,
         inherits: args.inherit,
-        gate_socket: args.gate.clone().map(|path| (path, gate_user)),
+        gate_socket: args.gate.clone().map(|path| GateAt { path, guests }),
         cost_share: args.cost / 100.0,
     };
     let supervisor = Supervisor::from_environment();
@@ -144,7 +150,11 @@ fn attach(args: &PostgresArgs) -> Result<ExitCode> {
             print(format_args!("ready: {how}"));
             supervisor.ready(&how);
         }
-        DaemonEvent::Gone => say_as(NAME, format_args!("the server is gone; it is waited for")),
+        DaemonEvent::Gone(why) => say_as(
+            NAME,
+            format_args!("the session on the server is lost ({why}); it is waited for"),
+        ),
+        DaemonEvent::Problem(words) => say_as(NAME, format_args!("{words}")),
         DaemonEvent::Stopping => supervisor.stopping(),
     };
     let local = tokio::task::LocalSet::new();
@@ -168,8 +178,8 @@ pub fn attached() -> Result<Vec<Snapshot>> {
     Ok(found)
 }
 
-/// Ends them; a line each.
-pub fn remove() -> Result<Vec<String>> {
+/// Ends them; a line each, then one each for what could not be done.
+pub fn remove() -> Result<(Vec<String>, Vec<String>)> {
     let words = |detached: &Detached| match detached {
         Detached::Ended { name, pid } => {
             format!("{name}: process {pid} has ended, the server's processes are as they were")
@@ -178,7 +188,8 @@ pub fn remove() -> Result<Vec<String>> {
             format!("server {server}: what a killed process changed was put back")
         }
     };
-    Ok(detach::detach()?.iter().map(words).collect())
+    let (done, problems) = detach::detach()?;
+    Ok((done.iter().map(words).collect(), problems))
 }
 
 impl PostgresArgs {

@@ -8,8 +8,12 @@ use sooner_report::number::{NO_VALUE, duration, significant};
 pub fn status_line(snapshot: &Snapshot) -> String {
     let raised = snapshot.classes.iter().filter(|(_, level)| *level > 0);
     let names: Vec<&str> = raised.map(|(name, _)| name.as_str()).collect();
+    let waiting = match snapshot.is_waiting {
+        true => ", which is gone and waited for",
+        false => "",
+    };
     format!(
-        "PostgreSQL {} (process {}): the processor goes first to {}, by {}, for {} s, process {}\n",
+        "PostgreSQL {} (process {}){waiting}: the processor goes first to {}, by {}, for {} s, process {}\n",
         snapshot.version,
         snapshot.server_pid,
         names.join(", "),

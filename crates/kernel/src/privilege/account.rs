@@ -99,6 +99,16 @@ impl Account {
     }
 }
 
+/// The number of a group given by name or number.
+pub fn group_id(wanted: &str) -> Result<u32, AccountError> {
+    let path = "/etc/group";
+    let group = fs::read_to_string(path).map_err(|error| AccountError::Unreadable {
+        path,
+        message: error.to_string(),
+    })?;
+    find_group(wanted, &group)
+}
+
 /// Name, number and group of a user given by name or number: `name:password:UID:GID:...`.
 fn find_user<'a>(wanted: &str, passwd: &'a str) -> Option<(&'a str, u32, u32)> {
     let entries = || {
@@ -190,6 +200,13 @@ mod tests {
             let error = find(text).unwrap_err();
             assert!(error.starts_with(message), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_group_is_found_by_name_and_by_number() {
+        assert_eq!(group_id("root"), Ok(0));
+        assert_eq!(group_id("4000000"), Ok(4_000_000));
+        assert!(group_id("nobody_here").is_err());
     }
 
     #[test]

@@ -38,6 +38,10 @@ pub struct DatabaseTable {
     /// queues; default: none.
     #[serde(default)]
     pub lock_map: Option<PathBuf>,
+    /// The socket file of a `sooner attach postgres` beside its server; default: the file's
+    /// `priorities`, where there is one server.
+    #[serde(default)]
+    pub priorities: Option<Spanned<PathBuf>>,
 }
 
 /// How long a client keeps a server connection.
@@ -75,6 +79,7 @@ impl DatabaseTable {
             clients: None,
             mode: None,
             lock_map: None,
+            priorities: None,
         }
     }
 

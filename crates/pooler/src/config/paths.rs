@@ -31,7 +31,9 @@ impl Config {
                 .iter_mut()
                 .flat_map(|(certificate, key)| [certificate, key]);
             let lock_map = table.lock_map.iter_mut();
-            server.authorities.iter_mut().chain(own).chain(lock_map)
+            let priorities = table.priorities.as_mut().map(Spanned::get_mut);
+            let told = lock_map.chain(priorities);
+            server.authorities.iter_mut().chain(own).chain(told)
         });
         self.users
             .iter_mut()

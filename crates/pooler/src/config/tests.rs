@@ -471,3 +471,33 @@ fn what_rules_say_of_one_name_of_the_gates_own_database_holds_for_the_other() {
     }
     assert_eq!(required_auth("shop", "10.0.0.5"), AuthMethod::Trust);
 }
+
+#[test]
+fn priorities_are_of_a_server() {
+    let other = "[[database]]\nname = \"b\"\nserver = \"postgresql://other\"\n";
+    let told = |text: &str| {
+        let config = config(text);
+        assert!(config.check().is_ok(), "{text}");
+        let sockets = config.priority_sockets().into_iter();
+        let words: Vec<String> = sockets
+            .map(|(server, path)| format!("{server} {}", path.display()))
+            .collect();
+        words.join(", ")
+    };
+    assert_eq!(told(&format!("{SHOP}{other}")), "");
+    let only = told(&format!("priorities = \"/a\"\n{SHOP}"));
+    assert!(only.ends_with(" /a") && !only.contains(','), "{only}");
+    let second = told(&format!("{SHOP}{other}priorities = \"/b\"\n"));
+    assert_eq!(second, "other:5432 /b");
+    let mistake = |text: &str| {
+        let config = Config::parse(text).unwrap();
+        config.check().unwrap_err().to_string()
+    };
+    let several = mistake(&format!("priorities = \"/a\"\n{SHOP}{other}"));
+    assert!(several.contains("there are several servers"), "{several}");
+    let same = SHOP.replace("shop", "b");
+    let twice = mistake(&format!(
+        "{SHOP}priorities = \"/a\"\n{same}priorities = \"/b\"\n"
+    ));
+    assert!(twice.contains("has another one already"), "{twice}");
+}

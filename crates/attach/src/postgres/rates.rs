@@ -1,0 +1,104 @@
+//! How many transactions a second there are of each class: as the server counts them, or as the ages
+//! of what is seen of them say.
+
+use serde::Serialize;
+
+use super::ages::Ages;
+use super::tally::{ClassTally, Tally};
+
+/// The server adds a transaction to its count when it also has something else to add: those that
+/// read no table are missing. Below this part of what ages say, ages are believed.
+const COUNTED_MIN: f64 = 0.8;
+/// It also counts what no client's session does: above this part of what ages say, they are believed,
+/// if they say it with so many looks, and do not miss what is over in a moment.
+const COUNTED_MAX: f64 = 1.25;
+const BELIEVED_LOOKS_MIN: u64 = 500;
+const MOMENT_MAX: f64 = 1.25;
+
+/// Who says how many transactions there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountOf {
+    /// The server.
+    Server,
+    /// The ages of what is seen of them.
+    Ages,
+}
+
+/// Transactions of each class a second.
+pub struct Rates {
+    /// By class.
+    pub rates: Vec<f64>,
+    /// Half of the 95 per cent interval of each, as a part of it.
+    pub errors: Vec<f64>,
+    /// The same of their sum.
+    pub error_of_all: f64,
+    /// Who says so.
+    pub count_of: CountOf,
+}
+
+/// All of them as the server counts them, divided as ages say; or as ages say.
+pub fn rates(tally: &Tally, per_sec: f64) -> Rates {
+    let by_age = tally
+        .classes
+        .iter()
+        .map(|class| class.ages.per_sec(tally.time_s));
+    let by_age: Vec<f64> = by_age.collect();
+    let sum: f64 = by_age.iter().sum();
+    let error_of_ages = all_ages(tally).relative_error(look_s(tally));
+    let most = COUNTED_MAX * sum * (1.0 + error_of_ages);
+    let is_more = per_sec > most && are_sure(tally, sum);
+    if per_sec < COUNTED_MIN * sum || is_more {
+        return Rates {
+            rates: by_age,
+            errors: errors(tally, CountOf::Ages),
+            error_of_all: error_of_ages,
+            count_of: CountOf::Ages,
+        };
+    }
+    let rates = by_age
+        .iter()
+        .map(|rate| per_sec * rate / sum.max(f64::MIN_POSITIVE));
+    Rates {
+        rates: rates.collect(),
+        errors: errors(tally, CountOf::Server),
+        error_of_all: 0.0,
+        count_of: CountOf::Server,
+    }
+}
+
+/// Whether ages are a better count than one that is much higher.
+fn are_sure(tally: &Tally, per_sec: f64) -> bool {
+    let ages = all_ages(tally);
+    let looks_min = BELIEVED_LOOKS_MIN as f64 * look_s(tally);
+    tally.looks >= BELIEVED_LOOKS_MIN
+        && ages.total() >= looks_min
+        && ages.first_moment_per_sec(tally.time_s) <= MOMENT_MAX * per_sec
+}
+
+/// What a look weighs.
+fn look_s(tally: &Tally) -> f64 {
+    tally.time_s / tally.looks.max(1) as f64
+}
+
+fn all_ages(tally: &Tally) -> Ages {
+    let mut all = Ages::default();
+    for class in &tally.classes {
+        all.merge(&class.ages);
+    }
+    all
+}
+
+/// Of the rates of classes. A single one has all that the server counts.
+fn errors(tally: &Tally, count_of: CountOf) -> Vec<f64> {
+    let seen = tally
+        .classes
+        .iter()
+        .filter(|class| class.ages.total() > 0.0);
+    let is_exact = count_of == CountOf::Server && seen.count() < 2;
+    let error = |class: &ClassTally| match is_exact {
+        true => 0.0,
+        false => class.ages.relative_error(look_s(tally)),
+    };
+    tally.classes.iter().map(error).collect()
+}

@@ -1,0 +1,211 @@
+//! One life of a server, or of our session on it: what is tried, changed and put back in it.
+
+use std::io;
+
+use sooner_kernel::scheduling::RealTime;
+use tokio::time::{Duration, Instant, sleep_until};
+use tokio_postgres::Error;
+
+use super::attached::Attached;
+use super::connection::Connection;
+use super::daemon::{DaemonError, DaemonEvent, Options, WorkError};
+use super::gate_tasks::GateTasks;
+use super::leftovers::{Leftovers, ProcessId, name_of};
+use super::levels::Levels;
+use super::mechanism::{Mechanism, Trial, objection, test};
+use super::snapshot::Snapshot;
+use crate::control::Control;
+
+/// After a question that the server answered with an error.
+const ERROR_PAUSE: Duration = Duration::from_secs(1);
+
+/// What is attached to a server.
+pub struct Session {
+    connection: Connection,
+    control: Control,
+    leftovers: Leftovers,
+    trials: Vec<Trial>,
+    levels: Levels,
+    last: Option<Snapshot>,
+    _real_time: Option<RealTime>,
+}
+
+/// What stays to answer while a server is waited for.
+pub struct Waiting {
+    control: Control,
+    snapshot: Option<Snapshot>,
+}
+
+impl Waiting {
+    /// Answers who asks, for ever.
+    pub async fn answer(&self) {
+        loop {
+            let snapshot = self.snapshot.clone();
+            let gone = || io::Error::from(io::ErrorKind::NotFound);
+            self.control
+                .answer(|| snapshot.clone().ok_or_else(gone))
+                .await;
+        }
+    }
+}
+
+impl Session {
+    /// Logs in, finds out what works, and writes down what has to be put back. `waiting` gives way
+    /// to the answers of this one.
+    pub async fn start(
+        options: &Options,
+        tell: &mut dyn FnMut(DaemonEvent),
+        waiting: &mut Option<Waiting>,
+    ) -> Result<Session, DaemonError> {
+        let connection = options.login.connect().await?;
+        let server = connection.first_process;
+        let holder = crate::control::holder(&name_of(server))?;
+        let holder = holder.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
+        if let Some(pid) = holder.filter(|pid| *pid != std::process::id()) {
+            return Err(DaemonError::Attached(pid));
+        }
+        let trials = test(&options.login, options.mechanism).await?;
+        tell(DaemonEvent::Tested(trials.clone()));
+        let Some(works) = trials.iter().find(|trial| trial.works()) else {
+            let words: Vec<String> = trials.iter().map(ToString::to_string).collect();
+            return Err(DaemonError::NothingWorks(words.join(", ")));
+        };
+        let mechanism = works.mechanism;
+        if let Some(words) = objection(mechanism) {
+            tell(DaemonEvent::Problem(format!("{mechanism}: {words}")));
+        }
+        let levels = Levels::of(&options.classes);
+        let leftovers = Leftovers {
+            server: ProcessId::of(server)?,
+            mechanism,
+            nice: match mechanism {
+                Mechanism::Nice => mechanism.nice_of(server)?,
+                // Each session has an autogroup of its own.
+                _ => 0,
+            },
+            top: levels.top(),
+            gates: Vec::new(),
+        };
+        leftovers.write()?;
+        // It may have the same place.
+        drop(waiting.take());
+        let control = Control::listen(&name_of(server))?;
+        // Above all that it raises and the gates, or it could not lower them.
+        let real_time = match mechanism {
+            Mechanism::RoundRobin => RealTime::enter_at(levels.top() + 2).ok(),
+            _ => None,
+        };
+        tell(DaemonEvent::Ready(format!(
+            "PostgreSQL {} (process {server}): the processor goes first to {}, by {mechanism}",
+            connection.version,
+            first_classes(options, &levels),
+        )));
+        Ok(Session {
+            connection,
+            control,
+            leftovers,
+            trials,
+            levels,
+            last: None,
+            _real_time: real_time,
+        })
+    }
+
+    /// Until the session on the server is lost.
+    pub async fn work(
+        &mut self,
+        options: &Options,
+        gates: &mut GateTasks,
+        tell: &mut dyn FnMut(DaemonEvent),
+    ) -> WorkError {
+        let parts = (&self.levels, self.trials.as_slice());
+        let attached = Attached::new(&self.connection, options, parts, &mut self.leftovers).await;
+        let mut attached = match attached {
+            Ok(attached) => attached,
+            Err(error) => return error,
+        };
+        let mut questions = Questions { tell, last: None };
+        let mut look_at = Instant::now();
+        let mut inherit_at = Instant::now();
+        let error = loop {
+            let (asked, at) = tokio::select! {
+                biased;
+                one = gates.next() => {
+                    attached.take(one);
+                    continue;
+                }
+                () = sleep_until(inherit_at), if attached.has_to_inherit() => {
+                    let asked = attached.inherit().await;
+                    inherit_at = Instant::now() + attached.inherit_interval();
+                    (asked, &mut inherit_at)
+                }
+                () = sleep_until(look_at) => {
+                    let asked = attached.look().await;
+                    look_at = Instant::now() + attached.look_interval();
+                    (asked, &mut look_at)
+                }
+                () = self.control.answer(|| Ok(attached.snapshot())) => continue,
+            };
+            match questions.after(asked) {
+                Err(error) => break error,
+                Ok(true) => {}
+                Ok(false) => *at = Instant::now() + ERROR_PAUSE,
+            }
+        };
+        self.last = Some(Snapshot {
+            is_waiting: true,
+            raised: 0,
+            inheriting: 0,
+            gates: 0,
+            ..attached.snapshot()
+        });
+        error
+    }
+
+    /// Puts everything back; what stays answers until the next session.
+    pub fn end(self) -> io::Result<Waiting> {
+        self.leftovers.put_back()?;
+        Ok(Waiting {
+            control: self.control,
+            snapshot: self.last,
+        })
+    }
+}
+
+/// What comes of questions to the server.
+struct Questions<'a> {
+    tell: &'a mut dyn FnMut(DaemonEvent),
+    last: Option<String>,
+}
+
+impl Questions<'_> {
+    /// Whether it was answered; an error where the session is lost. One of the server's own is told
+    /// once.
+    fn after(&mut self, asked: Result<(), Error>) -> Result<bool, WorkError> {
+        let Err(error) = asked else {
+            self.last = None;
+            return Ok(true);
+        };
+        let own = error.as_db_error();
+        let is_answer = own.is_some_and(|own| !matches!(own.severity(), "FATAL" | "PANIC"));
+        if error.is_closed() || !is_answer {
+            return Err(error.into());
+        }
+        let words = own.map_or_else(|| error.to_string(), ToString::to_string);
+        if self.last.as_ref() != Some(&words) {
+            let told = format!("the server answers {words}; it is asked again");
+            (self.tell)(DaemonEvent::Problem(told));
+            self.last = Some(words);
+        }
+        Ok(false)
+    }
+}
+
+fn first_classes(options: &Options, levels: &Levels) -> String {
+    let raised = options
+        .classes
+        .iter()
+        .filter(|class| levels.level(*class.priority.get_ref()) > 0);
+    let names: Vec<&str> = raised.map(|class| class.name.get_ref().as_str()).collect();
+    names.join(", ")
+}
