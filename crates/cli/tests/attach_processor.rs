@@ -202,6 +202,25 @@ fn parallel_workers_go_with_the_session_that_they_help() {
 }
 
 #[test]
+fn the_worker_that_orders_lock_queues_goes_before_those_that_wait_there() {
+    let test = "the_worker_that_orders_lock_queues_goes_before_those_that_wait_there";
+    let Some((database, _turn)) = database(test) else {
+        return;
+    };
+    if !database.restart_with_library(test, "sooner_locks") {
+        return;
+    }
+    // Its number is in the header of its file.
+    let map = fs::read(database.folder().join("data/sooner_locks.map")).unwrap();
+    let worker = u32::from_ne_bytes(map[28..32].try_into().unwrap());
+    let ordinary = standing(worker);
+    let mut child = attached(&database, CLASSES, &[]);
+    until("it is raised", || standing(worker) != ordinary);
+    end(&mut child, Signal::TERM);
+    assert_eq!(standing(worker), ordinary);
+}
+
+#[test]
 fn a_gate_tells_which_transaction_runs() {
     let test = "a_gate_tells_which_transaction_runs";
     let Some((database, _turn)) = database(test) else {
@@ -367,6 +386,11 @@ fn what_cannot_be_attached_to_is_one_line_and_changes_nothing() {
             "[[class]]\nname = \"a\"\npriority = 0\n",
             &[],
             "classes.toml:3: class.priority",
+        ),
+        (
+            "[[class]]\nname = \"a\"\npriority = 1\nwait_target = \"1s\"\n",
+            &[],
+            "classes.toml:4: class.wait_target: a gate does that",
         ),
     ] {
         fs::write(&file, classes).unwrap();

@@ -17,6 +17,13 @@ pub fn name(pid: u32) -> io::Result<String> {
         .to_owned())
 }
 
+/// Whether what a process calls itself begins so (`/proc/PID/cmdline`); false where that cannot be
+/// read.
+pub fn is_called(pid: u32, beginning: &str) -> bool {
+    let words = fs::read(format!("/proc/{pid}/cmdline"));
+    words.is_ok_and(|words| words.starts_with(beginning.as_bytes()))
+}
+
 /// Its parent.
 pub fn parent(pid: u32) -> io::Result<u32> {
     status(pid, "PPid", |value| value.parse().ok())

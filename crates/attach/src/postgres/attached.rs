@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
+use sooner_kernel::process_table;
 use tokio_postgres::Error;
 
 use super::activity::{Phase, Session, Watcher};
@@ -29,6 +30,11 @@ const LOOK_MIN: Duration = Duration::from_millis(10);
 /// Questions who holds what a raised one waits for are no closer than this.
 const INHERIT_MIN: Duration = Duration::from_millis(2);
 
+/// What the process of the extension `sooner_locks` is called.
+const LOCK_WORKER: &str = "postgres: sooner_locks";
+/// Looked for anew after so many looks, as it may have begun anew.
+const LOOKS_A_WORKER: u64 = 64;
+
 /// All of it.
 pub struct Attached<'a> {
     connection: &'a Connection,
@@ -44,6 +50,7 @@ pub struct Attached<'a> {
     standings: Standings,
     processes: Processes,
     gates: Gates,
+    lock_worker: Option<ProcessId>,
     meter: Meter,
     look_pace: Pace,
     inherit_pace: Pace,
@@ -78,6 +85,7 @@ impl<'a> Attached<'a> {
             standings: Standings::default(),
             processes: Processes::default(),
             gates: Gates::default(),
+            lock_worker: None,
             meter,
             look_pace: Pace::new(LOOK_MIN, each_share),
             inherit_pace: Pace::new(INHERIT_MIN, each_share),
@@ -98,7 +106,26 @@ impl<'a> Attached<'a> {
         let process = process.map_err(|_| WorkError::ServerGone("its process is gone".into()))?;
         let level = levels.top();
         attached.apply(Change { process, level });
+        attached.raise_lock_worker();
         Ok(attached)
+    }
+
+    /// Who orders lock queues goes before those that wait there, or comes too late.
+    fn raise_lock_worker(&mut self) {
+        if self.lock_worker.is_some_and(ProcessId::is_there) {
+            return;
+        }
+        let first = self.connection.first_process;
+        let children = process_table::children(first).unwrap_or_default();
+        let mut children = children.into_iter();
+        let is_it = |pid: &u32| process_table::is_called(*pid, LOCK_WORKER);
+        self.lock_worker = children
+            .find(is_it)
+            .and_then(|pid| ProcessId::of_child(pid, first));
+        if let Some(process) = self.lock_worker {
+            let level = self.levels.top();
+            self.apply(Change { process, level });
+        }
     }
 
     /// Something from a gate.
@@ -156,6 +183,9 @@ impl<'a> Attached<'a> {
         let before_ns = self.meter.cost_ns();
         let (sessions, workers) = self.watcher.processes().await?;
         self.looks += 1;
+        if self.looks.is_multiple_of(LOOKS_A_WORKER) {
+            self.raise_lock_worker();
+        }
         self.family.begin_look();
         self.standings.retry();
         let mut seen = HashSet::new();

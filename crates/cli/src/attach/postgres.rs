@@ -207,12 +207,15 @@ impl PostgresArgs {
     }
 
     fn classes(&self) -> Result<Vec<ClassTable>> {
-        self.config.as_deref().map_or(Ok(Vec::new()), classes)
+        // Only looked at, what a gate would do changes nothing.
+        let has_gate = self.gate.is_some() || self.explain;
+        let read = |path: &Path| classes(path, has_gate);
+        self.config.as_deref().map_or(Ok(Vec::new()), read)
     }
 }
 
 /// The classes of a file; what else a gate.toml says is read and left.
-fn classes(path: &Path) -> Result<Vec<ClassTable>> {
+fn classes(path: &Path, has_gate: bool) -> Result<Vec<ClassTable>> {
     let source = config_file::read(path)?;
     let config = Config::parse_all(&source.text)
         .map_err(|mistakes| config_file::all_located(&source, &mistakes))?;
@@ -221,6 +224,11 @@ fn classes(path: &Path) -> Result<Vec<ClassTable>> {
         return Err(config_file::all_located(&source, &mistakes));
     }
     for class in &config.class {
+        if let (Some(target), false) = (&class.wait_target, has_gate) {
+            let words = "a gate does that, on connections of its own: run sooner gate with this class and name it by --gate, or leave the key out";
+            let mistake = Misconfigured::at(target, "class.wait_target", words);
+            return Err(config_file::located(&source, &mistake));
+        }
         if class.session.is_some() {
             let words = "pg_stat_activity does not show what a session sets; name user, database, application_name or comment";
             let mistake = Misconfigured::at(&class.name, "class.session", words);

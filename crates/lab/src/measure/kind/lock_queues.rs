@@ -2,7 +2,9 @@
 //! through a gate that lets all in: who waits for whom is left to the ways that are compared.
 
 use super::database::{Database, GATE_PORT, pgbench_figure};
-use super::ways_inside::{SERVER_SETTINGS, Way, attach, lock_waits, prepare, settings_of};
+use super::ways_inside::{
+    SERVER_SETTINGS, Way, attach, lock_waits, prepare, real_time, settings_of,
+};
 use super::{Keys, Kind, keys_of};
 use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record};
@@ -20,7 +22,7 @@ const LOADS: [(&str, &str, &str); 3] = [
         "one row FOR UPDATE, some work, an UPDATE of it",
         "BEGIN /*class='CLASS'*/;\n\
          SELECT v FROM hot WHERE id = :a FOR UPDATE;\n\
-         SELECT count(*) FROM generate_series(1, 2000);\n\
+         SELECT count(*) FROM generate_series(1, 6000);\n\
          UPDATE hot SET v = v + 1 WHERE id = :a;\n\
          COMMIT;\n",
     ),
@@ -104,7 +106,9 @@ impl LockQueues {
         let told = attached.is_some().then_some(socket.as_path());
         let config = way.gate_config(bench, database, told, MATCHES)?;
         let config = format!("admins = [\"postgres\"]\n{config}");
-        let _gate = database.gate(bench, GATE_PORT, Some(&config), &[])?;
+        let gate = database.gate(bench, GATE_PORT, Some(&config), &[])?;
+        // Who makes the load is elsewhere, where people run it; here it would keep the gate waiting.
+        real_time(bench, gate.id())?;
         let before = sum(bench, database)?;
         let seconds = bench.seconds(self.keys.seconds, 2).to_string();
         let clients = self.keys.clients.to_string();

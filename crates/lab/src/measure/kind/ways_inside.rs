@@ -111,9 +111,16 @@ fn raise_worker(bench: &Bench<'_>, database: &Database) -> Result<()> {
     let map = map_of(bench, database)?;
     let bytes = fs::read(&map).with_context(|| format!("cannot read {}", map.display()))?;
     let worker = bytes.get(WORKER_AT..).and_then(<[u8]>::first_chunk);
-    let worker = i32::from_ne_bytes(*worker.context("the map has no header")?);
+    real_time(
+        bench,
+        u32::from_ne_bytes(*worker.context("the map has no header")?),
+    )
+}
+
+/// A process goes before all ordinary ones from now on.
+pub fn real_time(bench: &Bench<'_>, pid: u32) -> Result<()> {
     let mut raise = Command::new("chrt");
-    raise.args(["--rr", "--pid", "1", &worker.to_string()]);
+    raise.args(["--rr", "--pid", "1", &pid.to_string()]);
     bench.output(raise).map(drop)
 }
 
