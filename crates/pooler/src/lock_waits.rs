@@ -5,6 +5,7 @@
 //! room is decided in `sooner_postgres::preemption`; the gate does it on server connections of its
 //! own, by cancel requests and by rolling back what a client has open and does nothing with.
 
+mod cancelling;
 mod look;
 
 use crate::client::handle::ClientHandle;

@@ -1,7 +1,7 @@
 //! One look at the locks of a server, and what is done then.
 
+use super::cancelling::{Cancelled, cancel_statements};
 use super::target;
-use crate::client::cancel;
 use crate::client::handle::ClientHandle;
 use crate::client::preemption::RunningTransaction;
 use crate::pool::ServerConnection;
@@ -31,7 +31,14 @@ pub async fn look(pooler: Rc<Pooler>, upstream: Rc<Upstream>, late: Vec<Rc<Clien
         .looks
         .set((looks + 1, took + (now - begin)));
     match asked {
-        Ok((rows, now_us)) => act(&pooler, &upstream, &late, (&rows, now_us)),
+        Ok((rows, now_us)) => {
+            let told = act(&pooler, &upstream, &late, (&rows, now_us));
+            if !told.is_empty() {
+                cancel_statements(&upstream, &told).await;
+                told.iter()
+                    .for_each(|told| told.handle.preemption.arrived());
+            }
+        }
         Err(error) => {
             let address = &upstream.address;
             pooler.lock_waits.failures.log(1, |_| {
@@ -115,12 +122,14 @@ fn clients_inside(
     inside.collect()
 }
 
+/// Those that are to make room while they do something.
 fn act(
     pooler: &Pooler,
     upstream: &Rc<Upstream>,
     late: &[Rc<ClientHandle>],
     (rows, now_us): (&[LockRow], i64),
-) {
+) -> Vec<Cancelled> {
+    let mut told = Vec::new();
     let waiters = waiters(rows);
     let clients = clients_inside(pooler, upstream);
     let inside = states(&clients, rows);
@@ -145,13 +154,18 @@ fn act(
             let is_news = if wait.only_tracks {
                 victim.preemption.counted_taken.replace(its.number) != its.number
             } else {
-                make_room(victim, its.number, how)
+                victim.preemption.order(how, Instant::now())
             };
             if is_news {
                 own.count(&class, |counts| counts.add(how));
             }
+            if is_news && !wait.only_tracks && how != Taken::RolledBack {
+                let (handle, number) = (victim.clone(), its.number);
+                told.push(Cancelled { handle, number });
+            }
         }
     }
+    told
 }
 
 fn class_name(pooler: &Pooler, handle: &ClientHandle) -> String {
@@ -191,23 +205,4 @@ fn states(
             (*process_id, inside)
         };
     clients.iter().map(state).collect()
-}
-
-/// Has a client's transaction make room; whether it had not been told a moment ago.
-fn make_room(handle: &Rc<ClientHandle>, number: u64, how: Taken) -> bool {
-    if !handle.preemption.order(how, Instant::now()) {
-        return false;
-    }
-    if how != Taken::RolledBack {
-        let handle = handle.clone();
-        tokio::task::spawn_local(async move {
-            let is_due = || {
-                let running = handle.preemption.running.get();
-                running.is_some_and(|running| running.number == number)
-            };
-            cancel::interrupt(&handle, is_due).await;
-            handle.preemption.arrived();
-        });
-    }
-    true
 }

@@ -44,6 +44,8 @@ pub struct Upstream {
     pub lock_watch: RefCell<Option<Box<ServerConnection>>>,
     /// Whether it is used.
     pub watches_locks: Cell<bool>,
+    /// Whether it takes a command of that session to cancel what others run.
+    pub cancels_by_command: Cell<bool>,
     /// Where the server is told who goes first in lock queues.
     pub lock_map: RefCell<Option<Rc<LockMap>>>,
     /// That it cannot be told.
@@ -80,6 +82,7 @@ impl Upstream {
             }),
             lock_watch: RefCell::default(),
             watches_locks: Cell::default(),
+            cancels_by_command: Cell::new(true),
             lock_map: RefCell::default(),
             lock_map_failures: Seldom::default(),
         }
