@@ -247,19 +247,7 @@ impl Client {
             class,
             outside,
         } = transaction;
-        let needs_hints = class.is_none() && self.pooler.configuration().needs_hints;
-        let has_failed = self.failed.take().is_some();
-        if has_failed {
-            Box::pin(made_room::fail(&mut lease)).await?;
-        }
-        let relayed = self.relay(&mut lease, class.as_ref(), (needs_hints, has_failed));
-        let relayed = relayed.await?;
-        let Some(mut outcome) = relayed else {
-            return Err(Departure::Left);
-        };
-        if let End::RolledBack = outcome.end {
-            Box::pin(self.roll_back(&mut lease, &mut outcome)).await?;
-        }
+        let (outcome, rolled_back) = self.relay_to_end(&mut lease, class.as_ref()).await?;
         // Before its own SET changes what it is.
         let class =
             class.unwrap_or_else(|| ClientClass::of(&self.handle, self.pooler.configuration()));
@@ -272,7 +260,8 @@ impl Client {
             .lock_waits
             .end(&self.handle, outcome.has_made_room);
         (lease.opening, lease.is_new) = (Duration::ZERO, false);
-        let for_client = match outcome.end {
+        let mut for_client = rolled_back;
+        for_client.unsplit(match outcome.end {
             End::Over | End::RolledBack => {
                 let by_session = self.by_session(&lease);
                 let (state, requested) = (&mut self.state, &self.requested);
@@ -281,7 +270,7 @@ impl Client {
                 synced.await?
             }
             _ => BytesMut::new(),
-        };
+        });
         self.note_session();
         self.handle.hints.take();
         match outcome.end {
@@ -305,6 +294,43 @@ impl Client {
                 Box::pin(self.abandon(lease, outcome)).await
             }
         }
+    }
+
+    /// Relays it, and rolls it back where it has to make room; gives what its client is to be told of
+    /// that.
+    async fn relay_to_end(
+        &mut self,
+        lease: &mut Lease,
+        class: Option<&ClientClass>,
+    ) -> Result<(RelayOutcome, BytesMut), Departure> {
+        let needs_hints = class.is_none() && self.pooler.configuration().needs_hints;
+        let has_failed = self.failed.take().is_some();
+        if has_failed {
+            let for_client = Box::pin(made_room::fail(lease)).await?;
+            self.send(for_client).await?;
+        }
+        let relayed = self.relay(lease, class, (needs_hints, has_failed));
+        let relayed = relayed.await;
+        let is_rolled_back = |end: &End| matches!(end, End::RolledBack);
+        let makes_room =
+            |outcome: &RelayOutcome| outcome.has_made_room || is_rolled_back(&outcome.end);
+        let has_made_room = matches!(&relayed, Ok(Some(outcome)) if makes_room(outcome));
+        // What gives up a transaction that made room is no transaction that is through.
+        self.pooler
+            .lock_waits
+            .end(&self.handle, has_made_room || has_failed);
+        let Some(mut outcome) = relayed? else {
+            return Err(Departure::Left);
+        };
+        if let Some(server) = &lease.server {
+            // A cancel request that is on its way means nothing that comes now.
+            drop(server.cancel_lock.lock().await);
+        }
+        let mut rolled_back = BytesMut::new();
+        if let End::RolledBack = outcome.end {
+            rolled_back = Box::pin(self.roll_back(lease, &mut outcome)).await?;
+        }
+        Ok((outcome, rolled_back))
     }
 
     /// Tells it what came with the answers to the gate's own questions.
@@ -365,6 +391,8 @@ impl Client {
             if self.handle.preemption.is_cancelled_by_client() {
                 Box::pin(self.tell_cancelled()).await?;
                 outcome.end = End::Over;
+                outcome.has_made_room = false;
+                outcome.repeats -= 1;
                 return Ok(Some(outcome));
             }
             earlier = Some(outcome);

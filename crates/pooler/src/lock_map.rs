@@ -120,6 +120,22 @@ pub async fn slot_of(
     }
 }
 
+/// Where the extension's functions are. Anyone may have one of the same name elsewhere.
+const SCHEMA: &str = "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e \
+     JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace \
+     WHERE e.extname OPERATOR(pg_catalog.=) 'sooner_locks'";
+
+/// The first field of what the server answers.
+async fn ask(server: &mut ServerConnection, sql: &str) -> Result<Option<String>, String> {
+    let rows = in_time(COMMAND_PATIENCE, server.query(sql.as_bytes())).await;
+    let rows = rows.map_err(|error| match error {
+        LoginError::Refused(message) => message_of_error(&message),
+        error => error.to_string(),
+    })?;
+    let first = rows.into_iter().next();
+    Ok(first.and_then(|row| row.into_iter().next()?))
+}
+
 async fn find(
     path: &Path,
     upstream: &Upstream,
@@ -138,17 +154,10 @@ async fn find(
             map
         }
     };
-    let rows = in_time(COMMAND_PATIENCE, server.query(b"SELECT sooner_slot()")).await;
-    let rows = rows.map_err(|error| match error {
-        LoginError::Refused(message) => format!(
-            "{}; CREATE EXTENSION sooner_locks belongs into each database",
-            message_of_error(&message)
-        ),
-        error => error.to_string(),
-    })?;
-    let number = rows
-        .first()
-        .and_then(|row| row.first()?.as_ref()?.parse().ok());
+    let schema = ask(server, SCHEMA).await?;
+    let schema = schema.ok_or("CREATE EXTENSION sooner_locks belongs into each database")?;
+    let number = ask(server, &format!("SELECT {schema}.sooner_slot()")).await?;
+    let number = number.and_then(|number| number.parse().ok());
     match number {
         Some(number) if number < map.slots => Ok(LockSlot {
             map,

@@ -49,6 +49,7 @@ fn close_old(pooler: &Pooler) {
         // Where there may be fewer than before, idle ones go.
         upstream.pool.borrow_mut().make_room(most.saturating_add(1));
         tell_logins(&upstream, limits, now);
+        upstream.close_idle_lock_watch();
         for pool in [&upstream.pool, &upstream.lookup_pool] {
             let mut pool = pool.borrow_mut();
             pool.close_dead();

@@ -59,10 +59,16 @@ pub fn is_repeatable(input: &[u8], statements: &ClientStatements) -> bool {
 /// come to tell.
 pub fn ends(input: &[u8], statements: &ClientStatements) -> Option<Ends> {
     let mut rest = input;
+    // What is longer is no command that ends a transaction.
+    if input.len() > REPEATABLE_BYTES_MAX {
+        return Some(Ends::No);
+    }
     while rest.len() >= HEADER_BYTES {
-        let (tag, body, is_whole) = message(&mut rest)?;
+        let Some((tag, body, is_whole)) = message(&mut rest) else {
+            return Some(Ends::No);
+        };
         let sql = match tag {
-            b'Q' | b'P' | b'B' if !is_whole && body.len() < REPEATABLE_BYTES_MAX => return None,
+            b'Q' | b'P' | b'B' if !is_whole => return None,
             b'Q' => text(body),
             b'P' => text(cut(body).1),
             b'B' => match statements.named(text(cut(body).1)) {
@@ -70,7 +76,7 @@ pub fn ends(input: &[u8], statements: &ClientStatements) -> Option<Ends> {
                 Err(_) => return Some(Ends::No),
             },
             // What comes before the first command, as Close and Describe.
-            b'C' | b'D' | b'H' if is_whole => continue,
+            b'C' | b'D' if is_whole => continue,
             _ if !is_whole => return None,
             _ => return Some(Ends::No),
         };
@@ -199,6 +205,16 @@ mod tests {
             ),
             (bind("unknown"), Some(Ends::No)),
             (sync(), Some(Ends::No)),
+            // Its client waits for an answer now.
+            (
+                [frame(b'D', b"Sx\0"), frame(b'H', b"")].concat(),
+                Some(Ends::No),
+            ),
+            (vec![b'd', 0, 0, 0, 1], Some(Ends::No)),
+            (
+                [&[b'd', 127, 0, 0, 0][..], &[0; REPEATABLE_BYTES_MAX]].concat(),
+                Some(Ends::No),
+            ),
             (query("COMMIT")[..8].to_vec(), None),
             (Vec::new(), None),
         ] {

@@ -17,7 +17,8 @@ pub const QUERY: &str = "SELECT pid, granted, mode, locktype, \
      (EXTRACT(epoch FROM waitstart) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8, \
      (EXTRACT(epoch FROM pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8 \
      FROM pg_catalog.pg_locks \
-     WHERE NOT fastpath AND pid IS NOT NULL AND locktype OPERATOR(pg_catalog.<>) 'virtualxid'";
+     WHERE NOT fastpath AND pid IS NOT NULL AND locktype OPERATOR(pg_catalog.<>) 'virtualxid' \
+     AND mode OPERATOR(pg_catalog.<>) 'SIReadLock'";
 
 /// A row of pg_locks.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -57,9 +57,9 @@ pub struct PostgresArgs {
     /// A gate.toml, or a file with only its [[class]] tables: who goes first
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What looking may cost, per cent of all processors' time
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
-    cost: f64,
+    /// What looking may cost, per cent of all processors' time; 1 with --explain, else 0.5
+    #[arg(long, value_name = "PERCENT")]
+    cost: Option<f64>,
     /// Print JSON instead of tables
     #[arg(long, requires = "explain")]
     json: bool,
@@ -85,10 +85,10 @@ pub struct PostgresArgs {
 
 /// Looks, and prints.
 pub fn run(args: &PostgresArgs) -> Result<ExitCode> {
+    let cost = args.cost_percent();
     ensure!(
-        args.cost > 0.0 && args.cost <= 50.0,
-        "--cost {}: more than 0 and at most 50 per cent",
-        args.cost
+        cost > 0.0 && cost <= 50.0,
+        "--cost {cost}: more than 0 and at most 50 per cent",
     );
     if let Some(path) = &args.html {
         output::check_file("--html", path)?;
@@ -99,7 +99,7 @@ pub fn run(args: &PostgresArgs) -> Result<ExitCode> {
     let options = Options {
         login: args.login(),
         duration: args.duration,
-        cost_share: args.cost / 100.0,
+        cost_share: args.cost_percent() / 100.0,
         classes: args.classes()?,
     };
     let found = look(&options)?;
@@ -127,7 +127,7 @@ fn attach(args: &PostgresArgs) -> Result<ExitCode> {
         mechanism: args.mechanism,
         inherits: args.inherit,
         gate_socket: args.gate.clone().map(|path| GateAt { path, guests }),
-        cost_share: args.cost / 100.0,
+        cost_share: args.cost_percent() / 100.0,
     };
     let supervisor = Supervisor::from_environment();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -204,6 +204,12 @@ impl PostgresArgs {
             wanted,
             user: self.user.clone(),
         }
+    }
+
+    /// What stays takes less than what looks for a minute.
+    fn cost_percent(&self) -> f64 {
+        let usual = if self.explain { 1.0 } else { 0.5 };
+        self.cost.unwrap_or(usual)
     }
 
     fn classes(&self) -> Result<Vec<ClassTable>> {

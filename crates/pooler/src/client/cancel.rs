@@ -127,11 +127,12 @@ pub async fn interrupt(handle: &ClientHandle, is_due: impl Fn() -> bool) {
     if !is_still_there || !is_due() {
         return;
     }
-    // Where this future is dropped while the request is on its way, it stays so.
-    *may_still_come = true;
+    // Where this future is dropped while the request is on its way, it stays so; and an earlier one
+    // may still come.
+    let before = std::mem::replace(&mut *may_still_come, true);
     let upstream = &target.upstream;
     match in_time(COMMAND_PATIENCE, send(upstream, &target.key)).await {
-        Ok(()) => *may_still_come = false,
+        Ok(()) => *may_still_come = before,
         Err(error) => crate::log::log(&format!(
             "a cancel request did not reach {}: {error}",
             upstream.address

@@ -4,11 +4,13 @@
 
 use super::Client;
 use crate::client::cancel_queued::{CANCELLED, refuse_cycle};
+use crate::client::handle::Termination;
 use crate::client::refusal::{Departure, Refusal};
 use crate::client::relay::RelayOutcome;
 use crate::pool::ServerConnection;
 use crate::pool::lease::{Lease, run};
 use crate::pool::server_session::LoginError;
+use bytes::BytesMut;
 use sooner_postgres::cycle::{Ends, ends};
 use sooner_postgres::rewriter::PREEMPTED;
 use sooner_postgres::wire::TransactionStatus;
@@ -25,9 +27,15 @@ impl Client {
             if let Some(ends) = ends(&self.input, &self.state.statements) {
                 break ends;
             }
-            match self.stream.more(&mut self.input).await {
-                Ok(1..) => {}
-                _ => return Err(Departure::Left),
+            tokio::select! {
+                biased;
+                () = self.handle.terminated(Termination::Now) => {
+                    return Err(self.handle.refusal().into());
+                }
+                heard = self.stream.more(&mut self.input) => match heard {
+                    Ok(1..) => {}
+                    _ => return Err(Departure::Left),
+                },
             }
         };
         let status = match (self.failed, ends) {
@@ -50,10 +58,17 @@ impl Client {
         &mut self,
         lease: &mut Lease,
         outcome: &mut RelayOutcome,
-    ) -> Result<(), Departure> {
+    ) -> Result<BytesMut, Departure> {
+        let mut for_client = BytesMut::new();
         if let Some(server) = &mut lease.server {
+            server.session.for_client.clear();
             let rolled_back = run(server, b"ROLLBACK").await;
             rolled_back.map_err(|error| Refusal::lost(&error.to_string()))?;
+            // Settings are as they were before, and notifications come at the end of a transaction.
+            let reported = server.state.reported.iter();
+            let reported = reported.map(|(name, value)| (name.clone(), value.clone()));
+            self.state.reported.extend(reported);
+            for_client = std::mem::take(&mut server.session.for_client);
         }
         self.failed = Some(false);
         self.state.changes.has_failed = true;
@@ -62,8 +77,7 @@ impl Client {
         outcome.has_conflicted = true;
         outcome.has_made_room = true;
         self.handle.preemption.made_room();
-        self.handle.preemption.withdraw();
-        Ok(())
+        Ok(for_client)
     }
 
     /// Its statement was to be sent again, and its client has cancelled it meanwhile.
@@ -81,15 +95,16 @@ impl Client {
     }
 }
 
-/// Puts a server connection into a transaction that has failed.
-pub(super) async fn fail(lease: &mut Lease) -> Result<(), Departure> {
+/// Puts a server connection into a transaction that has failed; what came for its client besides.
+pub(super) async fn fail(lease: &mut Lease) -> Result<BytesMut, Departure> {
     let lost = |error: LoginError| Refusal::lost(&error.to_string()).into();
     let Some(server) = &mut lease.server else {
         return Err(Departure::Left);
     };
+    server.session.for_client.clear();
     run(server, b"BEGIN").await.map_err(lost)?;
     match go_wrong(server).await {
-        Err(LoginError::Refused(_)) => Ok(()),
+        Err(LoginError::Refused(_)) => Ok(std::mem::take(&mut server.session.for_client)),
         Err(error) => Err(lost(error)),
         Ok(()) => {
             let words = "a savepoint that there is not was found";

@@ -11,9 +11,10 @@ use tokio::sync::Notify;
 /// statement is sent again so often: what matters less is late, and never shut out.
 pub const IN_A_ROW_MAX: u32 = 5;
 /// For so long a server that has been told to cancel may do so.
-const ORDER_HOLDS: Duration = Duration::from_secs(1);
-/// Not told twice within this time.
+const ORDER_HOLDS: Duration = Duration::from_secs(10);
+/// Not told twice within this time, and twice as long after each time.
 const ORDER_PAUSE: Duration = Duration::from_millis(50);
+const ORDER_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// What is known of the transaction that a client has inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,10 @@ pub struct Preemption {
     /// That of which it was last counted that it would make room.
     pub counted_taken: Cell<u64>,
     ordered: Cell<Option<(Taken, Instant)>>,
+    /// When it was told last, and how often within its transaction.
+    told: Cell<Option<(Instant, u32)>>,
+    /// How often it made room within its transaction.
+    hits: Cell<u32>,
     in_a_row: Cell<u32>,
     is_cancelled: Cell<bool>,
     /// Whether a cancel request for that is on its way: a second one would hit what comes behind.
@@ -62,6 +67,9 @@ impl Preemption {
             self.in_a_row.set(0);
         }
         self.running.set(None);
+        self.ordered.set(None);
+        self.told.set(None);
+        self.hits.set(0);
         self.busy_since.set(None);
         self.is_repeatable.set(false);
     }
@@ -69,6 +77,7 @@ impl Preemption {
     /// It has made room once more. It may be hit again for a while: a second cancel request may have
     /// been sent before the first took effect.
     pub fn made_room(&self) {
+        self.hits.set(self.hits.get().saturating_add(1));
         self.in_a_row.set(self.in_a_row.get().saturating_add(1));
     }
 
@@ -79,12 +88,17 @@ impl Preemption {
 
     /// It is to make room; whether that is news.
     pub fn order(&self, taken: Taken, now: Instant) -> bool {
-        let is_known = |(own, at): (Taken, Instant)| {
-            own == taken && now.saturating_duration_since(at) < ORDER_PAUSE
+        let (told_at, times) = match self.told.get() {
+            Some((at, times)) => (Some(at), times),
+            None => (None, 0),
         };
-        if self.is_on_its_way.get() || self.ordered.get().is_some_and(is_known) {
+        let pause = ORDER_PAUSE * 2_u32.saturating_pow(times.saturating_sub(1).min(10));
+        let pause = pause.min(ORDER_PAUSE_MAX);
+        let is_soon = told_at.is_some_and(|at| now.saturating_duration_since(at) < pause);
+        if self.is_on_its_way.get() || is_soon || self.is_cancelled.get() {
             return false;
         }
+        self.told.set(Some((now, times + 1)));
         self.is_on_its_way.set(taken != Taken::RolledBack);
         self.ordered.set(Some((taken, now)));
         if taken == Taken::RolledBack {
@@ -101,7 +115,16 @@ impl Preemption {
     /// How it is to make room, if what the server cancels now is cancelled for that.
     pub fn ordered(&self) -> Option<Taken> {
         let (taken, at) = self.ordered.get()?;
-        (at.elapsed() < ORDER_HOLDS).then_some(taken)
+        // What it was told has happened.
+        if self
+            .told
+            .get()
+            .is_none_or(|(_, times)| times <= self.hits.get())
+        {
+            return None;
+        }
+        let holds = self.is_on_its_way.get() || at.elapsed() < ORDER_HOLDS;
+        holds.then_some(taken)
     }
 
     /// It cannot any more: what it was told is forgotten.
@@ -144,10 +167,10 @@ mod tests {
             number: 1,
             lock_wait: None,
         };
-        for time in 0..IN_A_ROW_MAX {
+        for _ in 0..IN_A_ROW_MAX {
             assert!(!client.is_spared());
             client.begin(running);
-            assert!(client.order(Taken::Cancelled, Instant::now() + time * ORDER_PAUSE));
+            assert!(client.order(Taken::Cancelled, Instant::now()));
             assert_eq!(client.ordered(), Some(Taken::Cancelled));
             client.arrived();
             client.made_room();

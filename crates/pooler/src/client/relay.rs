@@ -225,7 +225,7 @@ impl Relay<'_, '_> {
             // All that was sent before a client was gone belongs to this transaction.
             let has_more = self.is_gone() && !self.input.is_empty() && moved;
             if self.is_over() && !has_more {
-                return Poll::Ready(self.left().unwrap_or_else(|| self.over()));
+                return Poll::Ready(self.over());
             }
             if !moved {
                 return self.poll_leaving(cx);
@@ -360,7 +360,7 @@ impl Relay<'_, '_> {
             self.keep_cycle();
         }
         while self.to_server.len() < OUTPUT_BYTES
-            && !self.swallows
+            && !self.has_all_to_repeat()
             && matches!(self.leaving, None | Some(Leaving::Gone))
         {
             let before = self.from_client.clone();
@@ -437,7 +437,8 @@ impl Relay<'_, '_> {
             let before = out.len();
             let taken = self.rewriter.from_server(&piece, out);
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
-            if self.swallows {
+            // Notifications and settings are no answers to it.
+            if self.swallows && !matches!(piece.tag, b'A' | b'S') {
                 out.truncate(before);
             }
             self.unflushed_bytes += out.len() - before;

@@ -8,6 +8,7 @@ use crate::pool::lease::{COMMAND_PATIENCE, in_time};
 use crate::pool::server_session::LoginError;
 use crate::pool::upstream::Upstream;
 use std::rc::Rc;
+use std::time::Instant;
 
 /// A client's transaction that is to be cancelled.
 pub struct Cancelled {
@@ -15,14 +16,19 @@ pub struct Cancelled {
     pub handle: Rc<ClientHandle>,
     /// Which of its transactions.
     pub number: u64,
+    /// Since when its statement runs: the next one is not meant.
+    pub busy_since: Option<Instant>,
 }
 
 impl Cancelled {
     /// The server connection that it has, if it still runs.
     fn target(&self) -> Option<CancelTarget> {
-        let running = self.handle.preemption.running.get()?;
+        let preemption = &self.handle.preemption;
+        let is_it = preemption.running.get()?.number == self.number
+            && preemption.busy_since.get() == self.busy_since
+            && preemption.ordered().is_some();
         let target = self.handle.cancel_target.borrow().clone();
-        target.filter(|_| running.number == self.number)
+        target.filter(|_| is_it)
     }
 
     fn is_at(&self, target: &CancelTarget) -> bool {
@@ -59,7 +65,7 @@ async fn by_command(
     };
     let free = targets.iter().filter_map(|(one, target)| {
         let may_still_come = target.cancel_lock.try_lock().ok()?;
-        Some((one, target, may_still_come))
+        (!*may_still_come).then_some((one, target, may_still_come))
     });
     let mut held: Vec<_> = free.filter(|(one, target, _)| one.is_at(target)).collect();
     let numbers = held

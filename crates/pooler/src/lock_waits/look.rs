@@ -11,10 +11,13 @@ use crate::pool::upstream::Upstream;
 use crate::pooler::Pooler;
 use sooner_postgres::locks::{self, LockRow, Waiter, waiters};
 use sooner_postgres::preemption::{Inside, Taken, taken};
+use sooner_postgres::wire::message_of_error;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+/// What a server refuses it refuses for long.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 /// One whose client has done nothing for less counts as working: programs need some time between
 /// two statements.
 const IDLE_MIN: Duration = Duration::from_millis(10);
@@ -41,12 +44,18 @@ pub async fn look(pooler: Rc<Pooler>, upstream: Rc<Upstream>, late: Vec<Rc<Clien
         }
         Err(error) => {
             let address = &upstream.address;
+            let (why, pause) = match &error {
+                LoginError::Refused(message) => (message_of_error(message), REFUSED_PAUSE),
+                error => (error.to_string(), RETRY_PAUSE),
+            };
             pooler.lock_waits.failures.log(1, |_| {
-                format!("{address} does not say who waits for which lock: {error}; wait_target says nothing until it does")
+                format!("{address} does not say who waits for which lock: {why}; wait_target says nothing until it does")
             });
-            tokio::time::sleep(RETRY_PAUSE).await;
+            tokio::time::sleep(pause).await;
         }
     }
+    // Where there are many locks it takes long, and half of the time is enough.
+    tokio::time::sleep(now - begin).await;
     upstream.watches_locks.set(false);
 }
 
@@ -61,6 +70,7 @@ async fn ask(
         None => open(pooler, upstream, late).await?,
     };
     let rows = in_time(COMMAND_PATIENCE, server.query(locks::QUERY.as_bytes())).await?;
+    server.used_at = Instant::now();
     upstream.lock_watch.replace(Some(server));
     let mut now_us = 0;
     let read = rows.iter().filter_map(|row| LockRow::of_texts(row));
@@ -151,17 +161,20 @@ fn act(
             let Some((victim, its)) = clients.get(&victim) else {
                 continue;
             };
-            let is_news = if wait.only_tracks {
-                victim.preemption.counted_taken.replace(its.number) != its.number
-            } else {
-                victim.preemption.order(how, Instant::now())
-            };
-            if is_news {
+            let is_told = !wait.only_tracks && victim.preemption.order(how, Instant::now());
+            if (is_told || wait.only_tracks)
+                && victim.preemption.counted_taken.replace(its.number) != its.number
+            {
                 own.count(&class, |counts| counts.add(how));
             }
-            if is_news && !wait.only_tracks && how != Taken::RolledBack {
+            if is_told && how != Taken::RolledBack {
                 let (handle, number) = (victim.clone(), its.number);
-                told.push(Cancelled { handle, number });
+                let busy_since = victim.preemption.busy_since.get();
+                told.push(Cancelled {
+                    handle,
+                    number,
+                    busy_since,
+                });
             }
         }
     }
@@ -198,7 +211,8 @@ fn states(
                 began: running.number,
                 locks: locks.get(process_id).copied().unwrap_or(0),
                 is_idle: idle.is_some_and(|since| since.elapsed() >= IDLE_MIN),
-                may_commit: handle.preemption.may_commit.get(),
+                may_commit: handle.preemption.may_commit.get()
+                    && handle.preemption.busy_since.get().is_some(),
                 is_repeatable: handle.preemption.is_repeatable.get(),
                 is_spared: handle.preemption.is_spared(),
             };

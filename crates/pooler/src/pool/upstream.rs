@@ -13,6 +13,7 @@ use sooner_limiter::Limiter;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// A server, and the one queue of all who want into it.
 pub struct Upstream {
@@ -155,6 +156,13 @@ impl Upstream {
         }
     }
 
+    /// The session that asks for locks is not kept for later: it would be in the way of who wants to
+    /// drop the database or stop the server.
+    pub fn close_idle_lock_watch(&self) {
+        let mut watch = self.lock_watch.borrow_mut();
+        watch.take_if(|server| server.used_at.elapsed() >= LOCK_WATCH_IDLE);
+    }
+
     /// What encrypts a new connection.
     pub fn connector(&self) -> Option<Rc<Connector>> {
         self.connector.borrow().clone()
@@ -206,6 +214,9 @@ fn connections(limits: &Limits, capacity: Option<Capacity>) -> usize {
         (None, None) => most,
     }
 }
+
+/// How long the session that asks for locks is kept while nobody waits for one.
+const LOCK_WATCH_IDLE: Duration = Duration::from_secs(5);
 
 /// Secrets that are looked up in a server at a time.
 const LOOKUPS: usize = 2;

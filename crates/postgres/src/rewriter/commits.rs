@@ -56,6 +56,7 @@ impl Rewriter<'_> {
             Some(statement) => {
                 for word in statement.first_words() {
                     self.may_bind_copy |= self.effects.add(word);
+                    self.effects.is_open |= sql::begins_transaction(word);
                 }
             }
             None => {

@@ -34,8 +34,10 @@ impl Rewriter<'_> {
         if piece.tag != b'E' {
             return None;
         }
-        if self.is_preempted && code_of_error(piece.bytes) == CANCELLED {
+        let is_preempted = self.is_preempted;
+        if is_preempted && code_of_error(piece.bytes) == CANCELLED {
             self.has_conflicted = true;
+            self.is_preempted = false;
             let mut out = BytesMut::new();
             write_error(&mut out, &PREEMPTED);
             return Some(out);

@@ -22,12 +22,20 @@ impl Relay<'_, '_> {
             && self.server.stream.is_flushed()
     }
 
-    /// How it ends where nothing else is the matter.
+    /// How it ends where all is answered. What is sent again is so for a client that is gone as well:
+    /// it may commit something.
     pub(super) fn over(&mut self) -> End {
-        match self.repeatable.take().filter(|_| self.swallows) {
+        let again = self.repeatable.take().filter(|_| self.swallows);
+        match again {
             Some(cycle) => End::Again(cycle),
-            None => End::Over,
+            None => self.left().unwrap_or(End::Over),
         }
+    }
+
+    /// Whether all that is to be sent again has been taken, so that what comes now is behind it.
+    pub(super) fn has_all_to_repeat(&self) -> bool {
+        let taken = |cycle: &BytesMut| self.received_bytes >= cycle.len() as u64;
+        self.swallows && self.repeatable.as_ref().is_some_and(taken)
     }
 
     /// Keeps what the client has sent if it can be sent again, for as long as the client has heard
@@ -52,9 +60,13 @@ impl Relay<'_, '_> {
         let Some(taken) = preemption.ordered() else {
             return;
         };
+        if preemption.is_cancelled_by_client() {
+            return;
+        }
+        let was_spared = preemption.is_spared();
         preemption.made_room();
         self.has_made_room = true;
-        if taken == Taken::Again && self.repeatable.is_some() && !preemption.is_spared() {
+        if taken == Taken::Again && self.repeatable.is_some() && !was_spared {
             self.swallows = true;
             self.to_client.clear();
             self.kept_back.clear();
