@@ -54,7 +54,7 @@ pub struct PostgresArgs {
     /// The role to log in as
     #[arg(long, value_name = "ROLE")]
     user: Option<String>,
-    /// A gate.toml, or a file with only its [[class]] tables: who goes first
+    /// A gate.toml, or a file with only its `[[class]]` tables: who goes first
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// What looking may cost, per cent of all processors' time; 1 with --explain, else 0.5
