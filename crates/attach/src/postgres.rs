@@ -3,7 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`server`], [`connection`] | the server and its processes; a session on it as a role in pg_monitor |
-//! | [`activity`], [`processor`], [`locks`] | what it shows at a moment: sessions, processor times, who waits for whom |
+//! | [`activity`], [`processor`], [`locks`](sooner_postgres::locks) | what it shows at a moment: sessions, processor times, who waits for whom |
 //! | [`classes`] | the class and the kind of what a session does |
 //! | [`part`], [`ages`], [`tally`], [`resolve`], [`rates`], [`breakdown`] | from looks to milliseconds by part |
 //! | [`meter`] | what looking costs, and what the processors do |
