@@ -39,7 +39,7 @@ fn direct(database: &Database) -> Talk {
     Talk::begin(&mut database.psql(database.folder(), DATABASE_PORT, "postgres"))
 }
 
-/// Sends a command whose SQLSTATE is heard afterwards.
+/// Sends a command, of which the SQLSTATE is heard afterwards.
 fn say(talk: &mut Talk, sql: &str) {
     talk.say(&format!("{sql};\n\\echo :SQLSTATE"));
 }

@@ -3,7 +3,7 @@
 //! Five ways come together (thesis, chapters 9 and 11; McWherter et al. 2005). A statement that
 //! stands alone and waits in front is sent again, behind the one that matters more: that costs no
 //! work. Preempt on wait takes the locks from one that waits itself, for a lock or for its client,
-//! because it cannot go on anyway. Preemptive abort takes them from whoever has them. And the
+//! because it cannot go on anyway. Preemptive abort takes them from any holder. And the
 //! transaction to be taken may be another one of those in the way: the one that holds the fewest
 //! locks, or the one that began last.
 

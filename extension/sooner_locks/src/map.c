@@ -33,7 +33,7 @@ map_remove(int code, Datum arg)
 	unlink(map_path);
 }
 
-/* Makes the file under another name, so that nobody sees half of it. */
+/* Makes the file under another name, so that no reader sees half of it. */
 static void
 map_make_file(void)
 {

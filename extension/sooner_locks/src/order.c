@@ -75,7 +75,7 @@ may_pass(const WaitQueue *queue, const Waiter *mover, const Waiter *passed, uint
 	uint32_t	wanted = (uint32_t) queue->conflicts[mover->mode];
 	uint32_t	all = ahead | ORDER_BIT(mover->mode);
 
-	/* 1. Whoever holds what the mover waits for stays in front: ProcSleep's rule. */
+	/* 1. A process that holds what the mover waits for stays in front: ProcSleep's rule. */
 	if (wanted & passed->held)
 		return PASS_REFUSED_HOLDING;
 	/* 2. Where the two do not conflict, no edge is made. */

@@ -48,7 +48,7 @@ typedef struct Ordered
 	int			moved;			/* waiters that went forward */
 	int			overdue_moved;	/* of these, moved by the bound */
 	bool		refused_holding;	/* a move would pass one that holds this lock too */
-	bool		refused_unsafe; /* a move would make an edge that nobody checks */
+	bool		refused_unsafe; /* a move would make an edge that no process checks */
 } Ordered;
 
 #pragma GCC visibility push(hidden)

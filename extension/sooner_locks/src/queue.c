@@ -172,7 +172,7 @@ look_at(LOCK *lock, WaitQueue *queue, TimestampTz now)
 	return read_holders(lock, queue) ? LOOK_TO_ORDER : LOOK_GROUP;
 }
 
-/* Writes the order back and wakes whoever may go now, as DeadLockCheck() does. */
+/* Writes the order back and wakes those that may go now, as DeadLockCheck() does. */
 static int
 write_back(LOCK *lock, const WaitQueue *queue)
 {

@@ -85,7 +85,7 @@ extern void stat_max(StatIndex index, uint64 amount);
 
 /* queue.c */
 
-/* A lock that somebody waits for, as seen without a lock on it. */
+/* A lock that a process waits for, as seen without a lock on it. */
 typedef struct LockSeen
 {
 	PGPROC	   *proc;

@@ -15,7 +15,7 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 
-/* The longest pause while nobody has a priority. */
+/* The longest pause while no process has a priority. */
 #define PAUSE_IDLE_MS 1000.0
 /* From this pause on, who sets a priority wakes the worker. */
 #define PAUSE_ASLEEP_MS 20.0
@@ -77,7 +77,7 @@ nap(double pause_ms)
 	ResetLatch(MyLatch);
 }
 
-/* Whoever sets a priority from now on wakes the worker, or is seen by its next look. */
+/* A process that sets a priority from now on wakes the worker, or its next look sees it. */
 static void
 announce_sleep(bool is_asleep)
 {

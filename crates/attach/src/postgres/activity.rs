@@ -19,7 +19,7 @@ const SESSIONS: &str = "SELECT pid, usesysid, datid, application_name, \
      WHERE (backend_type OPERATOR(pg_catalog.=) 'client backend' \
          OR backend_type OPERATOR(pg_catalog.=) 'parallel worker') \
      AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()";
-/// Virtual transactions are on the fast path until somebody waits for one, as CREATE INDEX
+/// Virtual transactions are on the fast path until a process waits for one, as CREATE INDEX
 /// CONCURRENTLY does.
 const LOCKS: &str = "SELECT pid, granted, mode, locktype, database, relation, page, \
      tuple::pg_catalog.int4, classid, objid, objsubid::pg_catalog.int4, \

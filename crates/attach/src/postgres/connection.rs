@@ -23,7 +23,7 @@ use super::server::{Place, ServerError, Wanted, connect_to, is_server};
 
 /// What sessions see of ours.
 pub const APPLICATION_NAME: &str = "sooner attach";
-/// Nobody else's functions and operators run in our sessions, and nothing ends them or their
+/// No functions and operators of others run in our sessions, and nothing ends them or their
 /// statements: not what the role, the database or the server's configuration says.
 const SETTINGS: &str = "-c search_path=pg_catalog -c statement_timeout=0 -c lock_timeout=0 \
     -c idle_in_transaction_session_timeout=0";
@@ -214,13 +214,13 @@ async fn find(wanted: Wanted) -> Result<Place, ServerError> {
     found.map_err(|source| ServerError::Proc("/proc/net/unix", source))?
 }
 
-/// Does what may wait in a thread of its own, which nobody has to wait for.
+/// Does what may wait in a thread of its own; the caller need not wait for it.
 async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let (sender, receiver) = oneshot::channel();
     thread::Builder::new().spawn(move || {
-        // Nobody waits any more.
+        // The caller has given up.
         let _ = sender.send(work());
     })?;
     let failed = |_| io::Error::other("the thread that connects has failed");

@@ -109,7 +109,7 @@ mod tests {
         let process = family.session(number(&one), 5).unwrap();
         assert_eq!(process.pid, one.id());
         assert_eq!(family.number(process), Some(number(&one)));
-        assert_eq!(family.process(1), None, "of nobody here");
+        assert_eq!(family.process(1), None, "no process of this server");
         for child in [&mut one, &mut other] {
             child.kill().unwrap();
             child.wait().unwrap();

@@ -95,7 +95,7 @@ mod tests {
         assert_eq!((left.untold, left.gate), (vec![of(5)], None));
         let left = gates.gone(2);
         assert_eq!((left.untold, left.gate), (vec![of(6)], Some(gate)));
-        // One that only looked whether somebody listens.
+        // A connection that only looked whether the socket is in use.
         gates.came(3, Some(of(7)));
         assert_eq!(gates.gone(3).untold, []);
         assert_eq!(gates.gone(4), Left::default());

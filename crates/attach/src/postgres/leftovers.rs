@@ -146,7 +146,7 @@ impl Leftovers {
         first
     }
 
-    /// Of a record that another user wrote: nobody is lowered below what is usual for it.
+    /// Of a record that another user wrote: no process is lowered below what is usual for it.
     fn without_trust(mut self) -> Leftovers {
         self.nice = self.nice.min(0);
         for (_, nice) in &mut self.gates {

@@ -127,7 +127,7 @@ fn at(socket: &Path) -> Result<Place, ServerError> {
     })
 }
 
-/// Connects; not for ever where the server takes nobody.
+/// Connects, with an end where the server takes no connection.
 pub fn connect_to(path: &Path) -> io::Result<UnixStream> {
     let (kind, flags) = (SocketType::STREAM, SocketFlags::CLOEXEC);
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None)?;
@@ -300,7 +300,7 @@ mod tests {
         let file = "71\n/data\n1700000000\n5432\n/var/run/postgresql\n\n\nready\n";
         fs::write(root.join("pg/postmaster.pid"), file).unwrap();
         assert_eq!(socket_of(root, Path::new("/var/data")).unwrap(), socket);
-        // None leads out of it, or on for ever.
+        // None leads out of it, or goes round in a circle.
         symlink("/../../../pg", root.join("out")).unwrap();
         let out = resolved_below(root, Path::new("/out")).unwrap();
         assert_eq!(out, root.join("pg"));

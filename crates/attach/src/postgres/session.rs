@@ -37,7 +37,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Answers who asks, for ever.
+    /// Answers each request, without end.
     pub async fn answer(&self) {
         loop {
             let snapshot = self.snapshot.clone();

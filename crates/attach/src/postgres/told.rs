@@ -34,7 +34,7 @@ pub struct GateSocket {
 }
 
 impl GateSocket {
-    /// Listens at `path`. A socket file there that nobody listens at gives way, and nothing else.
+    /// Listens at `path`. A socket file there without a listener gives way, and nothing else.
     pub fn listen(path: &Path, guests: Guests) -> io::Result<GateSocket> {
         make_room(path)?;
         let listener = UnixListener::bind(path)?;

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 /// What a server refuses it refuses for long.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
-/// One whose client has done nothing for less counts as working: programs need some time between
-/// two statements.
+/// A transaction is idle when its client has done nothing for so long: programs need some time
+/// between two statements.
 const IDLE_MIN: Duration = Duration::from_millis(10);
 
 /// Asks the server of these clients who waits for whom, and has those make room that are in the

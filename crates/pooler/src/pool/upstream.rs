@@ -215,7 +215,7 @@ fn connections(limits: &Limits, capacity: Option<Capacity>) -> usize {
     }
 }
 
-/// How long the session that asks for locks is kept while nobody waits for one.
+/// How long the session that asks for locks is kept while no client waits for one.
 const LOCK_WATCH_IDLE: Duration = Duration::from_secs(5);
 
 /// Secrets that are looked up in a server at a time.
