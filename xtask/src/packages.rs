@@ -194,7 +194,8 @@ pub fn install(needs: &[Need]) {
     }
 }
 
-fn is_root() -> bool {
+/// Whether this process may change the system.
+pub fn is_root() -> bool {
     process::output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
