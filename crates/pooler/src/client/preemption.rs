@@ -113,7 +113,7 @@ impl Preemption {
     }
 
     /// How it is to make room, if what the server cancels now is cancelled for that.
-    pub fn ordered(&self) -> Option<Taken> {
+    pub fn ordered(&self, now: Instant) -> Option<Taken> {
         let (taken, at) = self.ordered.get()?;
         // What it was told has happened.
         if self
@@ -123,7 +123,7 @@ impl Preemption {
         {
             return None;
         }
-        let holds = self.is_on_its_way.get() || at.elapsed() < ORDER_HOLDS;
+        let holds = self.is_on_its_way.get() || now.saturating_duration_since(at) < ORDER_HOLDS;
         holds.then_some(taken)
     }
 
@@ -147,7 +147,7 @@ impl Preemption {
     pub async fn rolls_back(&self) {
         loop {
             let told = self.rolls_back.notified();
-            if self.ordered() == Some(Taken::RolledBack) {
+            if self.ordered(Instant::now()) == Some(Taken::RolledBack) {
                 return;
             }
             told.await;
@@ -171,7 +171,7 @@ mod tests {
             assert!(!client.is_spared());
             client.begin(running);
             assert!(client.order(Taken::Cancelled, Instant::now()));
-            assert_eq!(client.ordered(), Some(Taken::Cancelled));
+            assert_eq!(client.ordered(Instant::now()), Some(Taken::Cancelled));
             client.arrived();
             client.made_room();
             client.end(true);
@@ -196,8 +196,11 @@ mod tests {
         );
         client.arrived();
         assert!(client.order(Taken::Again, now + ORDER_PAUSE));
+        client.arrived();
+        assert_eq!(client.ordered(now + ORDER_HOLDS / 2), Some(Taken::Again));
+        assert_eq!(client.ordered(now + 2 * ORDER_HOLDS), None, "it is over");
         client.cancelled_by_client();
-        assert_eq!(client.ordered(), None);
+        assert_eq!(client.ordered(now), None);
         assert!(client.is_cancelled_by_client());
     }
 }

@@ -26,7 +26,7 @@ impl Cancelled {
         let preemption = &self.handle.preemption;
         let is_it = preemption.running.get()?.number == self.number
             && preemption.busy_since.get() == self.busy_since
-            && preemption.ordered().is_some();
+            && preemption.ordered(Instant::now()).is_some();
         let target = self.handle.cancel_target.borrow().clone();
         target.filter(|_| is_it)
     }

@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use sooner_postgres::preemption::Taken;
 use sooner_postgres::rewriter::CANCELLED;
 use sooner_postgres::wire::code_of_error;
+use std::time::Instant;
 
 impl Relay<'_, '_> {
     /// Whether a transaction is open and its client does nothing.
@@ -57,7 +58,7 @@ impl Relay<'_, '_> {
     /// The server has cancelled what runs: perhaps because others need its locks.
     pub(super) fn note_cancelled(&mut self) {
         let preemption = &self.handle.preemption;
-        let Some(taken) = preemption.ordered() else {
+        let Some(taken) = preemption.ordered(Instant::now()) else {
             return;
         };
         if preemption.is_cancelled_by_client() {
