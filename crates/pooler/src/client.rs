@@ -26,6 +26,7 @@ use crate::pool::admission::{AdmissionRequest, ClientClass, Interrupted, is_ther
 use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, Lease, owner};
 use crate::pooler::Pooler;
+use crate::priorities::ToldProcess;
 use crate::statistics::LeaseUsage;
 use crate::stream::Stream;
 use bytes::BytesMut;
@@ -139,6 +140,8 @@ impl Client {
     /// that keeps its server connection has it from here on, if one is free: the number that it is
     /// told is that of the server process then.
     async fn learn_parameters(&mut self) -> Result<Option<Lease>, Departure> {
+        // The question may have to wait for its turn, which is that of the client's class.
+        self.note_session();
         let db = self.database()?;
         let owner = owner(&self.handle.user, &db);
         let by_session = self
@@ -406,17 +409,17 @@ impl Client {
         (needs_hints, has_failed): (bool, bool),
     ) -> Option<RelayOutcome> {
         let server = lease.server.as_mut()?;
-        let (process_id, last_told) = (server.session.key.process_id, &server.last_told);
-        let lock_slot = server.lock_slot.as_ref();
+        let process = ToldProcess {
+            process_id: server.session.key.process_id,
+            last_told: &server.last_told,
+            lock_slot: server.lock_slot.as_ref(),
+        };
         let (pooler, handle) = (&self.pooler, &self.handle);
-        let process = (&lease.db.upstream.address.endpoint, process_id);
+        let endpoint = &lease.db.upstream.address.endpoint;
         let begins = || {
             let own = || ClientClass::of(handle, pooler.configuration());
             let class = class.cloned().unwrap_or_else(own);
-            pooler.priorities.tell(process, class.priority(), last_told);
-            if let Some(slot) = lock_slot {
-                slot.tell(process_id, class.priority());
-            }
+            process.tell(&pooler.priorities, endpoint, class.priority());
             pooler.lock_waits.begin(handle, &class);
         };
         let statements = &self.pooler.statements;

@@ -7,6 +7,7 @@
 //! nothing on another one.
 
 use crate::config::Endpoint;
+use crate::lock_map::LockSlot;
 use crate::log::log;
 use crate::pooler::Pooler;
 use std::cell::{Cell, RefCell};
@@ -61,6 +62,26 @@ pub struct LastTold {
     priority: u8,
 }
 
+/// A server connection's process, and what it was told last.
+pub struct ToldProcess<'a> {
+    /// As the server numbers it.
+    pub process_id: i32,
+    /// Over the way to who gives it the processor.
+    pub last_told: &'a Cell<LastTold>,
+    /// Its place in the lock map, where the server has one.
+    pub lock_slot: Option<&'a LockSlot>,
+}
+
+impl ToldProcess<'_> {
+    /// It works for a transaction of this priority from now on; 0 is that of no class.
+    pub fn tell(&self, priorities: &Priorities, server: &Endpoint, priority: u8) {
+        priorities.tell((server, self.process_id), priority, self.last_told);
+        if let Some(slot) = self.lock_slot {
+            slot.tell(self.process_id, priority);
+        }
+    }
+}
+
 /// The ways to them, by server.
 #[derive(Default)]
 pub struct Priorities {
@@ -82,7 +103,7 @@ struct Way {
 impl Priorities {
     /// A process of a server begins a transaction of this priority; 0 is that of no class, and is
     /// told as well: what sees the gate's own user there knows less.
-    pub fn tell(
+    fn tell(
         &self,
         (server, process_id): (&Endpoint, i32),
         priority: u8,

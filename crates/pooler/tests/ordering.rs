@@ -2,12 +2,19 @@
 //! configured: psql and pgbench, a real PostgreSQL, the gate between them.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sooner_pooler::priorities::{FRAME_BYTES, Told};
+use sooner_testbed::postgres::DATABASE_PORT;
+
 use crate::support::{Database, Gate, Talk, printed, said, transactions, until};
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Three roles, each its own class where the configuration says so, and a table of who came.
 fn start(test: &str, config: &str) -> Option<(Database, Gate)> {
@@ -398,4 +405,60 @@ fn who_waits_while_classes_change_has_its_class_among_the_new_ones() {
     let of = |name: &str| counts.iter().find(|(known, _)| known == name).cloned();
     assert_eq!(of("anns"), Some(("anns".into(), "1".into())), "{counts:?}");
     assert_ne!(of("bobs").map(|(_, count)| count), Some("1".into()));
+}
+
+/// The next priority that a socket is told, within a while.
+fn next_told(attached: &mut UnixStream) -> u8 {
+    let mut frame = [0; FRAME_BYTES];
+    attached.read_exact(&mut frame).unwrap();
+    Told::read(frame).unwrap().priority
+}
+
+#[test]
+fn a_process_is_told_its_priority_before_it_makes_the_settings() {
+    let test = "a_process_is_told_its_priority_before_it_makes_the_settings";
+    let Some(database) = Database::start(test) else {
+        return;
+    };
+    let socket = database.folder().join("attached.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
+    let config = format!(
+        "priorities = \"{}\"\n\
+         [[class]]\nname = \"high\"\npriority = 1\napplication_name = [\"high\"]\n\
+         [[class]]\nname = \"rest\"\npriority = 2\napplication_name = [\"rest\"]\n{}",
+        socket.display(),
+        transactions(1)
+    );
+    let gate = Gate::before(&database, &config);
+    let (mut attached, _) = listener.accept().unwrap();
+    attached.set_read_timeout(Some(PATIENCE)).unwrap();
+    let client = |name, options| {
+        let mut psql = gate.psql(&database, "postgres");
+        Talk::begin(psql.env("PGAPPNAME", name).env("PGOPTIONS", options))
+    };
+    let mut rest = client("rest", "");
+    // The gate connects to it once a second.
+    attached.set_nonblocking(true).unwrap();
+    until("it is told", || {
+        rest.ask("SELECT 1");
+        let mut frames = [0; 64 * FRAME_BYTES];
+        let count = attached.read(&mut frames).unwrap_or(0);
+        let last = frames[..count].chunks_exact(FRAME_BYTES).last();
+        let last = last.and_then(|frame| Told::read(frame.try_into().ok()?));
+        last.is_some_and(|told| told.priority == 2)
+    });
+    attached.set_nonblocking(false).unwrap();
+    let mut high = client("high", "-c default_tablespace=pg_default");
+    let mut stranger =
+        Talk::begin(&mut database.psql(database.folder(), DATABASE_PORT, "postgres"));
+    stranger.ask("BEGIN");
+    stranger.ask("LOCK pg_catalog.pg_tablespace IN ACCESS EXCLUSIVE MODE");
+    high.say("SELECT 1");
+    // The setting waits for the lock, and the transaction for the setting.
+    assert_eq!(next_told(&mut attached), 1);
+    stranger.ask("COMMIT");
+    assert_eq!(high.hear(), "1");
+    rest.ask("SELECT 1");
+    assert_eq!(next_told(&mut attached), 2);
 }

@@ -135,6 +135,11 @@ impl RequestedParameters {
             .collect()
     }
 
+    /// The value that it asks for of this setting.
+    pub fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        find(&self.parameters, name).map(Vec::as_slice)
+    }
+
     /// Whether it asks for a value of this setting.
     pub fn names(&self, name: &[u8]) -> bool {
         find(&self.parameters, name).is_some()

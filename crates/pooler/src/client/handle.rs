@@ -170,7 +170,10 @@ impl ClientHandle {
     /// What it says of itself by its settings.
     pub fn note_session(&self, state: &ClientState, requested: &RequestedParameters) {
         let name = state.reported.get(&b"application_name"[..]);
-        let name = name.map(Vec::as_slice).unwrap_or_default();
+        let name = name.map(Vec::as_slice);
+        // Before it knows what a server reports, what it asked for stands.
+        let name = name.or_else(|| requested.value(b"application_name"));
+        let name = name.unwrap_or_default();
         note(&self.application_name, &String::from_utf8_lossy(name));
         let word = state.session_class.as_ref();
         let word = word.or(requested.session_class.as_ref());

@@ -9,6 +9,7 @@ use crate::pool::ServerConnection;
 use crate::pool::admission::{AdmissionRequest, Admitted, ClientClass, Interrupted, interruption};
 use crate::pool::database::{Database, User};
 use crate::pool::lease::{Lease, LeaseRequest};
+use crate::priorities::ToldProcess;
 use sooner_postgres::hints::hints_of;
 use sooner_postgres::wire::TransactionStatus;
 use std::rc::Rc;
@@ -81,7 +82,16 @@ impl Client {
             proof: self.handle.proof.as_deref(),
         };
         let (requested, state, owner) = (&self.requested, &mut self.state, request.owner());
+        let (pooler, priority) = (&self.pooler, admitted.class.priority());
         let apply = async |server: &mut ServerConnection| {
+            // Before its settings, which would wait behind those that matter less.
+            let endpoint = &db.upstream.address.endpoint;
+            let process = ToldProcess {
+                process_id: server.session.key.process_id,
+                last_told: &server.last_told,
+                lock_slot: server.lock_slot.as_ref(),
+            };
+            process.tell(&pooler.priorities, endpoint, priority);
             // Copied only where it is needed, which is not at every transaction.
             let is_new = state.reported.is_empty();
             let pool = is_new.then(|| db.upstream.pool.borrow());
