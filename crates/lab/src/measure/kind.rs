@@ -3,6 +3,7 @@
 mod attached;
 mod breakdown;
 mod database;
+mod explained;
 mod gate_memory;
 mod inside;
 mod link;

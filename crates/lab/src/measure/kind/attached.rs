@@ -10,6 +10,7 @@ use crate::measure::{Measure, Record};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::time::Duration;
 
 /// Of transactions that are of another class than the rest.
 const HIGH: &str = "high=0.1";
@@ -19,6 +20,8 @@ const MATCHES: [&str; 2] = [
     "application_name = [\"rest\"]",
 ];
 const WARM_UP_SECONDS: u64 = 3;
+/// Until all users have come.
+const LOGIN_SECONDS: u64 = 1;
 
 /// `attached`.
 #[derive(Debug)]
@@ -89,8 +92,18 @@ impl Attached {
         if !way.has_gate() {
             load.port = None;
         }
-        let report = loaded.users(&load)?;
         let mut row = Map::new();
+        let report = match way.explain {
+            false => loaded.users(&load)?,
+            true => {
+                let child = loaded.users_meanwhile(&load)?;
+                bench.pause(Duration::from_secs(load.warm_up_seconds + LOGIN_SECONDS))?;
+                let seconds = load.seconds.saturating_sub(LOGIN_SECONDS + 1).max(1);
+                let found = way.explained(bench, database, seconds, MATCHES)?;
+                row.insert("explained".into(), found.unwrap_or_default());
+                bench.report(child)?
+            }
+        };
         if way.has_gate() {
             row.insert("lock_waits".into(), lock_waits(bench, database)?);
         }

@@ -1,6 +1,7 @@
 //! `breakdown`: where transactions' time goes as `sooner attach postgres --explain` tells it, beside
 //! what the users measure at the same time and what the server counts itself.
 
+use super::explained::explain;
 use super::oltp::{Load, LoadedDatabase, number};
 use super::set_ups::{SetUp, set_up};
 use super::{Keys, Kind, keys_of};
@@ -114,22 +115,8 @@ impl Breakdown {
         }
         bench.pause(Duration::from_secs(WARM_UP_SECONDS + 1))?;
         let before = self.counted(loaded)?;
-        let pid = loaded.database.id().to_string();
-        let length = format!("{seconds}s");
-        let flags = [
-            "attach",
-            "postgres",
-            "--explain",
-            "--json",
-            "--for",
-            &length,
-            "--pid",
-            &pid,
-        ];
-        let looking = bench.start(bench.sooner(&flags))?;
-        let printed = bench.finish("attach postgres", looking, &[0])?;
+        let found = explain(bench, &loaded.database, seconds, &[])?;
         let after = self.counted(loaded)?;
-        let found: Value = serde_json::from_str(&printed).context("no explanation")?;
         let report = bench.finish("the users", child, &[0, 1])?;
         let report: Value = serde_json::from_str(&report).context("no report")?;
         row(&found, &report, [before, after])

@@ -96,8 +96,13 @@ impl Database {
 
     /// One of PostgreSQL's programs that goes there, as `user`.
     pub fn client(&self, name: &str, port: Option<u16>, user: &str) -> Command {
+        self.client_on(OTHERS_CORE, name, port, user)
+    }
+
+    /// The same on a core of one's choice.
+    pub fn client_on(&self, core: &str, name: &str, port: Option<u16>, user: &str) -> Command {
         let program = self.installation.programs().join(name);
-        let mut command = self.program(OTHERS_CORE, &program);
+        let mut command = self.program(core, &program);
         self.address(port).tell(&mut command, user);
         command
     }

@@ -1,7 +1,7 @@
 //! `lock-queues`: pgbench's transactions on a few rows, one in ten of a class that goes first,
 //! through a gate that lets all in: who waits for whom is left to the ways that are compared.
 
-use super::database::{Database, GATE_PORT, pgbench_figure};
+use super::database::{Database, GATE_PORT, PROXY_CORE, pgbench_figure};
 use super::ways_inside::{
     SERVER_SETTINGS, Way, attach, lock_waits, prepare, real_time, settings_of,
 };
@@ -16,33 +16,48 @@ use std::fs;
 /// Rows that all want.
 const ROWS: u32 = 3;
 /// What a transaction does with the rows `:a` and `:b`, which differ, and the lock it begins with.
-const LOADS: [(&str, &str, &str); 3] = [
+/// `REST:` is before what only the rest does.
+const LOADS: [(&str, &str, &str); 4] = [
     (
         "for-update",
         "one row FOR UPDATE, some work, an UPDATE of it",
-        "BEGIN /*class='CLASS'*/;\n\
-         SELECT v FROM hot WHERE id = :a FOR UPDATE;\n\
-         SELECT count(*) FROM generate_series(1, 6000);\n\
-         UPDATE hot SET v = v + 1 WHERE id = :a;\n\
-         COMMIT;\n",
+        "BEGIN COMMENT;\n\
+         SELECT v FROM hot WHERE id = :a FOR UPDATE COMMENT;\n\
+         SELECT count(*) FROM generate_series(1, 6000) COMMENT;\n\
+         UPDATE hot SET v = v + 1 WHERE id = :a COMMENT;\n\
+         COMMIT COMMENT;\n",
     ),
     (
         "two-updates",
         "UPDATEs of two rows in one order, some work behind each",
-        "BEGIN /*class='CLASS'*/;\n\
-         UPDATE hot SET v = v + 1 WHERE id = least(:a::int, :b::int);\n\
-         SELECT count(*) FROM generate_series(1, 4000);\n\
-         UPDATE hot SET v = v + 1 WHERE id = greatest(:a::int, :b::int);\n\
-         SELECT count(*) FROM generate_series(1, 4000);\n\
-         COMMIT;\n",
+        "BEGIN COMMENT;\n\
+         UPDATE hot SET v = v + 1 WHERE id = least(:a::int, :b::int) COMMENT;\n\
+         SELECT count(*) FROM generate_series(1, 4000) COMMENT;\n\
+         UPDATE hot SET v = v + 1 WHERE id = greatest(:a::int, :b::int) COMMENT;\n\
+         SELECT count(*) FROM generate_series(1, 4000) COMMENT;\n\
+         COMMIT COMMENT;\n",
+    ),
+    (
+        "long-holds",
+        "UPDATEs of two rows in one order, some work behind each, the rest's clients slow between",
+        "BEGIN COMMENT;\n\
+         UPDATE hot SET v = v + 1 WHERE id = least(:a::int, :b::int) COMMENT;\n\
+         SELECT count(*) FROM generate_series(1, 4000) COMMENT;\n\
+         REST:\\sleep 50 ms\n\
+         UPDATE hot SET v = v + 1 WHERE id = greatest(:a::int, :b::int) COMMENT;\n\
+         SELECT count(*) FROM generate_series(1, 4000) COMMENT;\n\
+         COMMIT COMMENT;\n",
     ),
     (
         "alone",
         "one UPDATE in no transaction",
-        "/*class='CLASS'*/ UPDATE hot SET v = v + 1 WHERE id = :a\n\
+        "COMMENT UPDATE hot SET v = v + 1 WHERE id = :a\n\
          RETURNING (SELECT count(*) FROM generate_series(1, 4000));\n",
     ),
 ];
+const ONLY_REST: &str = "REST:";
+/// How long a way is looked at where that is wanted, shorter than any part's runs.
+const EXPLAIN_SECONDS: u64 = 6;
 /// What tells the two classes.
 const MATCHES: [&str; 2] = [
     "comment = { class = [\"high\"] }",
@@ -112,7 +127,7 @@ impl LockQueues {
         let before = sum(bench, database)?;
         let seconds = bench.seconds(self.keys.seconds, 2).to_string();
         let clients = self.keys.clients.to_string();
-        let mut pgbench = database.client("pgbench", Some(GATE_PORT), "postgres");
+        let mut pgbench = database.client_on(PROXY_CORE, "pgbench", Some(GATE_PORT), "postgres");
         pgbench.args([
             "-n", "-M", "extended", "-c", &clients, "-j", "1", "-T", &seconds,
         ]);
@@ -123,20 +138,21 @@ impl LockQueues {
                 "\\set a random(1, {ROWS})\n\\set b 1 + (:a + random(0, {})) % {ROWS}\n",
                 ROWS - 2
             );
-            fs::write(&script, head + &self.script.replace("CLASS", class))?;
+            fs::write(&script, head + &self.script_of(class))?;
             pgbench
                 .arg("-f")
                 .arg(format!("{}@{weight}", script.display()));
         }
         pgbench.arg("postgres");
-        let printed = bench.output(pgbench)?;
+        let child = bench.start(pgbench)?;
+        let found = way.explained(bench, database, bench.seconds(EXPLAIN_SECONDS, 1), MATCHES)?;
+        let printed = bench.finish("pgbench", child, &[0])?;
         let mut row = figures(&printed)?;
+        if let Some(found) = found {
+            row.insert("explained".into(), found);
+        }
         let done = sum(bench, database)? - before;
-        let updates = if self.keys.load == "two-updates" {
-            2.0
-        } else {
-            1.0
-        };
+        let updates = self.script.matches("SET v").count() as f64;
         let count = row["transactions"].as_f64().context("no count")?;
         // Those under way at the end are done and not counted.
         let most = count * updates + f64::from(self.keys.clients) * updates;
@@ -146,6 +162,17 @@ impl LockQueues {
         );
         row.insert("lock_waits".into(), lock_waits(bench, database)?);
         Ok(row)
+    }
+
+    /// What transactions of a class do.
+    fn script_of(&self, class: &str) -> String {
+        let is_for = |line: &&str| class == "rest" || !line.starts_with(ONLY_REST);
+        let lines = self.script.lines().filter(is_for);
+        let lines = lines.map(|line| line.trim_start_matches(ONLY_REST));
+        let lines: Vec<String> = lines
+            .map(|line| line.replace("COMMENT", &format!("/*class='{class}'*/")) + "\n")
+            .collect();
+        lines.concat()
     }
 }
 

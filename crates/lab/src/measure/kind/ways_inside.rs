@@ -2,6 +2,7 @@
 //! does about waits for locks, and the extension `sooner_locks` in the server.
 
 use super::database::{Database, GATE_PORT};
+use super::explained::{advice, explain};
 use crate::measure::bench::Bench;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -32,6 +33,11 @@ pub struct Way {
     pub high: Option<String>,
     /// How the extension orders lock queues; without, it is told nothing.
     pub lock_order: Option<LockOrder>,
+    /// The core that the extension's worker has, where it has not the server's.
+    pub worker_core: Option<u32>,
+    /// Whether `attach postgres --explain` looks meanwhile.
+    #[serde(default)]
+    pub explain: bool,
 }
 
 /// Whose priority counts in a lock queue.
@@ -63,9 +69,34 @@ impl Way {
                 &format!("ALTER SYSTEM SET sooner.lock_inherit = {inherit}"),
             )?;
             database.ask(bench, "SELECT pg_reload_conf()")?;
-            raise_worker(bench, database)?;
+            let worker = worker_of(bench, database)?;
+            // It must not wait for a processor behind those that it orders; its README says so.
+            real_time(bench, worker)?;
+            if let Some(core) = self.worker_core {
+                let mut pin = Command::new("taskset");
+                pin.args(["-a", "-p", "-c", &core.to_string(), &worker.to_string()]);
+                bench.output(pin)?;
+            }
         }
         Ok(())
+    }
+
+    /// What `attach postgres --explain` says in so many seconds of the class that goes first, where
+    /// it is wanted; `matches` is what is said of the two classes.
+    pub fn explained(
+        &self,
+        bench: &Bench<'_>,
+        database: &Database,
+        seconds: u64,
+        matches: [&str; 2],
+    ) -> Result<Option<Value>> {
+        if !self.explain {
+            return Ok(None);
+        }
+        let config = classes_file(database, matches)?;
+        let config = config.to_string_lossy();
+        let found = explain(bench, database, seconds, &["--config", &config])?;
+        Ok(Some(Value::Object(advice(&found)?)))
     }
 
     /// The gate's configuration; `told` is the socket of an `attach postgres`, `matches` what is
@@ -105,16 +136,14 @@ fn map_of(bench: &Bench<'_>, database: &Database) -> Result<PathBuf> {
 /// Where its worker's number is in the map (`sooner_locks_map.h`).
 const WORKER_AT: usize = 28;
 
-/// The extension's worker must not wait for a processor behind those that it orders; its README says
-/// so.
-fn raise_worker(bench: &Bench<'_>, database: &Database) -> Result<()> {
+/// The extension's worker.
+fn worker_of(bench: &Bench<'_>, database: &Database) -> Result<u32> {
     let map = map_of(bench, database)?;
     let bytes = fs::read(&map).with_context(|| format!("cannot read {}", map.display()))?;
     let worker = bytes.get(WORKER_AT..).and_then(<[u8]>::first_chunk);
-    real_time(
-        bench,
-        u32::from_ne_bytes(*worker.context("the map has no header")?),
-    )
+    Ok(u32::from_ne_bytes(
+        *worker.context("the map has no header")?,
+    ))
 }
 
 /// A process goes before all ordinary ones from now on.
@@ -129,6 +158,13 @@ fn classes([high, rest]: [&str; 2]) -> String {
         "[[class]]\nname = \"high\"\npriority = 1\n{high}\n\
          [[class]]\nname = \"rest\"\npriority = 2\n{rest}\n"
     )
+}
+
+/// A file with only these classes.
+fn classes_file(database: &Database, matches: [&str; 2]) -> Result<PathBuf> {
+    let path = database.folder().join("classes.toml");
+    fs::write(&path, classes(matches))?;
+    Ok(path)
 }
 
 /// Settings that a server needs for these ways.
@@ -153,9 +189,8 @@ pub fn attach(
     flags: &[String],
     gate_socket: &Path,
 ) -> Result<OwnedChild> {
-    let config = database.folder().join("classes.toml");
     let by_name = ["high", "rest"].map(|class| format!("application_name = [\"{class}\"]"));
-    fs::write(&config, classes([&by_name[0], &by_name[1]]))?;
+    let config = classes_file(database, [&by_name[0], &by_name[1]])?;
     let pid = database.id().to_string();
     let mut command = bench.sooner(&["attach", "postgres", "--pid", &pid, "--config"]);
     command
