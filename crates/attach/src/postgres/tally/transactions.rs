@@ -9,7 +9,7 @@ use crate::postgres::ages::Ages;
 use crate::postgres::part::Part;
 
 /// Kinds or statements of a class that are told apart at most; more are one.
-const NAMES_MAX: usize = 500;
+pub(super) const NAMES_MAX: usize = 500;
 /// Kinds of transactions in which one statement is known from at most; more are one.
 const KINDS_MAX: usize = 50;
 /// What all others are called then.
