@@ -5,7 +5,8 @@
 //! | [`server`], [`connection`] | the server and its processes; a session on it as a role in pg_monitor |
 //! | [`activity`], [`processor`], [`locks`](sooner_postgres::locks) | what it shows at a moment: sessions, processor times, who waits for whom |
 //! | [`classes`] | the class and the kind of what a session does |
-//! | [`part`], [`ages`], [`tally`], [`resolve`], [`rates`], [`breakdown`] | from looks to milliseconds by part |
+//! | [`part`], [`ages`], [`tally`], [`resolve`], [`rates`] | from looks to seconds by part, and how many transactions there are |
+//! | [`interval`], [`row`], [`breakdown`] | from these to milliseconds by part, and how sure they are |
 //! | [`meter`] | what looking costs, and what the processors do |
 //! | [`knobs`] | what each way to go first could gain |
 //! | [`explain`] | all of that, for a while |
@@ -28,6 +29,7 @@ pub mod family;
 pub mod gate_tasks;
 pub mod gates;
 pub mod inherit;
+pub mod interval;
 pub mod knobs;
 pub mod leftovers;
 pub mod levels;
@@ -39,6 +41,7 @@ pub mod part;
 pub mod processor;
 pub mod rates;
 pub mod resolve;
+pub mod row;
 pub mod server;
 pub mod session;
 pub mod snapshot;

@@ -1,10 +1,13 @@
 //! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and
 //! bytes, `_total` for what only grows.
 
+mod sums;
+
 use crate::lock_waits::LockWaitCounts;
-use crate::statistics::{BOUNDS_US, Statistics, Sums, Tallies, Tally};
+use crate::statistics::{BOUNDS_US, Statistics, Tallies, Tally};
 use sooner_operate::metrics::{Families, Labels, Unit, Value};
 use std::fmt;
+use sums::{By, SUMS};
 
 /// What is told.
 pub struct Snapshot<'a> {
@@ -27,82 +30,38 @@ pub struct Snapshot<'a> {
 
 /// The text.
 pub fn encode(snapshot: &Snapshot<'_>) -> Result<String, fmt::Error> {
-    let mut to = Families::default();
-    for family in families(snapshot) {
-        let name = format!("sooner_gate_{}", family.name);
-        let Family {
-            help, unit, rows, ..
-        } = family;
-        match family.kind {
-            // A family of which nothing is known is left out.
-            _ if rows.is_empty() => {}
-            Kind::Counter => to.counters(&name, help, unit, rows),
-            Kind::Gauge => to.gauges(&name, help, unit, rows),
-            Kind::Histogram => to.histograms(&name, help, rows),
-        }
-    }
-    to.encode()
-}
-
-enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-}
-
-struct Family {
-    name: &'static str,
-    help: &'static str,
-    unit: Option<Unit>,
-    kind: Kind,
-    rows: Vec<(Labels, Value)>,
-}
-
-fn families(snapshot: &Snapshot<'_>) -> Vec<Family> {
+    let mut told = Told::default();
     let clients = snapshot.clients.iter();
-    let clients = clients.map(|(doing, count)| {
-        (
-            vec![("doing", (*doing).to_owned())],
-            Value::Number(*count as f64),
-        )
-    });
-    let mut all = vec![Family {
-        name: "clients",
-        help: "Clients that are here",
-        unit: None,
-        kind: Kind::Gauge,
-        rows: clients.collect(),
-    }];
+    let clients = clients.map(|(doing, count)| one("doing", doing, *count as f64));
+    told.gauges("clients", "Clients that are here", None, clients);
     for (at, (name, help)) in GATES.into_iter().enumerate() {
-        let row = |(server, figures): &(String, [u64; 7])| {
-            let labels = vec![("server", server.clone())];
-            (labels, Value::Number(figures[at] as f64))
-        };
-        all.push(Family {
-            name,
-            help,
-            unit: None,
-            kind: Kind::Gauge,
-            rows: snapshot.gates.iter().map(row).collect(),
-        });
+        let gates = snapshot.gates.iter();
+        let gates = gates.map(|(server, figures)| one("server", server, figures[at] as f64));
+        told.gauges(name, help, None, gates);
     }
-    all.extend(targets(&snapshot.targets));
-    let measured = snapshot.measured;
-    all.extend(sums(SUMS, "database", &measured.databases));
-    all.push(response_times(
-        "response_time",
-        "database",
-        &measured.databases,
-    ));
-    all.push(response_times(
-        "class_response_time",
-        "class",
-        &measured.classes,
-    ));
-    all.extend(sums(CLASS_SUMS, "class", &measured.classes));
-    all.push(waiting(&snapshot.waiting));
-    all.extend(lock_waits(&snapshot.lock_waits));
-    all
+    // The quotient of both is above 1 where a class is late.
+    for (at, (name, help)) in TARGETS.into_iter().enumerate() {
+        let row = |(of, figures): &([String; 3], [f64; 2])| {
+            let labels = ["server", "class", "target"].into_iter();
+            let labels = labels.zip(of.iter().cloned()).collect();
+            (labels, Value::Number(figures[at]))
+        };
+        let rows = snapshot.targets.iter().map(row);
+        told.gauges(name, help, Some(Unit::Seconds), rows);
+    }
+    let Statistics {
+        databases, classes, ..
+    } = snapshot.measured;
+    told.sums(By::Database, databases);
+    told.response_times(By::Database, databases);
+    told.response_times(By::Class, classes);
+    told.sums(By::Class, classes);
+    let waiting = snapshot.waiting.iter();
+    let waiting = waiting.map(|(class, count)| one("class", class, *count as f64));
+    let help = "Clients of a class that wait for a turn";
+    told.gauges("class_waiting_clients", help, None, waiting);
+    told.lock_waits(&snapshot.lock_waits);
+    told.0.encode()
 }
 
 const GATES: [(&str, &str); 7] = [
@@ -127,177 +86,95 @@ const GATES: [(&str, &str); 7] = [
     ),
 ];
 
-/// A family by database or class: name, help, unit, and where its values are.
-type OfSums = (&'static str, &'static str, Option<Unit>, fn(&Sums) -> f64);
-
-const CONFLICTS: &str =
-    "Transactions that failed in the way of others (SQLSTATE class 40), among those that ended";
-
-const OUTSIDE: &str = "Waiting for a turn";
-
-const LOGINS: &str = "Transactions that had to log in to a server first, among those that went in";
-
-const OPENING: &str = "Waiting for a server connection, once let in";
-
-const SUMS: [OfSums; 9] = [
-    ("transactions", "Transactions that ended", None, |sums| {
-        sums.transactions as f64
-    }),
-    ("conflicts", CONFLICTS, None, |sums| sums.conflicts as f64),
-    ("queries", "Commands that were answered", None, |sums| {
-        sums.queries as f64
-    }),
-    ("received", "From clients", Some(Unit::Bytes), |sums| {
-        sums.received_bytes as f64
-    }),
-    ("sent", "To clients", Some(Unit::Bytes), |sums| {
-        sums.sent_bytes as f64
-    }),
-    ("outside", OUTSIDE, Some(Unit::Seconds), |sums| {
-        sums.outside_us as f64 / 1e6
-    }),
-    ("logins", LOGINS, None, |sums| sums.logins as f64),
-    ("opening", OPENING, Some(Unit::Seconds), |sums| {
-        sums.opening_us as f64 / 1e6
-    }),
-    (
-        "busy",
-        "In which servers had something to do",
-        Some(Unit::Seconds),
-        |sums| sums.busy_us as f64 / 1e6,
-    ),
+const TARGETS: [(&str, &str); 2] = [
+    ("class_target", "Response time that a class is to have"),
+    ("class_achieved", "Response time that it had recently"),
 ];
 
-const CLASS_SUMS: [OfSums; 8] = [
-    ("class_conflicts", CONFLICTS, None, |sums| {
-        sums.conflicts as f64
-    }),
-    ("class_outside", OUTSIDE, Some(Unit::Seconds), |sums| {
-        sums.outside_us as f64 / 1e6
-    }),
-    ("class_logins", LOGINS, None, |sums| sums.logins as f64),
-    ("class_opening", OPENING, Some(Unit::Seconds), |sums| {
-        sums.opening_us as f64 / 1e6
-    }),
-    (
-        "class_inside",
-        "With a server connection",
-        Some(Unit::Seconds),
-        |sums| sums.inside_us as f64 / 1e6,
-    ),
-    (
-        "class_preempted",
-        "Transactions rolled back because one that matters more waited for their locks",
-        None,
-        |sums| sums.preempted as f64,
-    ),
-    (
-        "class_preempted_inside",
-        "With a server connection, of transactions that were rolled back so",
-        Some(Unit::Seconds),
-        |sums| sums.preempted_us as f64 / 1e6,
-    ),
-    (
-        "class_repeats",
-        "Statements sent again behind a transaction that matters more",
-        None,
-        |sums| sums.repeats as f64,
-    ),
-];
+/// Families that something is known of.
+#[derive(Default)]
+struct Told(Families);
 
-fn sums<const N: usize>(of: [OfSums; N], label: &'static str, tallies: &Tallies) -> [Family; N] {
-    of.map(|(name, help, unit, value)| Family {
-        name,
-        help,
-        unit,
-        kind: Kind::Counter,
-        rows: rows(label, tallies, |tally| Value::Number(value(&tally.sums))),
-    })
-}
-
-fn lock_waits(classes: &[(String, LockWaitCounts)]) -> [Family; 2] {
-    let late = |(class, counts): &(String, LockWaitCounts)| {
-        let labels = vec![("class", class.clone())];
-        (labels, Value::Number(counts.late as f64))
-    };
-    let taken = |(class, counts): &(String, LockWaitCounts)| {
-        let class = class.clone();
-        counts.by_way().map(|(way, count)| {
-            let labels = vec![("class", class.clone()), ("way", way.to_owned())];
-            (labels, Value::Number(count as f64))
-        })
-    };
-    [
-        Family {
-            name: "lock_waits_late",
-            help: "Transactions of a class that waited for a lock beyond wait_target",
-            unit: None,
-            kind: Kind::Counter,
-            rows: classes.iter().map(late).collect(),
-        },
-        Family {
-            name: "lock_waits_taken",
-            help: "Transactions that were to make room for one of this class; with preempt = \"track\" those that would have been",
-            unit: None,
-            kind: Kind::Counter,
-            rows: classes.iter().flat_map(taken).collect(),
-        },
-    ]
-}
-
-fn waiting(classes: &[(String, u64)]) -> Family {
-    let row = |(class, count): &(String, u64)| {
-        let labels = vec![("class", class.clone())];
-        (labels, Value::Number(*count as f64))
-    };
-    Family {
-        name: "class_waiting_clients",
-        help: "Clients of a class that wait for a turn",
-        unit: None,
-        kind: Kind::Gauge,
-        rows: classes.iter().map(row).collect(),
+impl Told {
+    fn gauges(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        rows: impl Iterator<Item = Row>,
+    ) {
+        let mut rows = rows.peekable();
+        if rows.peek().is_some() {
+            self.0.gauges(&full(name), help, unit, rows);
+        }
     }
-}
 
-/// The target and what was achieved: their quotient is above 1 where a class is late.
-fn targets(rows: &[([String; 3], [f64; 2])]) -> [Family; 2] {
-    let family = |name, help, at: usize| Family {
-        name,
-        help,
-        unit: Some(Unit::Seconds),
-        kind: Kind::Gauge,
-        rows: rows
+    fn counters(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        rows: impl Iterator<Item = Row>,
+    ) {
+        let mut rows = rows.peekable();
+        if rows.peek().is_some() {
+            self.0.counters(&full(name), help, unit, rows);
+        }
+    }
+
+    fn sums(&mut self, by: By, tallies: &Tallies) {
+        for (name, help, unit, told_by, value) in SUMS {
+            if !told_by.contains(&by) {
+                continue;
+            }
+            let is_time = matches!(unit, Some(Unit::Seconds));
+            let rows = tallies.iter().map(|(of, tally)| {
+                let value = value(&tally.sums) as f64;
+                one(by.label(), of, if is_time { value / 1e6 } else { value })
+            });
+            self.counters(&by.named(name), help, unit, rows);
+        }
+    }
+
+    fn response_times(&mut self, by: By, tallies: &Tallies) {
+        let mut rows = tallies
             .iter()
-            .map(|(of, figures)| {
-                let labels = ["server", "class", "target"].into_iter();
-                let labels = labels.zip(of.iter().cloned()).collect();
-                (labels, Value::Number(figures[at]))
-            })
-            .collect(),
-    };
-    [
-        family("class_target", "Response time that a class is to have", 0),
-        family("class_achieved", "Response time that it had recently", 1),
-    ]
-}
-
-fn rows(
-    label: &'static str,
-    tallies: &Tallies,
-    value: impl Fn(&Tally) -> Value,
-) -> Vec<(Labels, Value)> {
-    let row = |(of, tally): (&str, &Tally)| (vec![(label, of.to_owned())], value(tally));
-    tallies.iter().map(row).collect()
-}
-
-fn response_times(name: &'static str, label: &'static str, tallies: &Tallies) -> Family {
-    Family {
-        name,
-        help: "From when a transaction came until it was over, its waiting included",
-        unit: Some(Unit::Seconds),
-        kind: Kind::Histogram,
-        rows: rows(label, tallies, histogram),
+            .map(|(of, tally)| (vec![(by.label(), of.to_owned())], histogram(tally)))
+            .peekable();
+        if rows.peek().is_some() {
+            let help = "From when a transaction came until it was over, its waiting included";
+            let name = full(&by.named("response_time"));
+            self.0.histograms(&name, help, rows);
+        }
     }
+
+    fn lock_waits(&mut self, classes: &[(String, LockWaitCounts)]) {
+        let late = classes.iter();
+        let late = late.map(|(class, counts)| one("class", class, counts.late as f64));
+        let help = "Transactions of a class that waited for a lock beyond wait_target";
+        self.counters("lock_waits_late", help, None, late);
+        let taken = classes.iter().flat_map(|(class, counts)| {
+            counts.by_way().map(|(way, count)| {
+                let labels = vec![("class", class.clone()), ("way", way.to_owned())];
+                (labels, Value::Number(count as f64))
+            })
+        });
+        let help = "Transactions that were to make room for one of this class; \
+                    with preempt = \"track\" those that would have been";
+        self.counters("lock_waits_taken", help, None, taken);
+    }
+}
+
+/// Labels, and what has them.
+type Row = (Labels, Value);
+
+fn full(name: &str) -> String {
+    format!("sooner_gate_{name}")
+}
+
+/// A row with one label.
+fn one(label: &'static str, of: &str, figure: f64) -> Row {
+    (vec![(label, of.to_owned())], Value::Number(figure))
 }
 
 fn histogram(tally: &Tally) -> Value {
@@ -313,86 +190,4 @@ fn histogram(tally: &Tally) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::statistics::LeaseUsage;
-
-    /// With something in every family.
-    fn told() -> String {
-        let mut measured = Statistics::default();
-        let done = LeaseUsage {
-            is_transaction: true,
-            is_conflict: true,
-            queries: 3,
-            is_login: true,
-            outside_us: 1000,
-            opening_us: 500,
-            inside_us: 500,
-            ..LeaseUsage::default()
-        };
-        measured.record("shop", "ann", "high", &done);
-        let snapshot = Snapshot {
-            clients: [("idle", 2), ("waiting", 1), ("active", 0)],
-            gates: vec![("db:5432".into(), [20, 3, 1, 4, 72, 2, 1])],
-            targets: vec![(["db:5432", "high", "p95"].map(String::from), [0.03, 0.027])],
-            waiting: vec![("high".into(), 5), (String::new(), 0)],
-            lock_waits: vec![("high".into(), LockWaitCounts::default())],
-            measured: &measured,
-        };
-        encode(&snapshot).unwrap()
-    }
-
-    #[test]
-    fn what_was_measured_is_told_in_seconds() {
-        let text = told();
-        for line in [
-            "sooner_gate_clients{doing=\"idle\"} 2.0",
-            "sooner_gate_waiting_transactions{server=\"db:5432\"} 1.0",
-            "sooner_gate_kept_connections{server=\"db:5432\"} 2.0",
-            "sooner_gate_idle_transactions{server=\"db:5432\"} 1.0",
-            "sooner_gate_conflicts_total{database=\"shop\"} 1.0",
-            "sooner_gate_class_conflicts_total{class=\"high\"} 1.0",
-            "sooner_gate_limit_connections{server=\"db:5432\"} 72.0",
-            "sooner_gate_logins_total{database=\"shop\"} 1.0",
-            "sooner_gate_opening_seconds_total{database=\"shop\"} 0.0005",
-            "sooner_gate_class_logins_total{class=\"high\"} 1.0",
-            "sooner_gate_class_opening_seconds_total{class=\"high\"} 0.0005",
-            "sooner_gate_class_outside_seconds_total{class=\"high\"} 0.001",
-            "sooner_gate_class_inside_seconds_total{class=\"high\"} 0.0005",
-            "sooner_gate_class_waiting_clients{class=\"high\"} 5.0",
-            "sooner_gate_class_waiting_clients{class=\"\"} 0.0",
-            "sooner_gate_queries_total{database=\"shop\"} 3.0",
-            "sooner_gate_outside_seconds_total{database=\"shop\"} 0.001",
-            "sooner_gate_response_time_seconds_bucket{le=\"0.0025\",database=\"shop\"} 1",
-            "sooner_gate_response_time_seconds_bucket{le=\"0.001\",database=\"shop\"} 0",
-            "sooner_gate_class_response_time_seconds_count{class=\"high\"} 1",
-            "sooner_gate_class_achieved_seconds{server=\"db:5432\",class=\"high\",target=\"p95\"} 0.027",
-        ] {
-            assert!(text.lines().any(|own| own == line), "{line}\n{text}");
-        }
-    }
-
-    #[test]
-    fn every_metric_is_in_the_manual_with_its_type_and_no_other_is() {
-        let manual = include_str!("../../../docs/gate.md");
-        let rows = manual
-            .lines()
-            .filter_map(|line| line.strip_prefix("| `sooner_gate_"));
-        let documented: BTreeSet<String> = rows
-            .map(|row| row.split(" | ").take(2).collect::<Vec<_>>().join(" "))
-            .collect();
-        let text = told();
-        let types = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("# TYPE sooner_gate_")?.split_once(' '));
-        let exposed: BTreeSet<String> = types
-            .map(|(name, kind)| match kind {
-                "counter" => format!("{name}_total` counter"),
-                _ => format!("{name}` {kind}"),
-            })
-            .collect();
-        assert_eq!(documented, exposed);
-    }
-}
+mod tests;

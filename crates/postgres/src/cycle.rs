@@ -94,53 +94,15 @@ pub fn ends(input: &[u8], statements: &ClientStatements) -> Option<Ends> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statements::Statements;
-    use crate::wire::{write_parse, write_query, write_sync};
-    use bytes::BytesMut;
+    use crate::sent::{bind, execute, frame, parse, prepared, query, sync};
     use proptest::prelude::*;
 
-    fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
-        let length = (body.len() + 4) as u32;
-        [&[tag][..], &length.to_be_bytes(), body].concat()
-    }
-
-    fn query(sql: &str) -> Vec<u8> {
-        let mut out = BytesMut::new();
-        write_query(&mut out, sql.as_bytes());
-        out.to_vec()
-    }
-
-    fn parse(name: &str, sql: &str) -> Vec<u8> {
-        let mut out = BytesMut::new();
-        write_parse(&mut out, name.as_bytes(), format!("{sql}\0\0\0").as_bytes());
-        out.to_vec()
-    }
-
-    fn sync() -> Vec<u8> {
-        let mut out = BytesMut::new();
-        write_sync(&mut out);
-        out.to_vec()
-    }
-
-    fn bind(name: &str) -> Vec<u8> {
-        frame(b'B', format!("\0{name}\0\0\0\0\0\0\0").as_bytes())
-    }
-
-    fn execute() -> Vec<u8> {
-        frame(b'E', b"\0\0\0\0\0")
-    }
-
     fn known() -> ClientStatements {
-        let (mut all, mut own) = (Statements::default(), ClientStatements::default());
-        for (name, sql) in [
+        prepared(&[
             ("s1", "UPDATE t SET a = $1"),
             ("end", "COMMIT"),
             ("p", "CALL p()"),
-        ] {
-            let statement = all.share(b"", format!("{sql}\0\0\0").as_bytes());
-            own.prepare(name.as_bytes(), statement).unwrap();
-        }
-        own
+        ])
     }
 
     #[test]

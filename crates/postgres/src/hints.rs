@@ -129,17 +129,8 @@ pub(crate) fn text(body: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statements::Statements;
+    use crate::sent::{bind, parse, prepared, query, sync};
     use proptest::prelude::*;
-
-    fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
-        let length = (body.len() + 4) as u32;
-        [&[tag][..], &length.to_be_bytes(), body].concat()
-    }
-
-    fn query(sql: &str) -> Vec<u8> {
-        frame(b'Q', format!("{sql}\0").as_bytes())
-    }
 
     /// What is said, as words.
     fn words(input: &[u8], statements: &ClientStatements) -> String {
@@ -150,13 +141,8 @@ mod tests {
 
     #[test]
     fn a_statement_is_seen_however_it_comes() {
-        let (mut all, mut own) = (Statements::default(), ClientStatements::default());
-        let known = all.share(b"", b"/*class='gold'*/ UPDATE t SET a = $1\0\0\0");
-        own.prepare(b"s1", known).unwrap();
-        let parse = frame(b'P', b"\0SELECT 1 /*class=silver*/\0\0\0");
-        let bind = frame(b'B', b"\0s1\0\0\0\0\0\0\0");
-        let unknown = frame(b'B', b"\0s2\0\0\0\0\0\0\0");
-        let sync = frame(b'S', b"");
+        let own = prepared(&[("s1", "/*class='gold'*/ UPDATE t SET a = $1")]);
+        let silver = parse("", "SELECT 1 /*class=silver*/");
         for (input, expected) in [
             (query("SELECT 1"), "- select ?"),
             (query("BEGIN"), "- "),
@@ -165,12 +151,12 @@ mod tests {
                 [query("/*class=gold*/ BEGIN"), query("SELECT 2")].concat(),
                 "gold select ?",
             ),
-            (parse.clone(), "silver select ?"),
-            (bind.clone(), "gold update t set a = ?"),
-            (unknown, "- "),
-            ([sync.clone(), bind].concat(), "gold update t set a = ?"),
-            ([query("BEGIN"), parse].concat(), "silver select ?"),
-            (sync, "- "),
+            (silver.clone(), "silver select ?"),
+            (bind("s1"), "gold update t set a = ?"),
+            (bind("s2"), "- "),
+            ([sync(), bind("s1")].concat(), "gold update t set a = ?"),
+            ([query("BEGIN"), silver].concat(), "silver select ?"),
+            (sync(), "- "),
             (Vec::new(), "- "),
         ] {
             assert_eq!(words(&input, &own), expected, "{input:?}");

@@ -18,6 +18,8 @@ pub mod parameters;
 pub mod pipeline;
 pub mod preemption;
 pub mod rewriter;
+#[cfg(test)]
+mod sent;
 pub mod session;
 pub mod sql;
 pub mod statements;

@@ -11,6 +11,8 @@
 
 mod commits;
 mod errors;
+mod expected;
+mod from_client;
 mod from_server;
 mod pending;
 mod prepared;
@@ -19,66 +21,20 @@ mod sql_commands;
 
 use crate::cycle;
 use crate::hints::{Hints, hints_of};
-use crate::pipeline::{OutOfStep, Pipeline, Sent, Verdict};
+use crate::pipeline::{OutOfStep, Pipeline, Sent};
 use crate::session::{ClientState, ServerState};
-use crate::statements::{ServerStatement, Statement, StatementCounts, Statements};
-use crate::wire::{
-    FrontendMessage, HEADER_BYTES, Malformed, Part, Piece, Target, write_bind,
-    write_describe_statement, write_flush, write_sync,
-};
+use crate::statements::{Statement, StatementCounts, Statements};
+use crate::wire::{Malformed, write_flush};
 use bytes::BytesMut;
 use commits::Effects;
 pub use errors::{CANCELLED, PREEMPTED};
+use expected::{Described, Expected};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Closed where something has to be answered and nothing is to be done: numbers begin at 1.
 const NO_STATEMENT: &[u8] = b"sooner_0";
-
-/// An answer that is expected, where its meaning depends on what was sent.
-#[derive(Debug, PartialEq, Eq)]
-enum Expected {
-    /// The end of a cycle stands here.
-    Cycle,
-    /// To Parse: the statement is known from then on.
-    Parsed {
-        number: Option<u64>,
-        /// What the client calls it: not its own if it fails.
-        name: Option<Vec<u8>>,
-        /// Without a name: the one that it replaces, and that the client keeps where this is
-        /// skipped.
-        before: Option<Arc<Statement>>,
-        /// Whether the server connection has that one.
-        is_before_there: bool,
-        is_shown: bool,
-    },
-    /// To Describe of a statement.
-    Described(Described),
-    /// To Close, which the client has sent.
-    Closed {
-        /// What it had under that name.
-        had: Option<(Vec<u8>, Arc<Statement>)>,
-        /// What the server connection knew by it, where that is closed too.
-        known: Option<ServerStatement>,
-    },
-    /// To Close of this statement, or of no statement, which was put in.
-    ClosedHidden(Option<ServerStatement>),
-    /// To DEALLOCATE: the client's statement is gone when it is done.
-    Deallocated(Vec<u8>, Arc<Statement>),
-    /// To a command that is refused because the client has a statement of this name.
-    NameInUse(Vec<u8>),
-}
-
-/// A Describe that is on its way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Described {
-    /// `None`: one that the gate does not know.
-    statement: Option<Arc<Statement>>,
-    is_shown: bool,
-    /// Whether the client waits for what comes out.
-    is_check: bool,
-}
 
 /// What became of a message of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,26 +43,6 @@ pub enum Forwarded {
     Yes,
     /// The server's answer to what was written decides what becomes of it: it is to be shown again.
     NotYet,
-}
-
-/// What is kept of a message besides the names in it.
-const EXPECTED_BYTES: usize = 64;
-
-impl Expected {
-    /// What is kept until it is known.
-    fn kept_bytes(&self) -> usize {
-        let name = match self {
-            Self::Parsed { name, .. } => name.as_deref().unwrap_or_default(),
-            Self::Closed {
-                had: Some((name, _)),
-                ..
-            }
-            | Self::Deallocated(name, _)
-            | Self::NameInUse(name) => name,
-            _ => b"",
-        };
-        EXPECTED_BYTES + name.len()
-    }
 }
 
 /// Why a turn cannot go on.
@@ -125,11 +61,6 @@ pub enum RewriteError {
 
 /// What names on server connections begin with.
 const OURS: &[u8] = b"sooner_";
-
-/// Whether a message of this tag is answered by ReadyForQuery without a Sync.
-fn ends_cycle(tag: u8) -> bool {
-    matches!(tag, b'Q' | b'F')
-}
 
 /// Whether a name may be one of those that statements have on server connections: no client has one
 /// of these.
@@ -327,116 +258,6 @@ impl<'a> Rewriter<'a> {
         self.is_left
     }
 
-    /// Takes a piece from the client; what goes to the server is written to `out`.
-    pub fn from_client(
-        &mut self,
-        piece: &Piece<'_>,
-        out: &mut BytesMut,
-    ) -> Result<Forwarded, RewriteError> {
-        self.check();
-        if piece.part == Part::First {
-            if self.holds_query && self.pipeline.skips() && ends_cycle(piece.tag) {
-                self.give_up_query(out);
-                return Ok(Forwarded::Yes);
-            }
-            self.holds_query &= !ends_cycle(piece.tag);
-            match self.pipeline.verdict(piece.tag) {
-                _ if piece.tag == b'X' => self.drops = true,
-                Verdict::Drop => self.drops = true,
-                Verdict::Pass | Verdict::Probe | Verdict::Wait { .. } => self.drops = false,
-            }
-        }
-        self.is_left |= piece.tag == b'X';
-        if self.drops {
-            return Ok(Forwarded::Yes);
-        }
-        if piece.part == Part::More {
-            out.extend_from_slice(piece.bytes);
-            return Ok(Forwarded::Yes);
-        }
-        match FrontendMessage::read(piece.tag, piece.body(), piece.is_last) {
-            Ok(message) => self.take(message, piece, out),
-            Err(_) => {
-                self.pass_malformed(piece, out);
-                Ok(Forwarded::Yes)
-            }
-        }
-    }
-
-    fn take(
-        &mut self,
-        message: FrontendMessage<'_>,
-        piece: &Piece<'_>,
-        out: &mut BytesMut,
-    ) -> Result<Forwarded, RewriteError> {
-        self.describe_what_was_prepared(Some(&message), out);
-        match message {
-            FrontendMessage::Parse { name, rest } => return Ok(self.parse(piece, name, rest, out)),
-            FrontendMessage::Bind {
-                portal,
-                statement,
-                names_bytes,
-            } => {
-                let Some(known) = self.ready(statement, out) else {
-                    return Ok(Forwarded::NotYet);
-                };
-                let own = self.client.statements.named(statement).ok().cloned();
-                self.note_executed(own.as_ref(), &piece.body()[names_bytes..]);
-                self.note_commits(own.as_ref());
-                self.count(|named| named.bound += u64::from(!statement.is_empty()));
-                write_bind(out, piece.bytes, portal, &known, names_bytes);
-                self.pipeline.sent(Sent::Bind, 0);
-            }
-            FrontendMessage::Describe(Target::Statement, name) => {
-                let stand_in = self.stand_in_to_describe(name, out);
-                let Some(known) = stand_in.or_else(|| self.ready(name, out)) else {
-                    return Ok(Forwarded::NotYet);
-                };
-                write_describe_statement(out, &known);
-                self.push(Expected::Described(Described {
-                    statement: self.client.statements.named(name).ok().cloned(),
-                    is_shown: true,
-                    is_check: false,
-                }));
-            }
-            FrontendMessage::Close(target, name) => self.close(piece, target, name, out),
-            FrontendMessage::Query(sql) => return Ok(self.query(piece, sql, out)),
-            FrontendMessage::Password(_) => {
-                let words = "a password that nobody asked for";
-                return Err(RewriteError::Client(Malformed(words)));
-            }
-            other => self.note(&other, piece, out),
-        }
-        Ok(Forwarded::Yes)
-    }
-
-    /// What a query needs could not be prepared, which its client was told: the server skips to a
-    /// Sync.
-    fn give_up_query(&mut self, out: &mut BytesMut) {
-        self.holds_query = false;
-        self.push_cycle(Sent::Sync);
-        write_sync(out);
-    }
-
-    /// What is no message as PostgreSQL understands it: it will say so.
-    fn pass_malformed(&mut self, piece: &Piece<'_>, out: &mut BytesMut) {
-        out.extend_from_slice(piece.bytes);
-        match piece.tag {
-            b'P' => self.push_parsed(None, None, true),
-            b'C' => self.push(Expected::Closed {
-                had: None,
-                known: None,
-            }),
-            b'Q' => {
-                self.push_cycle(Sent::Query);
-                self.pipeline.may_copy();
-            }
-            _ => {
-                self.pipeline.sent(Sent::Describe, 0);
-            }
-        }
-    }
-
     /// Believes in what a message that was sent will do, and keeps what is to become of it.
     fn push(&mut self, expected: Expected) {
         let sent = match &expected {
@@ -446,40 +267,6 @@ impl<'a> Rewriter<'a> {
         };
         self.pipeline.sent(sent, expected.kept_bytes());
         self.expected.push_back(expected);
-    }
-
-    /// What is passed on as it is.
-    fn note(&mut self, message: &FrontendMessage<'_>, piece: &Piece<'_>, out: &mut BytesMut) {
-        out.extend_from_slice(piece.bytes);
-        match message {
-            FrontendMessage::FunctionCall => {
-                // A number does not say what the function leaves behind.
-                self.client.pinned_by.get_or_insert("a function call");
-                self.effects.add_query(b"call", true);
-                self.push_cycle(Sent::FunctionCall);
-            }
-            FrontendMessage::Sync => self.push_cycle(Sent::Sync),
-            // One with a body is refused like any other message of the extended protocol.
-            FrontendMessage::Flush if piece.bytes.len() > HEADER_BYTES || !piece.is_last => {
-                self.pipeline.sent(Sent::Describe, 0);
-            }
-            FrontendMessage::Flush => {
-                self.pipeline.flushed();
-                self.flushed_count = self.pipeline.sent_count();
-                self.is_flushed = true;
-            }
-            FrontendMessage::CopyDone | FrontendMessage::CopyFail => self.pipeline.copy_ended(),
-            FrontendMessage::CopyData => {}
-            FrontendMessage::Execute => {
-                self.pipeline.sent(Sent::Execute, 0);
-                if self.may_bind_copy {
-                    self.pipeline.may_copy();
-                }
-            }
-            _ => {
-                self.pipeline.sent(Sent::Describe, 0);
-            }
-        }
     }
 
     /// What holds between two messages: the ends of cycles that are expected are those that the

@@ -1,7 +1,8 @@
 //! What is known of one server while it is attached to, and what follows for its processes.
 
+mod apply;
+
 use std::collections::{BTreeMap, HashSet};
-use std::io;
 use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
@@ -16,7 +17,7 @@ use super::family::Family;
 use super::gate_tasks::FromGate;
 use super::gates::Gates;
 use super::inherit::Holders;
-use super::leftovers::{Leftovers, ProcessId, is_gone};
+use super::leftovers::{Leftovers, ProcessId};
 use super::levels::{Change, Levels, Standings};
 use super::mechanism::{Mechanism, Trial};
 use super::meter::Meter;
@@ -312,134 +313,5 @@ impl<'a> Attached<'a> {
             inherit_looks: self.holders.asked,
             cost_share: self.meter.cost(1, uptime_s).share,
         }
-    }
-
-    /// A gate goes before what it feeds: nothing would come to the others.
-    fn raise_gate(&mut self, gate: ProcessId) {
-        if self.leftovers.gates.iter().any(|(known, _)| *known == gate) {
-            return;
-        }
-        let nice = self.mechanism.nice_of(gate.pid).unwrap_or(0);
-        self.leftovers.gates.push((gate, nice));
-        if self.leftovers.write().is_err() {
-            self.leftovers.gates.pop();
-            return;
-        }
-        let (top, mechanism) = (self.levels.top(), self.mechanism);
-        let raised = set_one(true, &|| gate.is_there(), &|is_up| {
-            let level = if is_up { top + 1 } else { 0 };
-            mechanism.apply(gate.pid, level, top, nice)
-        });
-        self.count(&raised);
-    }
-
-    /// A gate tells no more: its process is as it was.
-    fn put_gate_back(&mut self, gate: ProcessId) {
-        let mut raised = self.leftovers.gates.iter();
-        let Some(at) = raised.position(|(known, _)| *known == gate) else {
-            return;
-        };
-        let (_, nice) = self.leftovers.gates[at];
-        let back = match gate.is_there() {
-            true => self.mechanism.put_back(gate.pid, self.levels.top(), nice),
-            false => Ok(()),
-        };
-        // What stays written down is put back at the end.
-        if back.as_ref().err().is_none_or(is_gone) {
-            self.leftovers.gates.remove(at);
-            let _ = self.leftovers.write();
-        }
-        self.count(&back);
-    }
-
-    fn apply_changes(&mut self) {
-        for change in self.standings.changes() {
-            self.apply(change);
-        }
-    }
-
-    /// Gives one process the level that it is to have; whether it is there.
-    fn settle(&mut self, process: ProcessId) -> bool {
-        match self.standings.change(process) {
-            Some(change) => self.apply(change),
-            None => self.family.has(process),
-        }
-    }
-
-    /// Whether the process is there.
-    fn apply(&mut self, change: Change) -> bool {
-        let Change { process, level } = change;
-        let (mechanism, nice) = (self.mechanism, self.leftovers.nice);
-        let top = self.levels.top();
-        let family = &self.family;
-        let is_it = || match level {
-            0 => process.is_there(),
-            _ => family.has(process),
-        };
-        let done = set_one(level > 0, &is_it, &|is_up| {
-            let level = if is_up { level } else { 0 };
-            mechanism.apply(process.pid, level, top, nice)
-        });
-        self.count(&done);
-        match done {
-            Ok(()) => self.standings.done(change),
-            Err(error) if is_gone(&error) => {
-                self.standings.forget(process);
-                return false;
-            }
-            Err(_) => self.standings.refused(change),
-        }
-        true
-    }
-
-    fn count(&mut self, done: &io::Result<()>) {
-        match done {
-            Ok(()) => self.changes += 1,
-            Err(error) if is_gone(error) => {}
-            Err(_) => self.refused += 1,
-        }
-    }
-}
-
-/// Sets the process that `is_it` means, and no other that got its number meanwhile: that one is put
-/// back.
-fn set_one(
-    is_up: bool,
-    is_it: &dyn Fn() -> bool,
-    set: &dyn Fn(bool) -> io::Result<()>,
-) -> io::Result<()> {
-    if !is_it() {
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    set(is_up)?;
-    if is_up && !is_it() {
-        // Gone as well, or another one.
-        let _ = set(false);
-        return Err(io::ErrorKind::NotFound.into());
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::{Cell, RefCell};
-
-    #[test]
-    fn a_process_that_got_the_number_of_another_one_does_not_stay_raised() {
-        let calls = RefCell::new(Vec::new());
-        let set = |is_up| {
-            calls.borrow_mut().push(is_up);
-            Ok(())
-        };
-        // Another one already; the right one; another one meanwhile.
-        assert!(is_gone(&set_one(true, &|| false, &set).unwrap_err()));
-        assert!(calls.borrow().is_empty());
-        set_one(true, &|| true, &set).unwrap();
-        assert_eq!(*calls.borrow(), [true]);
-        let looks = Cell::new(0);
-        let at_first = || looks.replace(looks.get() + 1) == 0;
-        assert!(is_gone(&set_one(true, &at_first, &set).unwrap_err()));
-        assert_eq!(*calls.borrow(), [true, true, false]);
     }
 }

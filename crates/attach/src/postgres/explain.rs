@@ -11,7 +11,7 @@ use sooner_pooler::config::ClassTable;
 use tokio::time::sleep;
 
 use super::activity::{Phase, Session, Watcher};
-use super::breakdown::{ActiveRow, Breakdown, ClassRows, Row};
+use super::breakdown::{ActiveRow, Breakdown, ClassRows};
 use super::classes::Classifier;
 use super::connection::{ConnectError, Login};
 use super::daemon::DESCRIPTORS;
@@ -21,6 +21,7 @@ use super::meter::{Cost, Meter, MeterError, Processors};
 use super::part::Part;
 use super::processor::Processes;
 use super::rates::CountOf;
+use super::row::Row;
 use super::tally::{Seen, SeenTransaction, Tally};
 use sooner_postgres::locks::{Waiter, waiters};
 

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::breakdown::{Breakdown, Row};
+use super::breakdown::Breakdown;
 use super::part::Part;
+use super::row::Row;
 use sooner_postgres::locks::Waiter;
 
 /// Less than this part of the response time is nothing to gain.

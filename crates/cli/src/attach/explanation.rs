@@ -1,10 +1,10 @@
 //! What `attach postgres --explain` prints, and its page.
 
-use sooner_attach::postgres::breakdown::{Counted, Row};
 use sooner_attach::postgres::explain::Explanation;
 use sooner_attach::postgres::knobs::{Advice, Knob};
 use sooner_attach::postgres::part::Part;
 use sooner_attach::postgres::rates::CountOf;
+use sooner_attach::postgres::row::{Counted, Row};
 use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, duration, significant};
 use sooner_report::stacked::{Bar, Figure, Page, render};

@@ -1,7 +1,8 @@
 //! Errors in the client's words: the server knows statements by names of ours.
 
+use super::expected::Expected;
 use super::prepared::STAND_IN;
-use super::{Expected, OURS, Rewriter};
+use super::{OURS, Rewriter};
 use crate::wire::{ErrorReport, HEADER_BYTES, Piece, code_of_error, write_error};
 use bytes::BytesMut;
 

@@ -2,7 +2,8 @@
 //! taken back.
 
 use super::commits::Effects;
-use super::{Described, Expected, RewriteError, Rewriter, STATEMENT_ERRORS};
+use super::expected::{Described, Expected};
+use super::{RewriteError, Rewriter, STATEMENT_ERRORS};
 use crate::pipeline::{AnswerTo, Answered, OutOfStep};
 use crate::session::{PossibleChanges, Ties, Unnamed};
 use crate::statements::Description;

@@ -4,7 +4,9 @@
 //! in the same cycle: where the one fails the others are skipped. What follows in a later cycle is
 //! not, so it has to wait for the answer.
 
-use super::{Expected, NO_STATEMENT, Rewriter, ends_cycle};
+use super::expected::Expected;
+use super::from_client::ends_cycle;
+use super::{NO_STATEMENT, Rewriter};
 use crate::pipeline::Verdict;
 use crate::statements::Statement;
 use crate::wire::{FrontendMessage, Part, Piece, Target, write_close_statement, write_sync};

@@ -1,7 +1,8 @@
 //! Statements prepared by the protocol: what the client calls them, and what they are called on the
 //! server connection.
 
-use super::{Described, Expected, Forwarded, NO_STATEMENT, Rewriter, is_ours};
+use super::expected::{Described, Expected};
+use super::{Forwarded, NO_STATEMENT, Rewriter, is_ours};
 use crate::parameters;
 use crate::session::Unnamed;
 use crate::sql::{self, Tie};

@@ -5,8 +5,9 @@
 //! command. DEALLOCATE of a statement that other clients may need, and PREPARE of a name that is
 //! taken, get an empty statement that stands in.
 
+use super::expected::Expected;
 use super::prepared::escaped;
-use super::{Expected, Forwarded, OURS, Rewriter, is_ours};
+use super::{Forwarded, OURS, Rewriter, is_ours};
 use crate::pipeline::Sent;
 use crate::session::Unnamed;
 use crate::sql::{self, StatementName, Uses};

@@ -7,8 +7,8 @@ use super::*;
 use crate::parameters::Parameters;
 use crate::session::Unnamed;
 use crate::wire::{
-    Splitter, look_at_backend, look_at_frontend, write_close_statement, write_parse, write_query,
-    write_sync,
+    FrontendMessage, Splitter, look_at_backend, look_at_frontend, write_close_statement,
+    write_describe_statement, write_parse, write_query, write_sync,
 };
 
 /// Both sides of a turn, each message a word.

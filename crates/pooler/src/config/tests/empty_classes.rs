@@ -1,0 +1,130 @@
+//! Classes that nothing can be in, which are mistakes.
+
+use super::*;
+
+#[test]
+fn a_class_that_nothing_can_be_in_is_a_mistake() {
+    let class = |name: &str, rest: &str| format!("[[class]]\nname = \"{name}\"\n{rest}\n");
+    for (classes, expected) in [
+        (
+            class("a", "user = []"),
+            "gate.toml:5: class.user: an empty list fits nobody",
+        ),
+        (
+            class("a", "") + &class("b", "user = [\"ann\"]"),
+            "gate.toml:8: class.name: nothing is ever in it: \"a\" comes before it",
+        ),
+        (
+            class("a", "user = [\"ann\", \"bob\"]")
+                + &class("b", "user = [\"bob\"]\nsession = [\"x\"]"),
+            "gate.toml:8: class.name: nothing is ever in it: \"a\"",
+        ),
+        (
+            class("a", "comment.route = [\"/a\"]") + &class("b", "comment.route = [\"/a\"]"),
+            "gate.toml:8: class.name: nothing is ever in it: \"a\"",
+        ),
+        (
+            class("a", "fingerprint = [\"12\"]"),
+            "gate.toml:6: class.fingerprint: a fingerprint has 16 digits",
+        ),
+    ] {
+        let hints = mistake(&format!("{SHOP}{classes}"));
+        assert!(hints.starts_with(expected), "{hints}");
+    }
+    let beside = class("a", "user = [\"ann\"]") + &class("b", "user = [\"ann\", \"bob\"]");
+    config(&format!("{SHOP}{beside}"));
+}
+
+#[test]
+fn a_class_that_an_earlier_one_takes_by_meaning_is_a_mistake() {
+    let two = |earlier: &str, later: &str| {
+        format!("{SHOP}[[class]]\nname = \"a\"\n{earlier}\n[[class]]\nname = \"b\"\n{later}\n")
+    };
+    for (wide, narrow) in [
+        (
+            "comment.route = [\"/pay*\"]",
+            "comment.route = [\"/pay/now\"]",
+        ),
+        (
+            "comment.route = [\"/pay*\"]",
+            "comment.route = [\"/pay/*\", \"/pay\"]",
+        ),
+        (
+            "statement = [\"select *\"]",
+            "statement = [\"select a from*\"]",
+        ),
+        (
+            "address = [\"10.0.0.0/8\", \"::1\"]",
+            "address = [\"10.1.0.0/16\"]",
+        ),
+        (
+            "fingerprint = [\"90356C2A5F55A6F1\"]",
+            "fingerprint = [\"90356c2a5f55a6f1\"]\nuser = [\"ann\"]",
+        ),
+        ("user = [\"a*\"]", "user = [\"ann\"]"),
+    ] {
+        let hints = mistake(&two(wide, narrow));
+        let expected = "gate.toml:8: class.name: nothing is ever in it: \"a\" comes before it";
+        assert!(hints.starts_with(expected), "{hints}");
+    }
+    for (narrow, wide) in [
+        (
+            "comment.route = [\"/pay/now\"]",
+            "comment.route = [\"/pay*\"]",
+        ),
+        ("comment.route = [\"/pay\"]", "comment.route = [\"/pay*\"]"),
+        ("address = [\"10.1.0.0/16\"]", "address = [\"10.0.0.0/8\"]"),
+        ("user = [\"ann\"]", "user = [\"a*\"]"),
+        ("session = [\"x\"]", "user = [\"x\"]"),
+    ] {
+        config(&two(narrow, wide));
+    }
+}
+
+#[test]
+fn what_a_class_names_and_nobody_can_be_is_a_mistake() {
+    let class = |rest: &str| format!("{SHOP}[[class]]\nname = \"a\"\n{rest}\n");
+    for (text, expected) in [
+        (
+            class("statement = [\"select a\",\n  \"SELECT * FROM t*\"]"),
+            "gate.toml:7: class.statement: \"SELECT * FROM t*\" fits nothing",
+        ),
+        (
+            class("statement = [\"set*\"]"),
+            "gate.toml:6: class.statement: \"set*\" fits nothing: shapes are of statements",
+        ),
+        (
+            class("database = [\"shop\",\n  \"shpo\"]"),
+            "gate.toml:7: class.database: no [[database]] is called \"shpo\"; there are [\"shop\"]",
+        ),
+        (
+            class("database = [\"sho*\",\n  \"stock*\"]"),
+            "gate.toml:7: class.database: no [[database]] is called \"stock*\"",
+        ),
+        (
+            class("database = [\"sooner\"]"),
+            "gate.toml:6: class.database: \"sooner\" is the gate itself",
+        ),
+        (
+            class("target = { \"p0.95\" = \"30ms\" }"),
+            "gate.toml:6: class.target.p0.95: percentiles begin with p1: p95 is the 95th",
+        ),
+        (
+            class("weight = 2\npriority = 1"),
+            "gate.toml:7: class.priority: says nothing where classes have weights",
+        ),
+        (
+            class("user = [\"ann\"]\nweight = 2\n[[class]]\nname = \"b\"\npriority = 100"),
+            "gate.toml:10: class.priority: says nothing where classes have weights",
+        ),
+    ] {
+        let hints = mistake(&text);
+        assert!(hints.starts_with(expected), "{hints}");
+        assert!(!hints.contains('\n'), "{hints}");
+    }
+    config(&format!(
+        "{}[[database]]\nname = \"*\"\nserver = \"postgresql://db\"\n",
+        class("database = [\"shpo\"]")
+    ));
+    config(&class("database = [\"shop\"]"));
+}
