@@ -185,7 +185,7 @@ fn histogram(tally: &Tally) -> Value {
         classes.push((bound_us as f64 / 1e6, at_most - before));
         before = at_most;
     }
-    classes.push((f64::MAX, sums.transactions - before));
+    classes.push((f64::INFINITY, sums.transactions - before));
     Value::Histogram(tally.total_us as f64 / 1e6, sums.transactions, classes)
 }
 
