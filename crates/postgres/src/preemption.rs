@@ -40,8 +40,10 @@ pub struct Inside {
     pub began: u64,
     /// How many locks it holds.
     pub locks: usize,
-    /// Whether it has waited for its client for long.
+    /// Whether it waits for its client: a statement to cancel there is none.
     pub is_idle: bool,
+    /// Whether it has for long.
+    pub is_idle_for_long: bool,
     /// Whether what it does may be its commit, or end with one: that is left to go on unless it waits
     /// for a lock, because a cancelled commit would not wait for its standby.
     pub may_commit: bool,
@@ -79,7 +81,8 @@ pub fn taken(
         (other.priority > own.priority && !other.is_spared).then_some(other)
     };
     let is_stuck = |pid: i32| {
-        waiting.contains_key(&pid) || inside.get(&pid).is_some_and(|other| other.is_idle)
+        let is_left_alone = |other: &Inside| other.is_idle_for_long;
+        waiting.contains_key(&pid) || inside.get(&pid).is_some_and(is_left_alone)
     };
     let is_settled = |pid: i32| {
         let other = inside.get(&pid);
@@ -163,7 +166,8 @@ mod tests {
         text.split(' ').map(one).collect()
     }
 
-    /// Process 1 matters most, 5 as much as 1; `i`: idle, `a`: alone, `s`: spared, `c`: commits.
+    /// Process 1 matters most, 5 as much as 1; `i`: idle for long, `j`: just now, `a`: alone,
+    /// `s`: spared, `c`: commits.
     fn inside(text: &str) -> BTreeMap<i32, Inside> {
         let one = |word: &str| {
             let digits = word.trim_end_matches(char::is_alphabetic);
@@ -172,7 +176,8 @@ mod tests {
                 priority: if pid == 1 || pid == 5 { 1 } else { 100 },
                 began: pid as u64,
                 locks: 10 - pid as usize,
-                is_idle: word.contains('i'),
+                is_idle: word.contains(['i', 'j']),
+                is_idle_for_long: word.contains('i'),
                 may_commit: word.contains('c'),
                 is_repeatable: word.contains('a'),
                 is_spared: word.contains('s'),
@@ -197,6 +202,9 @@ mod tests {
         assert_eq!(words("1<:2", "1 2", ALWAYS), "2 Cancelled");
         assert_eq!(words("1<:2 2<:3", "1 2 3", WAITING), "2 Cancelled");
         assert_eq!(words("1<:2", "1 2i", WAITING), "2 RolledBack");
+        assert_eq!(words("1<:2", "1 2j", WAITING), "");
+        // There is no statement that could be cancelled.
+        assert_eq!(words("1<:2", "1 2j", ALWAYS), "2 RolledBack");
         assert_eq!(words("1<:2", "1 2s", ALWAYS), "");
         assert_eq!(words("1<:2", "1 2c", ALWAYS), "", "it is about to let go");
         assert_eq!(words("1<:2 2<:3", "1 2c 3", ALWAYS), "2 Cancelled");

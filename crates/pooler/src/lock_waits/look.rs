@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 /// What a server refuses it refuses for long.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
-/// A transaction is idle when its client has done nothing for so long: programs need some time
-/// between two statements.
+/// A transaction is idle for long when its client has done nothing for so long: programs need some
+/// time between two statements.
 const IDLE_MIN: Duration = Duration::from_millis(10);
 
 /// Asks the server of these clients who waits for whom, and has those make room that are in the
@@ -210,7 +210,8 @@ fn states(
                 priority: running.priority,
                 began: running.number,
                 locks: locks.get(process_id).copied().unwrap_or(0),
-                is_idle: idle.is_some_and(|since| since.elapsed() >= IDLE_MIN),
+                is_idle: idle.is_some(),
+                is_idle_for_long: idle.is_some_and(|since| since.elapsed() >= IDLE_MIN),
                 may_commit: handle.preemption.may_commit.get()
                     && handle.preemption.busy_since.get().is_some(),
                 is_repeatable: handle.preemption.is_repeatable.get(),
