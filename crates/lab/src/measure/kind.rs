@@ -6,6 +6,7 @@ mod database;
 mod explained;
 mod gate_memory;
 mod inside;
+mod inside_page;
 mod link;
 mod local;
 mod lock_queues;

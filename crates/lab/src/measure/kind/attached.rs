@@ -1,6 +1,7 @@
 //! `attached`: response times of transactions by class, with `sooner attach postgres` beside the
 //! server or without, through a gate or not.
 
+use super::inside_page::page;
 use super::oltp::{Load, LoadedDatabase};
 use super::set_ups::{SetUp, set_up};
 use super::ways_inside::{SERVER_SETTINGS, Way, attach, lock_waits, prepare, settings_of};
@@ -10,6 +11,7 @@ use crate::measure::{Measure, Record};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use sooner_report::curves::render;
 use std::time::Duration;
 
 /// Of transactions that are of another class than the rest.
@@ -127,6 +129,15 @@ impl Kind for Attached {
             let way = keys_of(measure.place_of_way(way), &self.ways).context("a way")?;
             self.measure(&loaded, way, turn)
         })?;
-        loaded.check()
+        loaded.check()?;
+        let names = measure
+            .ways
+            .iter()
+            .filter_map(|way| way.fields.get("way")?.as_str());
+        let ways: Vec<(&str, &Way)> = names.zip(&self.ways).collect();
+        match page(self.set_up.name, &ways, &record.rows().0) {
+            Some(page) => bench.keep_page(&render(&page)),
+            None => Ok(()),
+        }
     }
 }
