@@ -194,6 +194,17 @@ fn always_takes_the_locks_of_one_that_runs_and_of_its_savepoints() {
         assert_eq!(ask(&mut low, "ROLLBACK"), "00000");
     }
     assert_eq!(database.ask("SELECT n FROM t WHERE id = 1"), "2");
+
+    // What it does in its transaction afterwards is not meant.
+    low.ask("BEGIN");
+    low.ask("SAVEPOINT a");
+    low.ask("UPDATE t SET n = 100 WHERE id = 1");
+    say(&mut low, "SELECT pg_sleep(20)");
+    assert_eq!(ask(&mut high, "UPDATE t SET n = 3 WHERE id = 1"), "00000");
+    assert_eq!(hear(&mut low), "40001");
+    assert_eq!(ask(&mut low, "ROLLBACK TO a"), "00000");
+    assert_eq!(ask(&mut low, "SELECT pg_sleep(0.1)"), "00000");
+    assert_eq!(ask(&mut low, "COMMIT"), "00000");
 }
 
 #[test]

@@ -205,6 +205,7 @@ impl Relay<'_, '_> {
                     }
                     waits_for = Termination::Now;
                 }
+                () = handle.preemption.next_arrival() => {}
                 () = handle.preemption.rolls_back() => {
                     if self.can_roll_back() {
                         return End::RolledBack;
@@ -361,6 +362,7 @@ impl Relay<'_, '_> {
         }
         while self.to_server.len() < OUTPUT_BYTES
             && !self.has_all_to_repeat()
+            && !self.waits_for_cancel()
             && matches!(self.leaving, None | Some(Leaving::Gone))
         {
             let before = self.from_client.clone();

@@ -39,6 +39,12 @@ impl Relay<'_, '_> {
         self.swallows && self.repeatable.as_ref().is_some_and(taken)
     }
 
+    /// Whether its transaction has failed for others, and the server has not yet done all that it was
+    /// told for that: what comes now would be cancelled in place of what was meant.
+    pub(super) fn waits_for_cancel(&self) -> bool {
+        self.has_made_room && !self.swallows && self.handle.preemption.is_on_its_way()
+    }
+
     /// Keeps what the client has sent if it can be sent again, for as long as the client has heard
     /// nothing of it.
     pub(super) fn keep_cycle(&mut self) {
