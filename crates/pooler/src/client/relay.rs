@@ -439,8 +439,7 @@ impl Relay<'_, '_> {
             let before = out.len();
             let taken = self.rewriter.from_server(&piece, out);
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
-            // Notifications and settings are no answers to it.
-            if self.swallows && !matches!(piece.tag, b'A' | b'S') {
+            if self.swallows && !preempted::is_unasked(piece.tag) {
                 out.truncate(before);
             }
             self.unflushed_bytes += out.len() - before;
