@@ -1,6 +1,8 @@
 //! Who makes room for a transaction that waits for a lock longer than its class allows: psql and
 //! pgbench, a real PostgreSQL, the gate between them.
 
+mod protocol;
+
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +12,11 @@ use crate::support::{Database, Gate, Talk, printed, until};
 
 /// `ann` matters and waits for a tenth of a second; `bob` matters less.
 fn start(test: &str, preempt: &str) -> Option<(Database, Gate)> {
+    start_with(test, preempt, "")
+}
+
+/// The same, with these settings of the whole gate besides.
+fn start_with(test: &str, preempt: &str, more: &str) -> Option<(Database, Gate)> {
     let database = Database::start(test)?;
     for role in ["ann", "bob"] {
         database.ask(&format!("CREATE ROLE {role} LOGIN"));
@@ -18,14 +25,18 @@ fn start(test: &str, preempt: &str) -> Option<(Database, Gate)> {
     database.ask("INSERT INTO t SELECT id, 0 FROM generate_series(1, 9) AS id");
     database.ask("CREATE TABLE came (at serial, who text DEFAULT current_user)");
     database.ask("GRANT ALL ON t, came, came_at_seq TO public");
+    let gate = gate(&database, preempt, more);
+    Some((database, gate))
+}
+
+fn gate(database: &Database, preempt: &str, more: &str) -> Gate {
     let config = format!(
-        "admins = [\"postgres\"]\n\
+        "{more}admins = [\"postgres\"]\n\
          [[class]]\nname = \"high\"\nuser = [\"ann\"]\npriority = 1\nwait_target = \"100ms\"\n{preempt}\n\
          [[class]]\nname = \"low\"\nuser = [\"bob\"]\npriority = 2\n\
          [limits]\ntransactions = 16\n"
     );
-    let gate = Gate::before(&database, &config);
-    Some((database, gate))
+    Gate::before(database, &config)
 }
 
 fn talk(gate: &Gate, database: &Database, user: &str) -> Talk {

@@ -4,7 +4,7 @@
 mod leaving;
 mod preempted;
 
-use crate::client::handle::{Activity, ClientHandle, Termination};
+use crate::client::handle::{ClientHandle, Termination};
 use crate::pool::server_session::ServerSession;
 use crate::stream::Stream;
 use bytes::{Buf, BytesMut};
@@ -388,7 +388,7 @@ impl Relay<'_, '_> {
             let count = piece.bytes.len();
             if self.began_at.is_none() {
                 self.began_at = Some(Instant::now());
-                self.handle.set_activity(Activity::Active);
+                self.handle.set_active();
             }
             if taken == Forwarded::NotYet {
                 self.from_client = before;
