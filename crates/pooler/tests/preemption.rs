@@ -1,6 +1,7 @@
 //! Who makes room for a transaction that waits for a lock longer than its class allows: psql and
 //! pgbench, a real PostgreSQL, the gate between them.
 
+mod disturbed;
 mod protocol;
 
 use std::thread;
