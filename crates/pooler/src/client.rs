@@ -391,6 +391,10 @@ impl Client {
             };
             cycle.unsplit(std::mem::take(&mut self.input));
             self.input = std::mem::take(cycle);
+            if let Some(server) = &lease.server {
+                // For one request the server's process may be signalled twice, a while apart.
+                drop(server.cancel_lock.lock().await);
+            }
             if self.handle.preemption.is_cancelled_by_client() {
                 Box::pin(self.tell_cancelled()).await?;
                 outcome.end = End::Over;

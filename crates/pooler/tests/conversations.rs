@@ -7,7 +7,7 @@
 
 mod play;
 mod script;
-mod session;
+pub mod session;
 mod statements;
 mod turns;
 

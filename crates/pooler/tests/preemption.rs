@@ -1,6 +1,9 @@
 //! Who makes room for a transaction that waits for a lock longer than its class allows: psql and
 //! pgbench, a real PostgreSQL, the gate between them.
 
+mod disturbed;
+mod protocol;
+
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +13,11 @@ use crate::support::{Database, Gate, Talk, printed, until};
 
 /// `ann` matters and waits for a tenth of a second; `bob` matters less.
 fn start(test: &str, preempt: &str) -> Option<(Database, Gate)> {
+    start_with(test, preempt, "")
+}
+
+/// The same, with these settings of the whole gate besides.
+fn start_with(test: &str, preempt: &str, more: &str) -> Option<(Database, Gate)> {
     let database = Database::start(test)?;
     for role in ["ann", "bob"] {
         database.ask(&format!("CREATE ROLE {role} LOGIN"));
@@ -18,14 +26,18 @@ fn start(test: &str, preempt: &str) -> Option<(Database, Gate)> {
     database.ask("INSERT INTO t SELECT id, 0 FROM generate_series(1, 9) AS id");
     database.ask("CREATE TABLE came (at serial, who text DEFAULT current_user)");
     database.ask("GRANT ALL ON t, came, came_at_seq TO public");
+    let gate = gate(&database, preempt, more);
+    Some((database, gate))
+}
+
+fn gate(database: &Database, preempt: &str, more: &str) -> Gate {
     let config = format!(
-        "admins = [\"postgres\"]\n\
+        "{more}admins = [\"postgres\"]\n\
          [[class]]\nname = \"high\"\nuser = [\"ann\"]\npriority = 1\nwait_target = \"100ms\"\n{preempt}\n\
          [[class]]\nname = \"low\"\nuser = [\"bob\"]\npriority = 2\n\
          [limits]\ntransactions = 16\n"
     );
-    let gate = Gate::before(&database, &config);
-    Some((database, gate))
+    Gate::before(database, &config)
 }
 
 fn talk(gate: &Gate, database: &Database, user: &str) -> Talk {
@@ -194,6 +206,17 @@ fn always_takes_the_locks_of_one_that_runs_and_of_its_savepoints() {
         assert_eq!(ask(&mut low, "ROLLBACK"), "00000");
     }
     assert_eq!(database.ask("SELECT n FROM t WHERE id = 1"), "2");
+
+    // What it does in its transaction afterwards is not meant.
+    low.ask("BEGIN");
+    low.ask("SAVEPOINT a");
+    low.ask("UPDATE t SET n = 100 WHERE id = 1");
+    say(&mut low, "SELECT pg_sleep(20)");
+    assert_eq!(ask(&mut high, "UPDATE t SET n = 3 WHERE id = 1"), "00000");
+    assert_eq!(hear(&mut low), "40001");
+    assert_eq!(ask(&mut low, "ROLLBACK TO a"), "00000");
+    assert_eq!(ask(&mut low, "SELECT pg_sleep(0.1)"), "00000");
+    assert_eq!(ask(&mut low, "COMMIT"), "00000");
 }
 
 #[test]

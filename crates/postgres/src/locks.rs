@@ -112,6 +112,8 @@ pub fn waiters(rows: &[LockRow]) -> Vec<Waiter> {
         .filter(|row| !row.granted)
         .map(|row| (row.pid, row))
         .collect();
+    // For a moment there is no time: who has only begun is the last.
+    let came = |row: &LockRow| (row.waits_since_us.wrapping_sub(1) as u64, row.pid);
     let of = |row: &LockRow| -> (Vec<i32>, Vec<i32>) {
         let others = by_key.get(&row.key).into_iter().flatten();
         let against =
@@ -120,7 +122,7 @@ pub fn waiters(rows: &[LockRow]) -> Vec<Waiter> {
         for other in against {
             if other.granted {
                 owners.push(other.pid);
-            } else if (other.waits_since_us, other.pid) < (row.waits_since_us, row.pid) {
+            } else if came(other) < came(row) {
                 ahead.push(other.pid);
             }
         }
@@ -187,6 +189,13 @@ mod tests {
             words(text),
             "2 behind [] for [1]; 3 behind [2] for [1]; 4 behind [3, 2] for [1]"
         );
+    }
+
+    #[test]
+    fn who_has_only_begun_to_wait_is_the_last() {
+        let text = "+1 relation:9 AccessExclusive, 2 relation:9 AccessExclusive 10, \
+                    3 relation:9 AccessExclusive";
+        assert_eq!(words(text), "2 behind [] for [1]; 3 behind [2] for [1]");
     }
 
     #[test]

@@ -180,6 +180,14 @@ impl ClientHandle {
         note(&self.session_class, word.map_or("", String::as_str));
     }
 
+    /// It works, if it did not before: what is sent again goes on, and a cancel request that has
+    /// come meanwhile means it.
+    pub fn set_active(&self) {
+        if self.activity.get() != Activity::Active {
+            self.set_activity(Activity::Active);
+        }
+    }
+
     /// It does something else from now on.
     pub fn set_activity(&self, activity: Activity) {
         if activity == Activity::Active {

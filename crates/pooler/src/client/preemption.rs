@@ -51,6 +51,7 @@ pub struct Preemption {
     is_cancelled: Cell<bool>,
     /// Whether a cancel request for that is on its way: a second one would hit what comes behind.
     is_on_its_way: Cell<bool>,
+    arrives: Notify,
     rolls_back: Notify,
 }
 
@@ -110,6 +111,18 @@ impl Preemption {
     /// The server has taken the cancel request, or did not get it.
     pub fn arrived(&self) {
         self.is_on_its_way.set(false);
+        self.arrives.notify_waiters();
+    }
+
+    /// Whether a cancel request is on its way: for one the server's process may be signalled twice,
+    /// a while apart.
+    pub fn is_on_its_way(&self) -> bool {
+        self.is_on_its_way.get()
+    }
+
+    /// Ready when the next one has arrived.
+    pub async fn next_arrival(&self) {
+        self.arrives.notified().await;
     }
 
     /// How it is to make room, if what the server cancels now is cancelled for that.

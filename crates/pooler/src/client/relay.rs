@@ -4,7 +4,7 @@
 mod leaving;
 mod preempted;
 
-use crate::client::handle::{Activity, ClientHandle, Termination};
+use crate::client::handle::{ClientHandle, Termination};
 use crate::pool::server_session::ServerSession;
 use crate::stream::Stream;
 use bytes::{Buf, BytesMut};
@@ -205,6 +205,7 @@ impl Relay<'_, '_> {
                     }
                     waits_for = Termination::Now;
                 }
+                () = handle.preemption.next_arrival() => {}
                 () = handle.preemption.rolls_back() => {
                     if self.can_roll_back() {
                         return End::RolledBack;
@@ -361,6 +362,7 @@ impl Relay<'_, '_> {
         }
         while self.to_server.len() < OUTPUT_BYTES
             && !self.has_all_to_repeat()
+            && !self.waits_for_cancel()
             && matches!(self.leaving, None | Some(Leaving::Gone))
         {
             let before = self.from_client.clone();
@@ -386,7 +388,7 @@ impl Relay<'_, '_> {
             let count = piece.bytes.len();
             if self.began_at.is_none() {
                 self.began_at = Some(Instant::now());
-                self.handle.set_activity(Activity::Active);
+                self.handle.set_active();
             }
             if taken == Forwarded::NotYet {
                 self.from_client = before;
@@ -437,8 +439,7 @@ impl Relay<'_, '_> {
             let before = out.len();
             let taken = self.rewriter.from_server(&piece, out);
             taken.map_err(|error| End::ServerBroke(error.to_string()))?;
-            // Notifications and settings are no answers to it.
-            if self.swallows && !matches!(piece.tag, b'A' | b'S') {
+            if self.swallows && !preempted::is_unasked(piece.tag) {
                 out.truncate(before);
             }
             self.unflushed_bytes += out.len() - before;

@@ -21,6 +21,8 @@ pub struct Session {
     key: Vec<u8>,
     /// What was heard since the beginning.
     pub heard: Vec<String>,
+    /// Settings that were reported, as `TimeZone=UTC`, since the beginning.
+    pub reported: Vec<String>,
     /// How much had been heard when the server last sent all that it had.
     flushed: usize,
     /// Bytes since the server sent all that it had.
@@ -32,6 +34,11 @@ pub struct Session {
 impl Session {
     /// Begins one in this database.
     pub fn begin(path: &Path, database: &str) -> Result<Self, String> {
+        Self::begin_as("postgres", path, database)
+    }
+
+    /// The same, as this user.
+    pub fn begin_as(user: &str, path: &Path, database: &str) -> Result<Self, String> {
         let stream = UnixStream::connect(path).map_err(|error| error.to_string())?;
         stream
             .set_read_timeout(Some(Duration::from_millis(1)))
@@ -43,11 +50,12 @@ impl Session {
             input: Vec::new(),
             key: Vec::new(),
             heard: Vec::new(),
+            reported: Vec::new(),
             flushed: 0,
             unflushed_bytes: 0,
             is_over: false,
         };
-        let fields = format!("\0\x03\0\0user\0postgres\0database\0{database}\0\0");
+        let fields = format!("\0\x03\0\0user\0{user}\0database\0{database}\0\0");
         let length = (4 + fields.len() as i32).to_be_bytes();
         session.send(&[&length, fields.as_bytes()].concat());
         session.until("it is let in", |session| {
@@ -78,7 +86,11 @@ impl Session {
 
     /// Asks for the cancellation of what runs, and waits until that was taken.
     pub fn cancel(&self) {
-        let mut stream = UnixStream::connect(&self.path).unwrap();
+        self.cancel_by(UnixStream::connect(&self.path).unwrap());
+    }
+
+    /// The same, on a connection that is there already.
+    pub fn cancel_by(&self, mut stream: UnixStream) {
         let length = (12 + self.key.len() as i32 - 4).to_be_bytes();
         let number = 80_877_102_i32.to_be_bytes();
         stream
@@ -111,7 +123,8 @@ impl Session {
             };
             match one[0] {
                 b'K' => self.key = one[5..].to_vec(),
-                b'S' | b'R' => {}
+                b'S' => self.reported.push(setting(&one[5..])),
+                b'R' => {}
                 tag => {
                     self.heard.push(shown(tag, &one[5..]));
                     self.unflushed_bytes += one.len();
@@ -177,6 +190,11 @@ impl Session {
     }
 }
 
+fn setting(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    text.trim_end_matches('\0').replace('\0', "=")
+}
+
 /// A message of the server's, without what may differ from run to run: numbers of objects, places
 /// in the source, names that a gate gives to statements, and what it was that ended a COPY.
 fn shown(tag: u8, body: &[u8]) -> String {
@@ -219,6 +237,7 @@ fn shown(tag: u8, body: &[u8]) -> String {
             }
             names.join("|")
         }
+        b'A' => text(&body[4..]).trim_end_matches('\0').replace('\0', " "),
         b'C' | b'd' | b'Z' => text(body).trim_end_matches(['\0', '\n']).to_owned(),
         _ => String::new(),
     };

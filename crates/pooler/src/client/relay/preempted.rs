@@ -39,6 +39,12 @@ impl Relay<'_, '_> {
         self.swallows && self.repeatable.as_ref().is_some_and(taken)
     }
 
+    /// Whether its transaction has failed for others, and the server has not yet done all that it was
+    /// told for that: what comes now would be cancelled in place of what was meant.
+    pub(super) fn waits_for_cancel(&self) -> bool {
+        self.has_made_room && !self.swallows && self.handle.preemption.is_on_its_way()
+    }
+
     /// Keeps what the client has sent if it can be sent again, for as long as the client has heard
     /// nothing of it.
     pub(super) fn keep_cycle(&mut self) {
@@ -69,12 +75,29 @@ impl Relay<'_, '_> {
         self.has_made_room = true;
         if taken == Taken::Again && self.repeatable.is_some() && !was_spared {
             self.swallows = true;
-            self.to_client.clear();
-            self.kept_back.clear();
+            keep_unasked(&mut self.to_client);
+            keep_unasked(&mut self.kept_back);
         } else {
             self.rewriter.preempt();
         }
     }
+}
+
+/// Leaves of whole messages to a client those that are no answers: notifications and settings.
+fn keep_unasked(messages: &mut BytesMut) {
+    let mut rest = std::mem::take(messages);
+    while let [tag, a, b, c, d, ..] = rest[..] {
+        let bytes = 1 + u32::from_be_bytes([a, b, c, d]) as usize;
+        let message = rest.split_to(bytes.min(rest.len()));
+        if is_unasked(tag) {
+            messages.unsplit(message);
+        }
+    }
+}
+
+/// Whether a message of the server's is no answer.
+pub(super) fn is_unasked(tag: u8) -> bool {
+    matches!(tag, b'A' | b'S')
 }
 
 /// Whether this begins with all of an error that says that a statement was cancelled.
@@ -84,4 +107,16 @@ pub(super) fn is_cancelled(input: &[u8]) -> bool {
     };
     let bytes = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
     input.len() > bytes && code_of_error(input) == CANCELLED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_answer_is_left() {
+        let mut messages = BytesMut::from(&b"1\0\0\0\x04A\0\0\0\x06xyS\0\0\0\x05zC\0\0\0\x05w"[..]);
+        keep_unasked(&mut messages);
+        assert_eq!(messages, &b"A\0\0\0\x06xyS\0\0\0\x05z"[..]);
+    }
 }
