@@ -24,4 +24,5 @@ pub mod session;
 pub mod sql;
 pub mod statements;
 pub mod uri;
+pub mod waited;
 pub mod wire;

@@ -3,6 +3,7 @@
 
 use crate::config::LockWait;
 use sooner_postgres::preemption::Taken;
+use sooner_postgres::waited::Waited;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -42,6 +43,8 @@ pub struct Preemption {
     pub counted_late: Cell<u64>,
     /// That of which it was last counted that it would make room.
     pub counted_taken: Cell<u64>,
+    /// How long the statement has waited for locks that runs since then.
+    waited: Cell<(Option<Instant>, Waited)>,
     ordered: Cell<Option<(Taken, Instant)>>,
     /// When it was told last, and how often within its transaction.
     told: Cell<Option<(Instant, u32)>>,
@@ -73,6 +76,19 @@ impl Preemption {
         self.hits.set(0);
         self.busy_since.set(None);
         self.is_repeatable.set(false);
+    }
+
+    /// It is seen to wait since then, by the server's clock, us: how long its statement has waited for
+    /// locks in all.
+    pub fn waited(&self, since_us: i64, now_us: i64) -> Duration {
+        let statement = self.busy_since.get();
+        let (known, mut waited) = self.waited.get();
+        if known != statement {
+            waited = Waited::default();
+        }
+        let in_all = waited.see(since_us, now_us);
+        self.waited.set((statement, waited));
+        in_all
     }
 
     /// It has made room once more. It may be hit again for a while: a second cancel request may have
@@ -195,6 +211,17 @@ mod tests {
         client.begin(running);
         client.end(false);
         assert!(!client.is_spared());
+    }
+
+    #[test]
+    fn waits_are_those_of_one_statement() {
+        let client = Preemption::default();
+        let begin = Instant::now();
+        client.busy_since.set(Some(begin));
+        assert_eq!(client.waited(10, 40).as_micros(), 30);
+        assert_eq!(client.waited(50, 60).as_micros(), 40);
+        client.busy_since.set(Some(begin + ORDER_PAUSE));
+        assert_eq!(client.waited(70, 80).as_micros(), 10);
     }
 
     #[test]

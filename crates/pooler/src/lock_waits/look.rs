@@ -189,9 +189,11 @@ fn class_name(pooler: &Pooler, handle: &ClientHandle) -> String {
 }
 
 fn waits_too_long(waiter: &Waiter, now_us: i64, handle: &ClientHandle) -> bool {
-    let waited_us = u64::try_from(now_us - waiter.since_us).unwrap_or(0);
-    let target = target(handle);
-    waiter.since_us > 0 && target.is_some_and(|target| Duration::from_micros(waited_us) >= target)
+    if waiter.since_us == 0 {
+        return false;
+    }
+    let waited = handle.preemption.waited(waiter.since_us, now_us);
+    target(handle).is_some_and(|target| waited >= target)
 }
 
 /// What is known of those inside: who is idle, who can be sent again, who is spared.
