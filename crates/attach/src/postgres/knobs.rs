@@ -146,13 +146,19 @@ pub fn advice(row: &Row, locks: &LockTally, all: &Breakdown, own_share: f64) -> 
     };
     let inherit_ms = of_locks(locks.owner_on_processor).map(|own| own * waits);
     let queue_ms = of_locks(locks.lower_ahead);
+    // The queue for a row forms anew where its transaction has changed it, and who runs first is
+    // first in it. What was not seen may be all of that.
+    let rows_ms = row.ms(Part::RowLocks);
+    let race_ms = locks
+        .share(locks.lower_ahead)
+        .map_or(rows_ms, |share| rows_ms * share);
     let others_ms = row.ms(Part::LightLocks) + row.ms(Part::Other);
     let gain = |knob| Gain {
         knob,
         at_most_ms: match knob {
             Knob::Gate => Some(wait_ms + lock_ms + others_ms),
-            Knob::CpuPrio => Some(wait_ms),
-            Knob::CpuPrioInherit => inherit_ms.map(|own| wait_ms + own),
+            Knob::CpuPrio => Some(wait_ms + race_ms),
+            Knob::CpuPrioInherit => inherit_ms.map(|own| wait_ms + (race_ms + own).min(lock_ms)),
             Knob::NpLq => queue_ms,
             Knob::NpLqInherit => queue_ms
                 .zip(inherit_ms)
@@ -207,7 +213,54 @@ fn bottleneck(row: &Row) -> (&'static str, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rates::CountOf;
+    use super::super::row::{Counted, PartTime};
     use super::*;
+
+    /// A class's row with these milliseconds.
+    fn row(parts: &[(Part, f64)]) -> Row {
+        let part = |(part, ms): &(Part, f64)| PartTime {
+            part: *part,
+            at_a_time: 0.0,
+            share: 0.0,
+            ms: Some(*ms),
+            error_ms: None,
+        };
+        Row {
+            name: "high".into(),
+            counted: Counted::Transactions,
+            per_sec: 1.0,
+            at_a_time: 1.0,
+            mean_ms: Some(parts.iter().map(|(_, ms)| ms).sum()),
+            error_ms: None,
+            before_ms: None,
+            parts: parts.iter().map(part).collect(),
+        }
+    }
+
+    #[test]
+    fn who_runs_first_is_first_in_a_queue_for_a_row() {
+        let locks = LockTally {
+            waiters: 10.0,
+            lower_ahead: 5.0,
+            ..LockTally::default()
+        };
+        let most = |parts: &[(Part, f64)], locks: &LockTally| {
+            let row = row(parts);
+            let all = Breakdown {
+                count_of: CountOf::Server,
+                all: row.clone(),
+                classes: Vec::new(),
+                by_active: Vec::new(),
+            };
+            advice(&row, locks, &all, 0.0).gains[1].at_most_ms
+        };
+        let parts = [(Part::ProcessorWait, 3.0), (Part::RowLocks, 40.0)];
+        assert_eq!(most(&parts, &locks), Some(23.0));
+        assert_eq!(most(&parts, &LockTally::default()), Some(43.0));
+        let parts = [(Part::ProcessorWait, 3.0), (Part::TableLocks, 40.0)];
+        assert_eq!(most(&parts, &locks), Some(3.0));
+    }
 
     #[test]
     fn what_was_not_seen_is_not_known() {
