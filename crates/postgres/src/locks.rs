@@ -63,6 +63,9 @@ pub struct Waiter {
     pub pid: i32,
     /// Those before it in the queue.
     pub ahead: Vec<i32>,
+    /// Those that came before it and wait for the same transaction without a queue, as all do that
+    /// look for the newest version of a row: they are woken together, and who runs first is first.
+    pub beside: Vec<i32>,
     /// Those that have what it waits for.
     pub owners: Vec<i32>,
     /// Since when, microseconds of the epoch; 0 where it has only begun.
@@ -128,6 +131,12 @@ pub fn waiters(rows: &[LockRow]) -> Vec<Waiter> {
         }
         (owners, ahead)
     };
+    let beside = |row: &LockRow| -> Vec<i32> {
+        let others = by_key.get(&row.key).into_iter().flatten();
+        let others = others.filter(|other| row.key.0 == "transactionid" && !other.granted);
+        let before = others.filter(|other| other.pid != row.pid && came(other) < came(row));
+        before.map(|other| other.pid).collect()
+    };
     let mut all: Vec<Waiter> = waiting
         .values()
         .map(|row| {
@@ -141,6 +150,7 @@ pub fn waiters(rows: &[LockRow]) -> Vec<Waiter> {
             Waiter {
                 pid: row.pid,
                 ahead,
+                beside: beside(row),
                 owners,
                 since_us: row.waits_since_us,
             }
@@ -189,6 +199,15 @@ mod tests {
             words(text),
             "2 behind [] for [1]; 3 behind [2] for [1]; 4 behind [3, 2] for [1]"
         );
+    }
+
+    #[test]
+    fn who_waits_for_the_same_transaction_is_beside() {
+        let text = "+1 transactionid:7 Exclusive, 2 transactionid:7 Share 20, 3 transactionid:7 Share 10, \
+                    4 relation:9 AccessShare 5, 5 relation:9 AccessShare 6";
+        let all = waiters(&rows(text));
+        let beside: Vec<_> = all.iter().map(|one| (one.pid, &one.beside[..])).collect();
+        assert_eq!(beside, [(2, &[3][..]), (3, &[]), (4, &[]), (5, &[])]);
     }
 
     #[test]

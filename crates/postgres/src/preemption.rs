@@ -159,6 +159,7 @@ mod tests {
             Waiter {
                 pid: pid.parse().unwrap(),
                 ahead: numbers(ahead),
+                beside: Vec::new(),
                 owners: numbers(owners),
                 since_us: 0,
             }

@@ -65,7 +65,7 @@ impl Knob {
 pub struct LockTally {
     /// Waiters.
     pub waiters: f64,
-    /// Of the queue before each, the part that lower ones are.
+    /// Of those before each, in its queue or woken together with it, the part that lower ones are.
     pub lower_ahead: f64,
     /// The part that a lower owner is.
     pub lower_owner: f64,
@@ -84,8 +84,9 @@ impl LockTally {
         is_lower: impl Fn(i32) -> bool,
         is_on_processor: impl Fn(i32) -> bool,
     ) {
-        let before = (waiter.ahead.len() + 1) as f64;
-        let lower = waiter.ahead.iter().filter(|pid| is_lower(**pid)).count();
+        let before = (waiter.ahead.len() + waiter.beside.len() + 1) as f64;
+        let others = waiter.ahead.iter().chain(&waiter.beside);
+        let lower = others.filter(|pid| is_lower(**pid)).count();
         self.waiters += 1.0;
         self.lower_ahead += lower as f64 / before;
         let owners = waiter.owners.len().max(1) as f64;
