@@ -153,19 +153,25 @@ pub fn advice(row: &Row, locks: &LockTally, all: &Breakdown, own_share: f64) -> 
     let race_ms = locks
         .share(locks.lower_ahead)
         .map_or(rows_ms, |share| rows_ms * share);
-    let others_ms = row.ms(Part::LightLocks) + row.ms(Part::Other);
+    // Lightweight locks are not handed over either: who is woken has to take them.
+    let light_ms = row.ms(Part::LightLocks);
+    let others_ms = light_ms + row.ms(Part::Other);
+    // A wait that it is spared spares it to be woken and to look again, which is no longer than it.
+    let with_woken = |ms: f64| ms + ms.min(wait_ms + light_ms);
     let gain = |knob| Gain {
         knob,
         at_most_ms: match knob {
             Knob::Gate => Some(wait_ms + lock_ms + others_ms),
-            Knob::CpuPrio => Some(wait_ms + race_ms),
-            Knob::CpuPrioInherit => inherit_ms.map(|own| wait_ms + (race_ms + own).min(lock_ms)),
-            Knob::NpLq => queue_ms,
+            Knob::CpuPrio => Some(wait_ms + light_ms + race_ms),
+            Knob::CpuPrioInherit => {
+                inherit_ms.map(|own| wait_ms + light_ms + (race_ms + own).min(lock_ms))
+            }
+            Knob::NpLq => queue_ms.map(with_woken),
             Knob::NpLqInherit => queue_ms
                 .zip(inherit_ms)
-                .map(|(queue, own)| (queue + own).min(lock_ms)),
-            Knob::Pow => of_locks(locks.lower_ahead + locks.lower_owner_waits),
-            Knob::PLq => of_locks(locks.lower_ahead + locks.lower_owner),
+                .map(|(queue, own)| with_woken((queue + own).min(lock_ms))),
+            Knob::Pow => of_locks(locks.lower_ahead + locks.lower_owner_waits).map(with_woken),
+            Knob::PLq => of_locks(locks.lower_ahead + locks.lower_owner).map(with_woken),
         },
     };
     let gains: Vec<Gain> = Knob::ALL.into_iter().map(gain).collect();
@@ -254,13 +260,24 @@ mod tests {
                 classes: Vec::new(),
                 by_active: Vec::new(),
             };
-            advice(&row, locks, &all, 0.0).gains[1].at_most_ms
+            let gains = advice(&row, locks, &all, 0.0).gains;
+            [Knob::CpuPrio, Knob::NpLq].map(|knob| {
+                let gain = gains.iter().find(|gain| gain.knob == knob);
+                gain.unwrap().at_most_ms
+            })
         };
         let parts = [(Part::ProcessorWait, 3.0), (Part::RowLocks, 40.0)];
-        assert_eq!(most(&parts, &locks), Some(23.0));
-        assert_eq!(most(&parts, &LockTally::default()), Some(43.0));
+        assert_eq!(most(&parts, &locks), [Some(23.0), Some(23.0)]);
+        assert_eq!(most(&parts, &LockTally::default()), [Some(43.0), None]);
         let parts = [(Part::ProcessorWait, 3.0), (Part::TableLocks, 40.0)];
-        assert_eq!(most(&parts, &locks), Some(3.0));
+        assert_eq!(most(&parts, &locks), [Some(3.0), Some(23.0)]);
+        // Of what has little to do with locks a queue takes no more than as long again.
+        let parts = [
+            (Part::ProcessorWait, 70.0),
+            (Part::LightLocks, 5.0),
+            (Part::TableLocks, 2.0),
+        ];
+        assert_eq!(most(&parts, &locks), [Some(75.0), Some(2.0)]);
     }
 
     #[test]
