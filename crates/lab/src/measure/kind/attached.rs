@@ -109,10 +109,12 @@ impl Attached {
         if way.has_gate() {
             row.insert("lock_waits".into(), lock_waits(bench, database)?);
         }
-        if attached.is_some() {
+        if let Some(child) = &attached {
             let status = bench.output(bench.sooner(&["attach", "status", "--json"]))?;
-            let status: Value = serde_json::from_str(&status)?;
-            row.insert("attached".into(), status[0].clone());
+            let status: Vec<Value> = serde_json::from_str(&status)?;
+            // Others may be attached to other servers.
+            let own = status.into_iter().find(|one| one["pid"] == child.id());
+            row.insert("attached".into(), own.unwrap_or_default());
         }
         row.insert("report".into(), report);
         Ok(row)
