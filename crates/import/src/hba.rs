@@ -211,7 +211,8 @@ impl Reader<'_> {
         match found.map_err(|what| self.at.wrong(what))? {
             Found::Network(network) => return Ok(Some(vec![network])),
             Found::Nobody => {
-                self.passed_over = Some("it fits nobody, as the address has bits beyond the mask")
+                self.passed_over =
+                    Some("it fits no client, as the address has bits beyond the mask")
             }
             Found::NoAddress => {
                 self.passed_over = Some("PgBouncer does not know names of hosts either")

@@ -13,7 +13,7 @@ impl Config {
             let conditions = conditions(class);
             if let Some((key, _)) = conditions.iter().find(|(_, values)| values.is_empty()) {
                 let words =
-                    format!("an empty list fits nobody; name what fits, or leave {key} out");
+                    format!("an empty list fits no client; name what fits, or leave {key} out");
                 return Err(Misconfigured::at(
                     &class.name,
                     &format!("class.{key}"),

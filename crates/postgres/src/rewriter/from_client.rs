@@ -86,7 +86,7 @@ impl Rewriter<'_> {
             FrontendMessage::Close(target, name) => self.close(piece, target, name, out),
             FrontendMessage::Query(sql) => return Ok(self.query(piece, sql, out)),
             FrontendMessage::Password(_) => {
-                let words = "a password that nobody asked for";
+                let words = "a password that the server did not ask for";
                 return Err(RewriteError::Client(Malformed(words)));
             }
             other => self.note(&other, piece, out),

@@ -8,7 +8,7 @@ fn a_class_that_nothing_can_be_in_is_a_mistake() {
     for (classes, expected) in [
         (
             class("a", "user = []"),
-            "gate.toml:5: class.user: an empty list fits nobody",
+            "gate.toml:5: class.user: an empty list fits no client",
         ),
         (
             class("a", "") + &class("b", "user = [\"ann\"]"),
