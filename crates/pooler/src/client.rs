@@ -26,7 +26,6 @@ use crate::pool::admission::{AdmissionRequest, ClientClass, Interrupted, is_ther
 use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, Lease, owner};
 use crate::pooler::Pooler;
-use crate::priorities::ToldProcess;
 use crate::statistics::LeaseUsage;
 use crate::stream::Stream;
 use bytes::BytesMut;
@@ -413,11 +412,7 @@ impl Client {
         (needs_hints, has_failed): (bool, bool),
     ) -> Option<RelayOutcome> {
         let server = lease.server.as_mut()?;
-        let process = ToldProcess {
-            process_id: server.session.key.process_id,
-            last_told: &server.last_told,
-            lock_slot: server.lock_slot.as_ref(),
-        };
+        let process = &server.process;
         let (pooler, handle) = (&self.pooler, &self.handle);
         let endpoint = &lease.db.upstream.address.endpoint;
         let begins = || {

@@ -18,12 +18,10 @@ pub mod server_session;
 pub mod upstream;
 
 use crate::client::cancel::CancelLock;
-use crate::lock_map::LockSlot;
 use crate::pool::server_session::{LoginError, Rows, ServerKey, ServerSession};
-use crate::priorities::LastTold;
+use crate::priorities::ToldProcess;
 use sooner_postgres::parameters::Parameters;
 use sooner_postgres::session::{ServerState, Unnamed};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -46,10 +44,8 @@ pub struct ServerConnection {
     pub used_at: Instant,
     /// Which connections of its database were good when it was opened.
     pub generation: u64,
-    /// The priority that its process was told to have.
-    pub last_told: Cell<LastTold>,
-    /// Where the server is told it as well, for its lock queues.
-    pub lock_slot: Option<LockSlot>,
+    /// Its process, and which priority that was told to have.
+    pub process: ToldProcess,
 }
 
 impl ServerConnection {
@@ -58,14 +54,13 @@ impl ServerConnection {
         let parameters = std::mem::take(&mut session.parameters);
         let now = Instant::now();
         Self {
+            process: ToldProcess::new(session.key.process_id),
             session,
             state: ServerState::new(statements_max, parameters),
             cancel_lock: Rc::default(),
             opened_at: now,
             used_at: now,
             generation,
-            last_told: Cell::default(),
-            lock_slot: None,
         }
     }
 

@@ -62,21 +62,29 @@ pub struct LastTold {
     priority: u8,
 }
 
-/// A server connection's process, and what it was told last.
-pub struct ToldProcess<'a> {
+/// A server connection's process, and what was told of it last.
+pub struct ToldProcess {
     /// As the server numbers it.
-    pub process_id: i32,
-    /// Over the way to who gives it the processor.
-    pub last_told: &'a Cell<LastTold>,
+    process_id: i32,
+    last_told: Cell<LastTold>,
     /// Its place in the lock map, where the server has one.
-    pub lock_slot: Option<&'a LockSlot>,
+    pub lock_slot: Option<LockSlot>,
 }
 
-impl ToldProcess<'_> {
+impl ToldProcess {
+    /// One of which nothing was told.
+    pub fn new(process_id: i32) -> Self {
+        Self {
+            process_id,
+            last_told: Cell::default(),
+            lock_slot: None,
+        }
+    }
+
     /// It works for a transaction of this priority from now on; 0 is that of no class.
     pub fn tell(&self, priorities: &Priorities, server: &Endpoint, priority: u8) {
-        priorities.tell((server, self.process_id), priority, self.last_told);
-        if let Some(slot) = self.lock_slot {
+        priorities.tell((server, self.process_id), priority, &self.last_told);
+        if let Some(slot) = &self.lock_slot {
             slot.tell(self.process_id, priority);
         }
     }

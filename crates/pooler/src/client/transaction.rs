@@ -9,7 +9,6 @@ use crate::pool::ServerConnection;
 use crate::pool::admission::{AdmissionRequest, Admitted, ClientClass, Interrupted, interruption};
 use crate::pool::database::{Database, User};
 use crate::pool::lease::{Lease, LeaseRequest};
-use crate::priorities::ToldProcess;
 use sooner_postgres::hints::hints_of;
 use sooner_postgres::wire::TransactionStatus;
 use std::rc::Rc;
@@ -86,11 +85,7 @@ impl Client {
         let apply = async |server: &mut ServerConnection| {
             // Before its settings, which would wait behind those that matter less.
             let endpoint = &db.upstream.address.endpoint;
-            let process = ToldProcess {
-                process_id: server.session.key.process_id,
-                last_told: &server.last_told,
-                lock_slot: server.lock_slot.as_ref(),
-            };
+            let process = &server.process;
             process.tell(&pooler.priorities, endpoint, priority);
             // Copied only where it is needed, which is not at every transaction.
             let is_new = state.reported.is_empty();

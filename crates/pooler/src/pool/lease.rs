@@ -328,7 +328,8 @@ impl LeaseRequest<'_> {
         let statements_max = configuration.config.limits.statements.get();
         let mut server = Box::new(ServerConnection::new(session, statements_max, generation));
         if let Some(path) = &self.db.table.lock_map {
-            server.lock_slot = Box::pin(lock_map::slot_of(path, upstream, &mut server)).await;
+            server.process.lock_slot =
+                Box::pin(lock_map::slot_of(path, upstream, &mut server)).await;
         }
         Ok(server)
     }
