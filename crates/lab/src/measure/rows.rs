@@ -1,10 +1,10 @@
 //! Results as they are kept: JSON lines, the first of which says commit, kernel and machine.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
 use crate::machine;
@@ -35,31 +35,51 @@ impl Rows {
     }
 }
 
-/// Where results go, each line as it comes.
+/// Where results go, each line as it comes. They take the place of earlier ones when all are there.
 #[derive(Debug)]
 pub struct Record {
     file: File,
+    unfinished: PathBuf,
+    path: PathBuf,
     rows: Rows,
 }
 
 impl Record {
-    /// Begins the file of a part in `folder`; what an earlier run of the same day left there is
-    /// replaced.
+    /// Begins a part's results in `folder`, for this process alone; what an earlier run that did not
+    /// come to its end left unfinished there is replaced.
     pub fn begin(folder: &Path, part: &str) -> Result<Record> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let path = file_of(folder, part);
+        let unfinished = path.with_extension("jsonl.unfinished");
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)
-            .truncate(true)
-            .open(&path)
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .truncate(false)
+            .open(&unfinished)
+            .with_context(|| format!("cannot write {}", unfinished.display()))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+            Err(TryLockError::WouldBlock) => bail!(
+                "{}: another sooner lab run writes there; wait for it, or give --out another folder",
+                unfinished.display()
+            ),
+        }
+        file.set_len(0)?;
         let head = json!({HEAD: machine::commit(), "machine": machine::description(), "date": machine::today()});
         writeln!(file, "{head}")?;
         Ok(Record {
             file,
+            unfinished,
+            path,
             rows: Rows::default(),
         })
+    }
+
+    /// All is there: it takes the place of an earlier run of the same day.
+    pub fn finish(&self) -> Result<()> {
+        fs::rename(&self.unfinished, &self.path)
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// Keeps one result.
@@ -125,4 +145,38 @@ pub fn slim(mut run: Value) -> Value {
         }
     }
     run
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(folder: &Path) -> Vec<Value> {
+        Rows::read(&file_of(folder, "part")).unwrap().0
+    }
+
+    #[test]
+    fn what_was_kept_stays_until_a_later_run_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let row = |ms: u32| json!({ "ms": ms }).as_object().unwrap().clone();
+        let mut first = Record::begin(folder.path(), "part").unwrap();
+        first.add(row(1)).unwrap();
+        let refused = Record::begin(folder.path(), "part").unwrap_err();
+        assert!(
+            refused.to_string().contains("another sooner lab run"),
+            "{refused}"
+        );
+        first.finish().unwrap();
+        drop(first);
+        assert_eq!(kept(folder.path()), [json!({"ms": 1})]);
+        let mut broken_off = Record::begin(folder.path(), "part").unwrap();
+        broken_off.add(row(2)).unwrap();
+        broken_off.add(row(3)).unwrap();
+        drop(broken_off);
+        assert_eq!(kept(folder.path()), [json!({"ms": 1})]);
+        let mut last = Record::begin(folder.path(), "part").unwrap();
+        last.add(row(4)).unwrap();
+        last.finish().unwrap();
+        assert_eq!(kept(folder.path()), [json!({"ms": 4})]);
+    }
 }

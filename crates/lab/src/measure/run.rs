@@ -105,6 +105,7 @@ fn measure_all(
             let measured = measure.kind.run(&bench, measure, &mut record);
             measured.with_context(|| format!("{}, {}", experiment.name, measure.name))?;
         }
+        record.finish()?;
         let mut shown = part
             .shown(record.rows())
             .map_err(|problem| anyhow!("part {}: {problem}", part.name))?;
