@@ -3,6 +3,7 @@
 use super::ways_inside::Way;
 use serde_json::Value;
 use sooner_report::curves::{Curve, Figure, Page};
+use sooner_stats::summary::median_and_spread;
 
 /// The mean of the class that goes first, ms, and transactions a second.
 const FIGURES: [(&str, &str, &str, bool); 2] = [
@@ -74,9 +75,8 @@ fn curves(ways: &[(&str, &Way)], rows: &[Value], field: &str, ends: [u32; 2]) ->
 
 fn median(rows: &[Value], way: &str, field: &str) -> Option<f64> {
     let own = rows.iter().filter(|row| row["way"] == way);
-    let mut values: Vec<f64> = own.filter_map(|row| row.pointer(field)?.as_f64()).collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len().checked_sub(1)? / 2).copied()
+    let values: Vec<f64> = own.filter_map(|row| row.pointer(field)?.as_f64()).collect();
+    Some(median_and_spread(&values)?.median)
 }
 
 #[cfg(test)]
