@@ -7,8 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use sooner_kernel::peer::Peer;
 use sooner_kernel::process_table;
 
 /// What a server's program is called; the second is its old name, a link to the first.
@@ -64,6 +65,16 @@ pub enum ServerError {
     /// The file is not as the server writes it.
     #[error("{}: the server has no socket file; name it with --url", .0.display())]
     NoSocket(PathBuf),
+    /// The server of the folder has ended without a word, and another one has its place.
+    #[error(
+        "the server of {} does not run: at {} listens another one (process {}); start it, or name the other one", folder.display(), place.socket.display(), place.pid
+    )]
+    Another {
+        /// The data folder.
+        folder: PathBuf,
+        /// Of the other one.
+        place: Place,
+    },
     /// It does not answer.
     #[error("cannot connect to {}: {source}", socket.display())]
     Silent {
@@ -72,6 +83,11 @@ pub enum ServerError {
         /// What the system says.
         source: io::Error,
     },
+    /// Its processes are in a PID namespace beside this one, or above it.
+    #[error(
+        "the server at {} is in a PID namespace that is not seen from here; run sooner beside it, or as root of the host with --pid", .0.display()
+    )]
+    Hidden(PathBuf),
     /// What the kernel says cannot be read.
     #[error("cannot read {0}: {1}")]
     Proc(&'static str, #[source] io::Error),
@@ -93,7 +109,7 @@ impl Place {
     pub fn find(wanted: &Wanted) -> Result<Place, ServerError> {
         match wanted {
             Wanted::Socket(socket) => at(socket),
-            Wanted::Data(folder) => at(&socket_of(Path::new("/"), folder)?),
+            Wanted::Data(folder) => of_folder(folder),
             Wanted::Process(pid) => of_process(*pid),
             Wanted::Only => {
                 let mut all = listening()?;
@@ -119,11 +135,12 @@ fn at(socket: &Path) -> Result<Place, ServerError> {
         source,
     };
     let stream = connect_to(socket).map_err(silent)?;
-    let peer = socket_peercred(&stream).map_err(|errno| silent(errno.into()))?;
+    let peer = Peer::of(&stream).map_err(silent)?;
+    let hidden = || ServerError::Hidden(socket.to_owned());
     Ok(Place {
         socket: socket.to_owned(),
-        pid: peer.pid.as_raw_nonzero().get().cast_unsigned(),
-        owner: peer.uid.as_raw(),
+        pid: peer.pid.ok_or_else(hidden)?,
+        owner: peer.uid,
     })
 }
 
@@ -136,6 +153,23 @@ pub fn connect_to(path: &Path) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
+/// Of a data folder, where the server that listens is the one that wrote there.
+fn of_folder(folder: &Path) -> Result<Place, ServerError> {
+    let Written { pid, socket } = written(Path::new("/"), folder)?;
+    let place = at(&socket)?;
+    // In a container it wrote the number that it has there.
+    let is_own = |here: u32| {
+        here == pid || process_table::innermost_number(here).is_ok_and(|own| own == pid as i32)
+    };
+    match is_own(place.pid) {
+        true => Ok(place),
+        false => Err(ServerError::Another {
+            folder: folder.to_owned(),
+            place,
+        }),
+    }
+}
+
 /// Of a first process: by its data folder, its working one, where that may be read; else whichever
 /// socket file it listens at.
 fn of_process(pid: u32) -> Result<Place, ServerError> {
@@ -144,7 +178,7 @@ fn of_process(pid: u32) -> Result<Place, ServerError> {
     let folder = fs::read_link(process.join("cwd"));
     let by_folder = folder.ok().and_then(|folder| {
         let root = process.join("root");
-        at(&socket_of(&root, &folder).ok()?).ok()
+        at(&written(&root, &folder).ok()?.socket).ok()
     });
     let found = match by_folder {
         Some(place) => Some(place),
@@ -160,8 +194,17 @@ pub fn is_server(pid: u32) -> bool {
     process_table::name(pid).is_ok_and(|name| PROGRAMS.contains(&name.as_str()))
 }
 
-/// The socket file that a data folder's postmaster.pid names, below `root`.
-fn socket_of(root: &Path, folder: &Path) -> Result<PathBuf, ServerError> {
+/// What a server wrote into its data folder.
+#[derive(Debug)]
+struct Written {
+    /// Its first process, as it numbers it.
+    pid: u32,
+    /// Its socket file, as this process reaches it.
+    socket: PathBuf,
+}
+
+/// What a data folder's postmaster.pid says, below `root`.
+fn written(root: &Path, folder: &Path) -> Result<Written, ServerError> {
     // As it was given it may be relative, to this process.
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let path = resolved_below(root, &folder.join("postmaster.pid"));
@@ -171,15 +214,20 @@ fn socket_of(root: &Path, folder: &Path) -> Result<PathBuf, ServerError> {
         source,
     })?;
     let line = |at| text.lines().nth(at).map_or("", str::trim);
-    if line(FOLDER_LINE).is_empty() || line(PID_LINE).is_empty() {
+    let pid = line(PID_LINE).parse();
+    let Ok(pid) = pid.map_err(drop).and_then(|pid| match line(FOLDER_LINE) {
+        "" => Err(()),
+        _ => Ok(pid),
+    }) else {
         return Err(ServerError::NoSocket(path));
-    }
+    };
     // Relative to the data folder.
     let socket = folder
         .join(line(FOLDER_LINE))
         .join(format!("{SOCKET_NAME}{}", line(PORT_LINE)));
     // Where it is not there, connecting says so.
-    Ok(resolved_below(root, &socket).unwrap_or_else(|_| root.join(inside(&socket))))
+    let socket = resolved_below(root, &socket).unwrap_or_else(|_| root.join(inside(&socket)));
+    Ok(Written { pid, socket })
 }
 
 fn inside(path: &Path) -> &Path {
@@ -269,7 +317,7 @@ mod tests {
     #[test]
     fn a_data_folder_names_its_socket() {
         let folder = tempfile::tempdir().unwrap();
-        let missing = socket_of(Path::new("/"), folder.path())
+        let missing = written(Path::new("/"), folder.path())
             .unwrap_err()
             .to_string();
         assert!(
@@ -278,10 +326,31 @@ mod tests {
         );
         let file = folder.path().join("postmaster.pid");
         fs::write(&file, "71\n/data\n1700000000\n5433\n/run/x\n\n\nready\n").unwrap();
-        let socket = socket_of(Path::new("/"), folder.path()).unwrap();
-        assert_eq!(socket, Path::new("/run/x/.s.PGSQL.5433"));
+        let found = written(Path::new("/"), folder.path()).unwrap();
+        assert_eq!(found.socket, Path::new("/run/x/.s.PGSQL.5433"));
+        assert_eq!(found.pid, 71);
         fs::write(&file, "71\n/data\n1700000000\n5433\n\nlocalhost\n\nready\n").unwrap();
-        assert!(socket_of(Path::new("/"), folder.path()).is_err());
+        assert!(written(Path::new("/"), folder.path()).is_err());
+    }
+
+    #[test]
+    fn a_folder_of_a_server_that_is_gone_does_not_mean_who_listens_there_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join(".s.PGSQL.5434");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let own = std::process::id();
+        let file = folder.path().join("postmaster.pid");
+        let place = folder.path().display().to_string();
+        let write = |pid: u32| fs::write(&file, format!("{pid}\n/d\n1\n5434\n{place}\n\n\n"));
+        let wanted = Wanted::Data(folder.path().to_owned());
+        write(own).unwrap();
+        assert_eq!(Place::find(&wanted).unwrap().pid, own);
+        write(own + 1).unwrap();
+        let told = Place::find(&wanted).unwrap_err().to_string();
+        assert!(
+            told.contains(&format!("another one (process {own})")),
+            "{told}"
+        );
     }
 
     #[test]
@@ -299,7 +368,8 @@ mod tests {
         fs::write(&socket, "").unwrap();
         let file = "71\n/data\n1700000000\n5432\n/var/run/postgresql\n\n\nready\n";
         fs::write(root.join("pg/postmaster.pid"), file).unwrap();
-        assert_eq!(socket_of(root, Path::new("/var/data")).unwrap(), socket);
+        let found = written(root, Path::new("/var/data")).unwrap();
+        assert_eq!(found.socket, socket);
         // None leads out of it, or goes round in a circle.
         symlink("/../../../pg", root.join("out")).unwrap();
         let out = resolved_below(root, Path::new("/out")).unwrap();

@@ -1,0 +1,54 @@
+//! `sooner attach postgres` where the system or the server has nothing left for it, or does not
+//! show it the server: one clear line.
+
+use std::process::{Command, Output};
+
+use rustix::process::geteuid;
+use sooner_testbed::postgres::{Database, said};
+use sooner_testbed::skip;
+
+const SOONER: &str = env!("CARGO_BIN_EXE_sooner");
+
+fn output(words: &[&str]) -> Output {
+    Command::new(words[0]).args(&words[1..]).output().unwrap()
+}
+
+fn is_root(test: &str) -> bool {
+    if !geteuid().is_root() {
+        skip(test, "needs root");
+    }
+    geteuid().is_root()
+}
+
+#[test]
+fn a_server_in_a_pid_namespace_that_is_not_seen_is_named() {
+    let test = "a_server_in_a_pid_namespace_that_is_not_seen_is_named";
+    let Some(database) = Database::start(test).filter(|_| is_root(test)) else {
+        return;
+    };
+    let data = database.folder().join("data").display().to_string();
+    let inside = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+        SOONER,
+    ];
+    let end = [
+        "attach",
+        "postgres",
+        "--explain",
+        "--for",
+        "1s",
+        "--data",
+        &data,
+    ];
+    let found = output(&[&inside[..], &end].concat());
+    let told = said(&found);
+    assert_eq!(found.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("PID namespace that is not seen") && told.lines().count() == 1,
+        "{told}"
+    );
+}
