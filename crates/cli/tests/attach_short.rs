@@ -52,3 +52,32 @@ fn a_server_in_a_pid_namespace_that_is_not_seen_is_named() {
         "{told}"
     );
 }
+
+#[test]
+fn another_role_is_advised_only_where_it_could_help() {
+    let test = "another_role_is_advised_only_where_it_could_help";
+    let Some(database) = Database::start(test) else {
+        return;
+    };
+    database.ask("CREATE ROLE full LOGIN IN ROLE pg_monitor CONNECTION LIMIT 0");
+    let data = database.folder().join("data").display().to_string();
+    for (role, words, is_advised) in [
+        ("full", "too many connections for role", false),
+        ("missing", "role \"missing\" does not exist", true),
+    ] {
+        let end = [
+            "attach",
+            "postgres",
+            "--explain",
+            "--data",
+            &data,
+            "--user",
+            role,
+        ];
+        let found = output(&[&[SOONER], &end[..]].concat());
+        let told = said(&found);
+        assert_eq!(found.status.code(), Some(2), "{told}");
+        assert!(told.contains(words) && told.lines().count() == 1, "{told}");
+        assert_eq!(told.contains("PGPASSWORD"), is_advised, "{told}");
+    }
+}
