@@ -80,12 +80,13 @@ pub struct Leftovers {
     pub server: ProcessId,
     /// By which means.
     pub mechanism: Mechanism,
-    /// The nice value that they have otherwise.
-    pub nice: i32,
+    /// What they have otherwise: a nice value, or of real time the number of a policy.
+    #[serde(alias = "nice")]
+    pub usual: i32,
     /// The highest level; 0 is not known.
     #[serde(default)]
     pub top: u8,
-    /// Gates that were put above them, each with its nice value.
+    /// Gates that were put above them, each with what it has otherwise.
     #[serde(default)]
     pub gates: Vec<(ProcessId, i32)>,
 }
@@ -127,8 +128,8 @@ impl Leftovers {
     fn restore(&self) -> io::Result<()> {
         let begin = Instant::now();
         let mut first = Ok(());
-        let mut back = |pid, nice| {
-            let done = patiently(begin, || self.mechanism.put_back(pid, self.top, nice));
+        let mut back = |pid, usual| {
+            let done = patiently(begin, || self.mechanism.put_back(pid, self.top, usual));
             let named = done
                 .map_err(|error| io::Error::new(error.kind(), format!("process {pid}: {error}")));
             if first.is_ok() {
@@ -137,20 +138,21 @@ impl Leftovers {
         };
         if self.server.is_there() {
             for pid in process_table::children(self.server.pid)? {
-                back(pid, self.nice);
+                back(pid, self.usual);
             }
         }
-        for (gate, nice) in self.gates.iter().filter(|(gate, _)| gate.is_there()) {
-            back(gate.pid, *nice);
+        for (gate, usual) in self.gates.iter().filter(|(gate, _)| gate.is_there()) {
+            back(gate.pid, *usual);
         }
         first
     }
 
     /// Of a record that another user wrote: no process is lowered below what is usual for it.
     fn without_trust(mut self) -> Leftovers {
-        self.nice = self.nice.min(0);
-        for (_, nice) in &mut self.gates {
-            *nice = (*nice).min(0);
+        let trusted = |usual| self.mechanism.usual_without_trust(usual);
+        self.usual = trusted(self.usual);
+        for (_, usual) in &mut self.gates {
+            *usual = trusted(*usual);
         }
         self
     }
@@ -255,7 +257,7 @@ mod tests {
         Leftovers {
             server,
             mechanism: Mechanism::Nice,
-            nice: 0,
+            usual: 0,
             top: 1,
             gates: Vec::new(),
         }

@@ -78,10 +78,10 @@ impl Session {
         let leftovers = Leftovers {
             server: ProcessId::of(server)?,
             mechanism,
-            nice: match mechanism {
-                Mechanism::Nice => mechanism.nice_of(server)?,
-                // Each session has an autogroup of its own.
-                _ => 0,
+            usual: match mechanism {
+                // Each session has one of its own.
+                Mechanism::Autogroup => 0,
+                _ => mechanism.usual_of(server)?,
             },
             top: levels.top(),
             gates: Vec::new(),
