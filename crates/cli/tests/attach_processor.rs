@@ -410,6 +410,33 @@ fn what_cannot_be_attached_to_is_one_line_and_changes_nothing() {
 }
 
 #[test]
+fn what_began_at_the_same_moment_is_one_attachment() {
+    let test = "what_began_at_the_same_moment_is_one_attachment";
+    let Some((database, _turn)) = database(test) else {
+        return;
+    };
+    let file = database.folder().join("classes.toml");
+    fs::write(&file, CLASSES).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.args(["attach", "postgres", "--data"]);
+    command.arg(database.folder().join("data"));
+    command.arg("--config").arg(file);
+    // They disturb each other's tests of what works; this has an effect all the same.
+    command.args(["--mechanism", "round-robin"]);
+    let mut all = [(); 3].map(|()| OwnedChild::spawn(&mut command).unwrap());
+    let lines = all.each_mut().map(|child| child.next_line(PATIENCE));
+    let ready = lines.iter().filter(|line| line.is_ok()).count();
+    let told = all.each_mut().map(|child| {
+        child.end();
+        child.message()
+    });
+    assert_eq!(ready, 1, "{told:?}");
+    let words = ["is attached to this server already", "no means gives"];
+    let refused = |told: &&String| words.iter().any(|words| told.contains(words));
+    assert_eq!(told.iter().filter(refused).count(), 2, "{told:?}");
+}
+
+#[test]
 fn a_server_with_a_policy_of_its_own_keeps_it() {
     let test = "a_server_with_a_policy_of_its_own_keeps_it";
     let Some((database, _turn)) = database(test) else {
