@@ -21,6 +21,38 @@ fn is_root(test: &str) -> bool {
 }
 
 #[test]
+fn without_a_thread_left_it_says_so() {
+    let test = "without_a_thread_left_it_says_so";
+    if !is_root(test) {
+        return;
+    }
+    // Root has as many as it likes; this is a user of no other process.
+    let user = ["setpriv", "--reuid", "54321", "--clear-groups"];
+    if !output(&[&user[..], &[SOONER, "--version"]].concat())
+        .status
+        .success()
+    {
+        skip(test, "another user cannot run the program where it is");
+        return;
+    }
+    let end = [
+        "prlimit",
+        "--nproc=1",
+        SOONER,
+        "attach",
+        "postgres",
+        "--explain",
+    ];
+    let found = output(&[&user[..], &end].concat());
+    assert_eq!(found.status.code(), Some(2));
+    assert!(
+        said(&found).contains("Resource temporarily unavailable"),
+        "{}",
+        said(&found)
+    );
+}
+
+#[test]
 fn a_server_in_a_pid_namespace_that_is_not_seen_is_named() {
     let test = "a_server_in_a_pid_namespace_that_is_not_seen_is_named";
     let Some(database) = Database::start(test).filter(|_| is_root(test)) else {
