@@ -1,10 +1,11 @@
 //! Finding a PostgreSQL server of this machine, and its processes.
 
-use std::ffi::OsString;
+mod data_folder;
+
 use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -12,18 +13,14 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use sooner_kernel::peer::Peer;
 use sooner_kernel::process_table;
 
+use data_folder::{Written, below_top, written};
+
 /// What a server's program is called; the second is its old name, a link to the first.
 const PROGRAMS: [&str; 2] = ["postgres", "postmaster"];
-/// As many symbolic links the kernel follows in a path.
-const LINKS_MAX: usize = 40;
 /// For how long a server is waited for that has no room in its queue.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What the name of a server's socket file begins with; the port follows.
 const SOCKET_NAME: &str = ".s.PGSQL.";
-/// Lines of postmaster.pid, from 0.
-const PID_LINE: usize = 0;
-const PORT_LINE: usize = 3;
-const FOLDER_LINE: usize = 4;
 
 /// Which server is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,10 +172,10 @@ fn of_folder(folder: &Path) -> Result<Place, ServerError> {
 fn of_process(pid: u32) -> Result<Place, ServerError> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     // In a container the folder has another name, and is reached through the process.
-    let folder = fs::read_link(process.join("cwd"));
-    let by_folder = folder.ok().and_then(|folder| {
-        let root = process.join("root");
-        at(&written(&root, &folder).ok()?.socket).ok()
+    let [folder, top] = ["cwd", "root"].map(|link| fs::read_link(process.join(link)).ok());
+    let by_folder = folder.zip(top).and_then(|(folder, top)| {
+        let found = written(&process.join("root"), &below_top(&folder, &top));
+        at(&found.ok()?.socket).ok()
     });
     let found = match by_folder {
         Some(place) => Some(place),
@@ -192,85 +189,6 @@ fn of_process(pid: u32) -> Result<Place, ServerError> {
 /// Whether a process's program is a server, by its name.
 pub fn is_server(pid: u32) -> bool {
     process_table::name(pid).is_ok_and(|name| PROGRAMS.contains(&name.as_str()))
-}
-
-/// What a server wrote into its data folder.
-#[derive(Debug)]
-struct Written {
-    /// Its first process, as it numbers it.
-    pid: u32,
-    /// Its socket file, as this process reaches it.
-    socket: PathBuf,
-}
-
-/// What a data folder's postmaster.pid says, below `root`.
-fn written(root: &Path, folder: &Path) -> Result<Written, ServerError> {
-    // As it was given it may be relative, to this process.
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let path = resolved_below(root, &folder.join("postmaster.pid"));
-    let text = path.and_then(|path| Ok((fs::read_to_string(&path)?, path)));
-    let (text, path) = text.map_err(|source| ServerError::Data {
-        path: root.join(inside(&folder)).join("postmaster.pid"),
-        source,
-    })?;
-    let line = |at| text.lines().nth(at).map_or("", str::trim);
-    let pid = line(PID_LINE).parse();
-    let Ok(pid) = pid.map_err(drop).and_then(|pid| match line(FOLDER_LINE) {
-        "" => Err(()),
-        _ => Ok(pid),
-    }) else {
-        return Err(ServerError::NoSocket(path));
-    };
-    // Relative to the data folder.
-    let socket = folder
-        .join(line(FOLDER_LINE))
-        .join(format!("{SOCKET_NAME}{}", line(PORT_LINE)));
-    // Where it is not there, connecting says so.
-    let socket = resolved_below(root, &socket).unwrap_or_else(|_| root.join(inside(&socket)));
-    Ok(Written { pid, socket })
-}
-
-fn inside(path: &Path) -> &Path {
-    path.strip_prefix("/").unwrap_or(path)
-}
-
-/// A path as the processes see it whose root is `root`, as this process reaches it: symbolic links
-/// on the way, of which absolute ones begin at that root, are followed here.
-fn resolved_below(root: &Path, path: &Path) -> io::Result<PathBuf> {
-    let mut left: Vec<OsString> = Vec::new();
-    let push = |left: &mut Vec<OsString>, path: &Path| {
-        let parts = path.components().rev().filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_owned()),
-            Component::ParentDir => Some("..".into()),
-            _ => None,
-        });
-        left.extend(parts);
-    };
-    push(&mut left, path);
-    let mut found = PathBuf::new();
-    let mut links = 0;
-    while let Some(part) = left.pop() {
-        if part == ".." {
-            found.pop();
-            continue;
-        }
-        let next = found.join(&part);
-        let here = root.join(&next);
-        if !fs::symlink_metadata(&here)?.is_symlink() {
-            found = next;
-            continue;
-        }
-        links += 1;
-        if links > LINKS_MAX {
-            return Err(io::Error::other("too many symbolic links"));
-        }
-        let target = fs::read_link(&here)?;
-        if target.is_absolute() {
-            found = PathBuf::new();
-        }
-        push(&mut left, &target);
-    }
-    Ok(root.join(found))
 }
 
 /// All servers that listen at socket files of this network namespace. A pooler's socket file has
@@ -315,25 +233,6 @@ mod tests {
     }
 
     #[test]
-    fn a_data_folder_names_its_socket() {
-        let folder = tempfile::tempdir().unwrap();
-        let missing = written(Path::new("/"), folder.path())
-            .unwrap_err()
-            .to_string();
-        assert!(
-            missing.contains("postmaster.pid") && missing.contains("--data"),
-            "{missing}"
-        );
-        let file = folder.path().join("postmaster.pid");
-        fs::write(&file, "71\n/data\n1700000000\n5433\n/run/x\n\n\nready\n").unwrap();
-        let found = written(Path::new("/"), folder.path()).unwrap();
-        assert_eq!(found.socket, Path::new("/run/x/.s.PGSQL.5433"));
-        assert_eq!(found.pid, 71);
-        fs::write(&file, "71\n/data\n1700000000\n5433\n\nlocalhost\n\nready\n").unwrap();
-        assert!(written(Path::new("/"), folder.path()).is_err());
-    }
-
-    #[test]
     fn a_folder_of_a_server_that_is_gone_does_not_mean_who_listens_there_now() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join(".s.PGSQL.5434");
@@ -351,30 +250,5 @@ mod tests {
             told.contains(&format!("another one (process {own})")),
             "{told}"
         );
-    }
-
-    #[test]
-    fn links_are_followed_below_the_root_of_a_container() {
-        use std::os::unix::fs::symlink;
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
-        // As in Debian's images: /var/run is an absolute link.
-        for below in ["run/postgresql", "var", "pg"] {
-            fs::create_dir_all(root.join(below)).unwrap();
-        }
-        symlink("/run", root.join("var/run")).unwrap();
-        symlink("../pg", root.join("var/data")).unwrap();
-        let socket = root.join("run/postgresql/.s.PGSQL.5432");
-        fs::write(&socket, "").unwrap();
-        let file = "71\n/data\n1700000000\n5432\n/var/run/postgresql\n\n\nready\n";
-        fs::write(root.join("pg/postmaster.pid"), file).unwrap();
-        let found = written(root, Path::new("/var/data")).unwrap();
-        assert_eq!(found.socket, socket);
-        // None leads out of it, or goes round in a circle.
-        symlink("/../../../pg", root.join("out")).unwrap();
-        let out = resolved_below(root, Path::new("/out")).unwrap();
-        assert_eq!(out, root.join("pg"));
-        symlink("round", root.join("round")).unwrap();
-        assert!(resolved_below(root, Path::new("/round")).is_err());
     }
 }
