@@ -5,14 +5,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::retry_on_intr;
+use rustix::io::Errno;
 
 use crate::control::named;
 
 /// Its file is there only as long as a process has its turn.
 const FILE_NAME: &str = "postgres.turn";
+/// Longer than putting back takes; said in an error.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A turn; the next process has it when this is dropped.
 #[derive(Debug)]
@@ -23,8 +28,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits for it in this user's folder, which is made where there is none. No other user can
-    /// open the file, and keep it.
+    /// Waits for it, 10 s at most, in this user's folder, which is made where there is none. No
+    /// other user can open the file, and keep it.
     pub fn wait(folder: &Path) -> io::Result<Turn> {
         let path = folder.join(FILE_NAME);
         let failed = named(&path);
@@ -38,9 +43,20 @@ fn wait_at(path: &Path) -> io::Result<Turn> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).mode(0o600);
     options.custom_flags(flags);
+    let begin = Instant::now();
     loop {
         let file = options.open(path)?;
-        retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if begin.elapsed() > PATIENCE => {
+                let words = "another process has had its turn for 10 s; it may be stopped";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+            }
+            Err(Errno::WOULDBLOCK) => {
+                thread::sleep(PAUSE);
+                continue;
+            }
+            locked => locked?,
+        }
         // The one before has removed its file, and another one may be there.
         let own = file.metadata()?.ino();
         if fs::symlink_metadata(path).is_ok_and(|found| found.ino() == own) {
@@ -61,7 +77,6 @@ impl Drop for Turn {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::thread;
 
     #[test]
     fn one_at_a_time_has_its_turn_and_leaves_nothing() {
@@ -71,7 +86,7 @@ mod tests {
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    for _ in 0..50 {
+                    for _ in 0..10 {
                         let _turn = Turn::wait(&below).unwrap();
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         thread::yield_now();
@@ -81,7 +96,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(turns.into_inner(), 400);
+        assert_eq!(turns.into_inner(), 80);
         assert_eq!(fs::read_dir(&below).unwrap().count(), 0);
     }
 
