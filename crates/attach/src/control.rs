@@ -12,11 +12,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, geteuid};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sooner_kernel::bands::runtime_folder;
+use sooner_kernel::peer::Peer;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
 use tokio::time::{sleep, timeout};
@@ -79,15 +79,24 @@ fn file_name(name: &str) -> String {
     format!("{NAME_BEGIN}{name}{NAME_END}")
 }
 
-/// Where the attachment to what has this name answers.
-pub fn path(name: &str) -> io::Result<PathBuf> {
-    let folder = runtime_folder().ok_or_else(|| {
+/// This user's folder; an error where there is none.
+pub fn own_folder() -> io::Result<PathBuf> {
+    runtime_folder().ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::NotFound,
             "no folder for the control socket; set XDG_RUNTIME_DIR",
         )
-    })?;
-    Ok(folder.join(file_name(name)))
+    })
+}
+
+/// Where the attachment to what has this name answers.
+pub fn path(name: &str) -> io::Result<PathBuf> {
+    Ok(own_folder()?.join(file_name(name)))
+}
+
+/// Puts the path before what the system says of it.
+pub(crate) fn named(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Names of all attachments whose sockets are there and begin so, living or not.
@@ -96,7 +105,7 @@ pub fn names(beginning: &str) -> io::Result<Vec<String>> {
     for folder in folders() {
         let entries = match fs::read_dir(&folder.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            entries => entries?,
+            entries => entries.map_err(named(&folder.path))?,
         };
         let name = |entry: io::Result<fs::DirEntry>| {
             let name = entry.ok()?.file_name().into_string().ok()?;
@@ -122,9 +131,7 @@ impl Control {
     /// gives way.
     pub fn listen(name: &str) -> io::Result<Control> {
         let path = path(name)?;
-        let named =
-            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        Control::listen_at(path.clone()).map_err(named)
+        Control::listen_at(path.clone()).map_err(named(&path))
     }
 
     fn listen_at(path: PathBuf) -> io::Result<Control> {
@@ -172,12 +179,19 @@ pub fn ask<T: DeserializeOwned>(name: &str) -> io::Result<T> {
     }
 }
 
-/// The process that answers for this name; none where there is no attachment.
+/// The process that answers for this name; none where there is no attachment, an error where it is
+/// in a PID namespace that is not seen from here.
 pub fn holder(name: &str) -> io::Result<Option<Pid>> {
-    match found(name)? {
-        Some(stream) => Ok(Some(socket_peercred(&stream)?.pid)),
-        None => Ok(None),
-    }
+    let Some(stream) = found(name)? else {
+        return Ok(None);
+    };
+    let pid = Peer::of(&stream)?.pid;
+    let pid = pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    let hidden = || {
+        let words = "what answers for it is in a PID namespace that is not seen from here";
+        io::Error::other(format!("{name}: {words}"))
+    };
+    pid.ok_or_else(hidden).map(Some)
 }
 
 /// The first that answers, in the order of the folders.
@@ -195,7 +209,7 @@ fn found(name: &str) -> io::Result<Option<UnixStream>> {
 /// Not found where no process listens, or another user's than the folder's.
 fn connect_in(folder: &Folder, name: &str) -> io::Result<UnixStream> {
     let stream = connect(&folder.file(&file_name(name))?)?;
-    let peer = socket_peercred(&stream)?.uid.as_raw();
+    let peer = Peer::of(&stream)?.uid;
     if folder.other.is_some_and(|other| other != peer) {
         return Err(io::ErrorKind::NotFound.into());
     }

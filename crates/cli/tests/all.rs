@@ -5,6 +5,7 @@ mod attach;
 mod attach_in_use;
 mod attach_postgres;
 mod attach_processor;
+mod attach_short;
 mod bands;
 mod clients;
 mod config;

@@ -410,6 +410,68 @@ fn what_cannot_be_attached_to_is_one_line_and_changes_nothing() {
 }
 
 #[test]
+fn what_began_at_the_same_moment_is_one_attachment() {
+    let test = "what_began_at_the_same_moment_is_one_attachment";
+    let Some((database, _turn)) = database(test) else {
+        return;
+    };
+    let file = database.folder().join("classes.toml");
+    fs::write(&file, CLASSES).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.args(["attach", "postgres", "--data"]);
+    command.arg(database.folder().join("data"));
+    command.arg("--config").arg(file);
+    // They disturb each other's tests of what works; this has an effect all the same.
+    command.args(["--mechanism", "round-robin"]);
+    let mut all = [(); 3].map(|()| OwnedChild::spawn(&mut command).unwrap());
+    let lines = all.each_mut().map(|child| child.next_line(PATIENCE));
+    let ready = lines.iter().filter(|line| line.is_ok()).count();
+    let told = all.each_mut().map(|child| {
+        child.end();
+        child.message()
+    });
+    assert_eq!(ready, 1, "{told:?}");
+    let words = ["is attached to this server already", "no means gives"];
+    let refused = |told: &&String| words.iter().any(|words| told.contains(words));
+    assert_eq!(told.iter().filter(refused).count(), 2, "{told:?}");
+}
+
+#[test]
+fn a_server_with_a_policy_of_its_own_keeps_it() {
+    let test = "a_server_with_a_policy_of_its_own_keeps_it";
+    let Some((database, _turn)) = database(test) else {
+        return;
+    };
+    let server = database_pid(&database).to_string();
+    let chrt = |arguments: &[&str]| Command::new("chrt").args(arguments).status().unwrap();
+    assert!(chrt(&["--batch", "--pid", "0", &server]).success());
+    let means = ["--mechanism", "round-robin"];
+    for ends_by in [Signal::TERM, Signal::KILL] {
+        let mut child = attached(&database, CLASSES, &means);
+        let (_high, high) = session(&database, "high");
+        until("it is raised", || standing(high).starts_with("policy 2"));
+        end(&mut child, ends_by);
+        if ends_by == Signal::KILL {
+            end(&mut attached(&database, CLASSES, &means), Signal::TERM);
+        }
+        let now = standing(high);
+        assert!(now.starts_with("policy 3"), "{now}");
+    }
+    // What has real time goes first by itself, and whatever were tried would seem to work.
+    assert!(chrt(&["--fifo", "--pid", "1", &server]).success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.args(["attach", "postgres", "--data"]);
+    command.arg(database.folder().join("data")).arg("--config");
+    command.arg(database.folder().join("classes.toml"));
+    let told = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert_eq!(
+        told.matches("it has real time already").count(),
+        3,
+        "{told}"
+    );
+}
+
+#[test]
 fn a_server_has_one_attachment() {
     let Some((database, _turn)) = database("a_server_has_one_attachment") else {
         return;

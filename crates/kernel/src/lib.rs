@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`clock`], [`timer`], [`readiness`] | what time it is, and how to sleep until a time or until something can be read |
 //! | [`socket`] | what is still inside the host for one connection, and how it is treated |
+//! | [`peer`] | which process is at the other end of a socket file's connection |
 //! | [`tcp_table`] | the TCP sockets of one port, by state |
 //! | [`handshakes`], [`proc_net`] | how many are completed, and how many get no answer; the counters that say so |
 //! | [`sealed_file`] | bytes in memory that the kernel sends without copying them |
@@ -31,6 +32,7 @@ pub mod device;
 pub mod handshakes;
 pub mod initial_timeout;
 pub mod netns;
+pub mod peer;
 pub mod priority;
 pub mod privilege;
 pub mod probe;

@@ -27,11 +27,30 @@ pub fn set_round_robin(process: u32, priority: u8) -> io::Result<()> {
     raw::set_scheduler(thread, libc::SCHED_RR | FLAGS, priority.into())
 }
 
-/// Makes a process's first thread an ordinary one. Without `CAP_SYS_NICE` what it starts stays
-/// ordinary in any case: only a privileged one may take that back.
-pub fn set_ordinary(process: u32) -> io::Result<()> {
+/// The ordinary policies, as the kernel numbers them: the usual one, `SCHED_BATCH`, `SCHED_IDLE`.
+const ORDINARY: [libc::c_int; 3] = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
+/// That of work that waits a little to disturb less.
+pub const BATCH: i32 = libc::SCHED_BATCH;
+
+/// Which of the ordinary policies a process's first thread has; an error where it has real time.
+pub fn ordinary(process: u32) -> io::Result<i32> {
     let thread = pid_of(process)?.as_raw_nonzero().get();
-    let set = |flags| raw::set_scheduler(thread, libc::SCHED_OTHER | flags, 0);
+    let policy = raw::scheduler(thread)?.0 & !libc::SCHED_RESET_ON_FORK;
+    let other = || io::Error::other("it has real time already, or a deadline");
+    ORDINARY
+        .contains(&policy)
+        .then_some(policy)
+        .ok_or_else(other)
+}
+
+/// Gives a process's first thread an ordinary policy. Without `CAP_SYS_NICE` what it starts stays
+/// ordinary in any case: only a privileged one may take that back.
+pub fn set_ordinary(process: u32, policy: i32) -> io::Result<()> {
+    if !ORDINARY.contains(&policy) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let thread = pid_of(process)?.as_raw_nonzero().get();
+    let set = |flags| raw::set_scheduler(thread, policy | flags, 0);
     match set(0) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             set(libc::SCHED_RESET_ON_FORK)
@@ -96,13 +115,18 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id();
         assert!(!has_round_robin(pid).unwrap());
-        match set_round_robin(pid, 2) {
-            Ok(()) => {
-                assert!(has_round_robin(pid).unwrap());
-                set_ordinary(pid).unwrap();
-                assert!(!has_round_robin(pid).unwrap());
+        assert!(set_ordinary(pid, libc::SCHED_FIFO).is_err());
+        for policy in [ordinary(pid).unwrap(), BATCH] {
+            set_ordinary(pid, policy).unwrap();
+            match set_round_robin(pid, 2) {
+                Ok(()) => {
+                    assert!(has_round_robin(pid).unwrap() && ordinary(pid).is_err());
+                    set_ordinary(pid, policy).unwrap();
+                    assert!(!has_round_robin(pid).unwrap());
+                }
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
             }
-            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+            assert_eq!(ordinary(pid).unwrap(), policy);
         }
         let before = nice(pid).unwrap();
         set_nice(pid, before + 1).unwrap();

@@ -2,6 +2,12 @@
 
 use std::fs;
 use std::io;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::clock::nanoseconds;
+use crate::raw;
 
 /// The numbers of all processes of this PID namespace.
 pub fn all() -> io::Result<Vec<u32>> {
@@ -32,6 +38,13 @@ pub fn parent(pid: u32) -> io::Result<u32> {
 /// When it began, in ticks of the system's clock: with its number this is one process and no other.
 pub fn began_ticks(pid: u32) -> io::Result<u64> {
     Ok(birth(pid)?.began_ticks)
+}
+
+/// For how long it has been there, to a tick: 10 ms on most machines.
+pub fn age(pid: u32) -> io::Result<Duration> {
+    let began = Duration::from_secs(began_ticks(pid)?) / raw::ticks_per_second() as u32;
+    let now = Duration::from_nanos(nanoseconds(clock_gettime(ClockId::Boottime)));
+    Ok(now.saturating_sub(began))
 }
 
 /// Where a process comes from.
@@ -97,5 +110,21 @@ mod tests {
         assert_eq!(birth(own).unwrap().parent, parent(own).unwrap());
         assert!(began_ticks(own).unwrap() >= began_ticks(1).unwrap());
         assert!(children(parent(own).unwrap()).unwrap().contains(&own));
+    }
+
+    #[test]
+    fn the_first_process_is_the_oldest() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let [first, own, last] = [1, std::process::id(), child.id()].map(|pid| age(pid).unwrap());
+        assert!(first >= own && own >= last);
+        // In seconds, whatever a tick is: the machine runs for longer than a moment.
+        let up_s = fs::read_to_string("/proc/uptime").unwrap();
+        let up_s: f64 = up_s.split(' ').next().unwrap().parse().unwrap();
+        assert!(last.as_secs_f64() < up_s / 2.0 + 60.0, "{last:?}");
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

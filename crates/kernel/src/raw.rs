@@ -291,6 +291,13 @@ unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
     }
 }
 
+/// Ticks of the clock in which the kernel tells when a process began, in a second.
+pub fn ticks_per_second() -> u64 {
+    // SAFETY: takes and gives numbers.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).unwrap_or(0).max(1)
+}
+
 /// Ends this process as a write to a pipe without a reader does, though its runtime ignores that
 /// signal; returns where it could not.
 pub fn raise_sigpipe() {

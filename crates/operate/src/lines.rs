@@ -20,29 +20,31 @@ struct Line {
     text: String,
 }
 
+fn write_error(Line { program, text }: Line, lost: u64) -> io::Result<()> {
+    let mut stderr = io::stderr();
+    if lost > 0 {
+        let lost = format!(
+            "{program}: {lost} lines before this one were lost: standard error did not take them\n"
+        );
+        stderr.write_all(lost.as_bytes())?;
+    }
+    // In one piece, so that lines of several processes do not mix.
+    stderr.write_all(format!("{program}: {text}\n").as_bytes())
+}
+
+fn write_result(line: Line, _: u64) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(format!("{}\n", line.text).as_bytes())?;
+    stdout.flush()
+}
+
 fn errors() -> Option<&'static Outlet<Line>> {
-    let write = |Line { program, text }: Line, lost| {
-        let mut stderr = io::stderr();
-        if lost > 0 {
-            let lost = format!(
-                "{program}: {lost} lines before this one were lost: standard error did not take them\n"
-            );
-            stderr.write_all(lost.as_bytes())?;
-        }
-        // In one piece, so that lines of several processes do not mix.
-        stderr.write_all(format!("{program}: {text}\n").as_bytes())
-    };
-    let begin = || Outlet::start("stderr", WAITING_LINES_MAX, write).ok();
+    let begin = || Outlet::start("stderr", WAITING_LINES_MAX, write_error).ok();
     ERRORS.get_or_init(begin).as_ref()
 }
 
 fn results() -> Option<&'static Outlet<Line>> {
-    let write = |line: Line, _| {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(format!("{}\n", line.text).as_bytes())?;
-        stdout.flush()
-    };
-    let begin = || Outlet::start("stdout", WAITING_LINES_MAX, write).ok();
+    let begin = || Outlet::start("stdout", WAITING_LINES_MAX, write_result).ok();
     RESULTS.get_or_init(begin).as_ref()
 }
 
@@ -54,16 +56,21 @@ pub fn say(line: impl Display) {
 /// Writes `PROGRAM: LINE` to standard error, printable, without waiting for it.
 pub fn say_as(program: &'static str, line: impl Display) {
     let text = printable(&line.to_string()).into_owned();
-    if let Some(errors) = errors() {
-        errors.give(Line { program, text });
+    let line = Line { program, text };
+    match errors() {
+        Some(errors) => errors.give(line),
+        // No thread may begin: the line that says so is worth waiting for.
+        None => drop(write_error(line, 0)),
     }
 }
 
 /// Writes a line to standard output, printable, without waiting for it.
 pub fn print(line: impl Display) {
     let text = printable(&line.to_string()).into_owned();
-    if let Some(results) = results() {
-        results.give(Line { program: "", text });
+    let line = Line { program: "", text };
+    match results() {
+        Some(results) => results.give(line),
+        None => drop(write_result(line, 0)),
     }
 }
 

@@ -108,6 +108,8 @@ impl<'a> Attached<'a> {
         let level = levels.top();
         attached.apply(Change { process, level });
         attached.raise_lock_worker();
+        // What it took to prepare is no part of the first look.
+        attached.meter.server_since_ns();
         Ok(attached)
     }
 
@@ -181,7 +183,7 @@ impl<'a> Attached<'a> {
     /// Looks at all sessions: new ones, those that are gone, and what those do that no gate tells
     /// of.
     pub async fn look(&mut self) -> Result<(), Error> {
-        let before_ns = self.meter.cost_ns();
+        let before_ns = self.meter.own_ns();
         let (sessions, workers) = self.watcher.processes().await?;
         self.looks += 1;
         if self.looks.is_multiple_of(LOOKS_A_WORKER) {
@@ -212,8 +214,8 @@ impl<'a> Attached<'a> {
         let insides: HashSet<i32> = sessions.iter().map(|session| session.pid).collect();
         self.classifier.retain(|pid| insides.contains(&pid));
         self.apply_changes();
-        self.look_pace
-            .note(self.meter.cost_ns().saturating_sub(before_ns));
+        let cost_ns = self.cost_since(before_ns);
+        self.look_pace.note(cost_ns);
         Ok(())
     }
 
@@ -248,8 +250,15 @@ impl<'a> Attached<'a> {
         self.processes.retain(|pid| pids.contains(&pid));
     }
 
+    /// What was spent since this thread had spent `before_ns`. The server's process still works when
+    /// its answer is here: what it did after the last one is in this.
+    fn cost_since(&mut self, before_ns: u64) -> u64 {
+        let server_ns = self.meter.server_since_ns();
+        self.meter.own_ns().saturating_sub(before_ns) + server_ns
+    }
+
     /// How long until the next look.
-    pub fn look_interval(&self) -> Duration {
+    pub fn look_interval(&mut self) -> Duration {
         self.look_pace.interval(&self.meter)
     }
 
@@ -260,7 +269,7 @@ impl<'a> Attached<'a> {
 
     /// Raises who holds what a raised one waits for, and no other.
     pub async fn inherit(&mut self) -> Result<(), Error> {
-        let before_ns = self.meter.cost_ns();
+        let before_ns = self.meter.own_ns();
         let raised = self.standings.own();
         let raised: Vec<(i32, u32, u8)> = raised
             .filter_map(|(process, level)| Some((self.family.number(process)?, process.pid, level)))
@@ -272,13 +281,13 @@ impl<'a> Attached<'a> {
             .collect();
         self.standings.set_inherited(&holders);
         self.apply_changes();
-        self.inherit_pace
-            .note(self.meter.cost_ns().saturating_sub(before_ns));
+        let cost_ns = self.cost_since(before_ns);
+        self.inherit_pace.note(cost_ns);
         Ok(())
     }
 
     /// How long until the next question.
-    pub fn inherit_interval(&self) -> Duration {
+    pub fn inherit_interval(&mut self) -> Duration {
         self.inherit_pace.interval(&self.meter)
     }
 

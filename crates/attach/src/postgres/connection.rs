@@ -1,7 +1,7 @@
 //! A session of our own on the server, as a role that may see what others do.
 
 use std::env;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -16,6 +16,7 @@ use sooner_kernel::process_table;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls};
 
 use super::numbers::ProcessNumbers;
@@ -31,6 +32,10 @@ const SETTINGS: &str = "-c search_path=pg_catalog -c statement_timeout=0 -c lock
 const LATER_SETTINGS: &str = "SELECT pg_catalog.set_config(name, '0', false) \
     FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) \
     ANY ('{idle_session_timeout,transaction_timeout}'::pg_catalog.text[])";
+/// For how long, in seconds, this session has been there, by the server's clock.
+const AGE: &str = "SELECT pg_catalog.date_part('epoch', \
+    pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) backend_start) \
+    FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())";
 /// For how long a server may take to let us in; said in an error.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The oldest server, by server_version_num.
@@ -52,7 +57,7 @@ pub enum ConnectError {
         /// What is wrong.
         problem: String,
     },
-    /// The server refuses.
+    /// The server does not let this role in.
     #[error(
         "cannot log in to {place} as {role:?}: {problem}; name a role that is a member of pg_monitor with --user, and its password in PGPASSWORD"
     )]
@@ -62,6 +67,16 @@ pub enum ConnectError {
         /// As whom.
         role: String,
         /// What the server says.
+        problem: String,
+    },
+    /// It lets no role in now, or not there.
+    #[error("cannot log in to {place} as {role:?}: {problem}")]
+    Refused {
+        /// Where.
+        place: String,
+        /// As whom.
+        role: String,
+        /// What the server or the system says.
         problem: String,
     },
     /// It is an old one.
@@ -148,13 +163,24 @@ impl Login {
             config.dbname("postgres");
         }
         let role = config.get_user().unwrap_or_default().to_owned();
-        let refused = |problem: String| ConnectError::Login {
-            place: match &place {
+        let refused = |refusal: Refusal| {
+            let (role, problem) = (role.clone(), refusal.problem);
+            let place = match &place {
                 Some(place) => place.socket.display().to_string(),
                 None => "the server".into(),
-            },
-            role: role.clone(),
-            problem,
+            };
+            match refusal.is_of_role {
+                true => ConnectError::Login {
+                    place,
+                    role,
+                    problem,
+                },
+                false => ConnectError::Refused {
+                    place,
+                    role,
+                    problem,
+                },
+            }
         };
         let client = match &place {
             Some(place) => over_socket(&config, place).await.map_err(refused)?,
@@ -227,22 +253,65 @@ async fn beside<T: Send + 'static>(
     receiver.await.unwrap_or_else(|error| Err(failed(error)))
 }
 
-async fn over_tcp(config: &Config) -> Result<Client, String> {
-    let (client, connection) = config.connect(NoTls).await.map_err(|error| words(&error))?;
+/// Why a session did not begin.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    problem: String,
+    /// Whether another role or a password might be let in.
+    is_of_role: bool,
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        let is_of_role = false;
+        // Which of them it is depends on who was quicker. A server that cannot start a process for
+        // a session says so in a way that none understands who speaks the newer protocol.
+        let problem = match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
+                "the server closed the connection; its log may say why".into()
+            }
+            _ => error.to_string(),
+        };
+        Refusal {
+            problem,
+            is_of_role,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Refusal {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let source = std::error::Error::source(&error);
+        if let Some(system) = source.and_then(|source| source.downcast_ref::<io::Error>()) {
+            let same = system.raw_os_error().map(io::Error::from_raw_os_error);
+            let same = same.unwrap_or_else(|| io::Error::new(system.kind(), system.to_string()));
+            return same.into();
+        }
+        if error.is_closed() {
+            return io::Error::from(ErrorKind::UnexpectedEof).into();
+        }
+        // Class 28 is that of roles and passwords; what the library itself lacks is a password.
+        let code = error.code().map(SqlState::code);
+        Refusal {
+            problem: words(&error),
+            is_of_role: code.is_none_or(|code| code.starts_with("28")),
+        }
+    }
+}
+
+async fn over_tcp(config: &Config) -> Result<Client, Refusal> {
+    let (client, connection) = config.connect(NoTls).await?;
     // The caller of the next query is told what went wrong.
     tokio::task::spawn_local(async move { drop(connection.await) });
     Ok(client)
 }
 
-async fn over_socket(config: &Config, place: &Place) -> Result<Client, String> {
+async fn over_socket(config: &Config, place: &Place) -> Result<Client, Refusal> {
     let (socket, owner) = (place.socket.clone(), place.owner);
-    let stream = beside(move || stream(&socket, owner)).await;
-    let stream = stream.map_err(|error| error.to_string())?;
-    let stream = stream.set_nonblocking(true).map(|()| stream);
-    let stream = stream.and_then(tokio::net::UnixStream::from_std);
-    let stream = stream.map_err(|error| error.to_string())?;
-    let connected = config.connect_raw(stream, NoTls).await;
-    let (client, connection) = connected.map_err(|error| words(&error))?;
+    let stream = beside(move || stream(&socket, owner)).await?;
+    stream.set_nonblocking(true)?;
+    let stream = tokio::net::UnixStream::from_std(stream)?;
+    let (client, connection) = config.connect_raw(stream, NoTls).await?;
     tokio::task::spawn_local(async move { drop(connection.await) });
     Ok(client)
 }
@@ -294,13 +363,13 @@ async fn examine(client: Client, place: Option<Place>) -> Result<Connection, Con
     }
     client.query(LATER_SETTINGS, &[]).await?;
     let own: i32 = row.get(2);
-    let first = match place {
-        Some(place) => Some(place.pid),
-        // Over TCP nothing but the number says which process it is.
-        None if is_server(own.cast_unsigned()) => process_table::parent(own.cast_unsigned()).ok(),
-        None => None,
+    let first_process = match place {
+        Some(place) => place.pid,
+        None => {
+            let age_s: Option<f64> = client.query_one(AGE, &[]).await?.get(0);
+            first_by_number(own.cast_unsigned(), age_s).ok_or(ConnectError::NotHere)?
+        }
     };
-    let first_process = first.ok_or(ConnectError::NotHere)?;
     let mut numbers = ProcessNumbers::of(first_process, own).ok_or(ConnectError::NotHere)?;
     let own_process = numbers.outside(own).ok_or(ConnectError::NotHere)?;
     Ok(Connection {
@@ -312,6 +381,21 @@ async fn examine(client: Client, place: Option<Place>) -> Result<Connection, Con
     })
 }
 
+/// The first process of a server of which one session has this number and this age. Over TCP
+/// nothing else says which process it is: the server may be on another machine or in a container,
+/// and its number that of another process here, even of another server.
+fn first_by_number(own: u32, age_s: Option<f64>) -> Option<u32> {
+    let first = process_table::parent(own).ok()?;
+    let is_it = has_age(own, age_s?) && is_server(own) && is_server(first);
+    is_it.then_some(first)
+}
+
+/// Whether a process is so old, as far as logging in may take.
+fn has_age(pid: u32, age_s: f64) -> bool {
+    let age = process_table::age(pid);
+    age.is_ok_and(|age| (age.as_secs_f64() - age_s).abs() <= PATIENCE.as_secs_f64())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +405,23 @@ mod tests {
         let shown = without_password("postgresql://ann:secret@h/db");
         assert_eq!(shown, "postgresql://ann@h/db");
         assert_eq!(without_password("postgresql:///db"), "postgresql:///db");
+    }
+
+    #[test]
+    fn a_process_with_the_number_of_a_session_elsewhere_is_another_age() {
+        let own = std::process::id();
+        let age_s = process_table::age(own).unwrap().as_secs_f64();
+        assert!(has_age(own, age_s));
+        assert!(!has_age(own, age_s + 60.0) && !has_age(u32::MAX, age_s));
+        assert_eq!(first_by_number(own, Some(age_s)), None, "no server");
+    }
+
+    #[test]
+    fn only_what_another_role_could_mend_is_of_the_role() {
+        let of = |kind: ErrorKind| Refusal::from(io::Error::from(kind));
+        // A server that cannot start a process: in the words of one.
+        assert_eq!(of(ErrorKind::ConnectionReset), of(ErrorKind::BrokenPipe));
+        assert!(!of(ErrorKind::ConnectionRefused).is_of_role);
     }
 
     #[tokio::test]

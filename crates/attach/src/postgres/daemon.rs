@@ -16,7 +16,7 @@ use super::leftovers::{self, Cleaned};
 use super::levels::Levels;
 use super::mechanism::{Mechanism, Trial};
 use super::meter::MeterError;
-use super::session::{Session, Waiting};
+use super::session::{Prepared, Session, Waiting};
 use super::told::Guests;
 
 /// Between two attempts to find a server again that went away.
@@ -73,7 +73,7 @@ pub enum DaemonError {
     NoClassFirst,
     /// No means has an effect.
     #[error(
-        "no means gives a process of this server the processor first here: {0}; in a control group of its own, real time needs a budget (cpu.rt_runtime_us) and nice values work only inside it"
+        "no means gives a process of this server the processor first here: {0}; in a control group of its own, real time needs a budget (cpu.rt_runtime_us) and nice values work only inside it; in a user namespace nothing is permitted"
     )]
     NothingWorks(String),
     /// Another one is attached.
@@ -143,16 +143,16 @@ async fn run_until_ended(
         tell(DaemonEvent::Problem(problem));
     }
     let mut gates = GateTasks::start(options.gate_socket.as_ref())?;
-    let mut waiting = None;
-    let started = tokio::select! {
+    let prepared = tokio::select! {
         biased;
         _ = ends.next() => None,
-        session = Session::start(options, &mut tell, &mut waiting) => Some(session?),
+        prepared = Prepared::with(options) => Some(prepared?),
     };
-    let Some(mut session) = started else {
+    let Some(prepared) = prepared else {
         tell(DaemonEvent::Stopping);
         return Ok(());
     };
+    let mut session = Session::begin(options, prepared, &mut tell, &mut None)?;
     loop {
         let lost = tokio::select! {
             biased;
@@ -194,21 +194,15 @@ async fn restart(
     let mut last = None;
     let mut pause = RETRY_PAUSE;
     loop {
-        match &waiting {
-            Some(waiting) => tokio::select! {
-                () = sleep(pause) => {}
-                () = waiting.answer() => {}
-            },
-            None => sleep(pause).await,
-        }
-        // Its tests are told once.
-        let mut told = Vec::new();
-        let started = Session::start(options, &mut |event| told.push(event), &mut waiting).await;
-        let error = match started {
-            Ok(session) => {
-                told.into_iter().for_each(tell);
-                return Ok(session);
-            }
+        let prepared = async {
+            sleep(pause).await;
+            Prepared::with(options).await
+        };
+        let prepared = Waiting::during(waiting.as_ref(), prepared).await;
+        let begun =
+            prepared.and_then(|prepared| Session::begin(options, prepared, tell, &mut waiting));
+        let error = match begun {
+            Ok(session) => return Ok(session),
             Err(error @ DaemonError::Attached(_)) => return Err(error),
             Err(error) => error,
         };

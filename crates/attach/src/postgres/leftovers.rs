@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use sooner_kernel::bands::runtime_folder;
 use sooner_kernel::process_table::{self, Birth};
 
 use super::mechanism::Mechanism;
-use crate::control::{self, Folder};
+use super::turn::Turn;
+use crate::control::{self, Folder, named};
 
 /// What the names of attachments to servers begin with.
 pub const NAME_BEGIN: &str = "postgres-";
@@ -80,12 +80,13 @@ pub struct Leftovers {
     pub server: ProcessId,
     /// By which means.
     pub mechanism: Mechanism,
-    /// The nice value that they have otherwise.
-    pub nice: i32,
+    /// What they have otherwise: a nice value, or of real time the number of a policy.
+    #[serde(alias = "nice")]
+    pub usual: i32,
     /// The highest level; 0 is not known.
     #[serde(default)]
     pub top: u8,
-    /// Gates that were put above them, each with its nice value.
+    /// Gates that were put above them, each with what it has otherwise.
     #[serde(default)]
     pub gates: Vec<(ProcessId, i32)>,
 }
@@ -101,34 +102,42 @@ fn file_of(server: u32) -> String {
 
 impl Leftovers {
     fn path(server: u32) -> io::Result<PathBuf> {
-        let folder = runtime_folder().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        Ok(folder.join(file_of(server)))
+        Ok(control::own_folder()?.join(file_of(server)))
     }
 
     /// Writes it down, before anything is changed.
     pub fn write(&self) -> io::Result<()> {
-        let path = Leftovers::path(self.server.pid)?;
+        self.write_at(&Leftovers::path(self.server.pid)?)
+    }
+
+    fn write_at(&self, path: &Path) -> io::Result<()> {
         let beside = path.with_extension("new");
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        fs::write(&beside, serde_json::to_vec(self)?)?;
-        fs::rename(beside, path)
+        let text = serde_json::to_vec(self)?;
+        let folder = path.parent().unwrap_or(path);
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&beside, text));
+        written
+            .and_then(|()| fs::rename(&beside, path))
+            .map_err(|error| {
+                // On a full disk it is there, and empty.
+                let _ = fs::remove_file(&beside);
+                named(path)(error)
+            })
     }
 
     /// Puts everything back that still runs, and forgets it; what cannot be put back is an error,
     /// and stays written down.
     pub fn put_back(&self) -> io::Result<()> {
         self.restore()?;
-        remove(&Leftovers::path(self.server.pid)?)
+        let path = Leftovers::path(self.server.pid)?;
+        remove(&path).map_err(named(&path))
     }
 
     /// Tries all, and says what went wrong first.
     fn restore(&self) -> io::Result<()> {
         let begin = Instant::now();
         let mut first = Ok(());
-        let mut back = |pid, nice| {
-            let done = patiently(begin, || self.mechanism.put_back(pid, self.top, nice));
+        let mut back = |pid, usual| {
+            let done = patiently(begin, || self.mechanism.put_back(pid, self.top, usual));
             let named = done
                 .map_err(|error| io::Error::new(error.kind(), format!("process {pid}: {error}")));
             if first.is_ok() {
@@ -137,20 +146,21 @@ impl Leftovers {
         };
         if self.server.is_there() {
             for pid in process_table::children(self.server.pid)? {
-                back(pid, self.nice);
+                back(pid, self.usual);
             }
         }
-        for (gate, nice) in self.gates.iter().filter(|(gate, _)| gate.is_there()) {
-            back(gate.pid, *nice);
+        for (gate, usual) in self.gates.iter().filter(|(gate, _)| gate.is_there()) {
+            back(gate.pid, *usual);
         }
         first
     }
 
     /// Of a record that another user wrote: no process is lowered below what is usual for it.
     fn without_trust(mut self) -> Leftovers {
-        self.nice = self.nice.min(0);
-        for (_, nice) in &mut self.gates {
-            *nice = (*nice).min(0);
+        let trusted = |usual| self.mechanism.usual_without_trust(usual);
+        self.usual = trusted(self.usual);
+        for (_, usual) in &mut self.gates {
+            *usual = trusted(*usual);
         }
         self
     }
@@ -199,18 +209,22 @@ pub fn clean() -> io::Result<Cleaned> {
 fn clean_in(folder: &Folder, cleaned: &mut Cleaned) -> io::Result<()> {
     let entries = match fs::read_dir(&folder.path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
+        entries => entries.map_err(named(&folder.path))?,
     };
     for entry in entries {
         let name = entry?.file_name().into_string().unwrap_or_default();
         let server = name.strip_prefix(NAME_BEGIN);
         let server = server.and_then(|rest| rest.strip_suffix(".json")?.parse().ok());
         let Some(server) = server else { continue };
-        if control::holder(&name_of(server))?.is_some() {
-            continue;
-        }
-        match clean_one(folder, server) {
-            Ok(()) => cleaned.servers.push(server),
+        let done = match control::holder(&name_of(server)) {
+            Ok(Some(_)) => continue,
+            Ok(None) => clean_one(folder, server),
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok(true) => cleaned.servers.push(server),
+            // Another process has begun to answer for it, or has cleaned.
+            Ok(false) => {}
             Err(error) => {
                 let path = folder.path.join(name);
                 cleaned
@@ -222,8 +236,15 @@ fn clean_in(folder: &Folder, cleaned: &mut Cleaned) -> io::Result<()> {
     Ok(())
 }
 
-fn clean_one(folder: &Folder, server: u32) -> io::Result<()> {
+/// Whether there was something left behind.
+fn clean_one(folder: &Folder, server: u32) -> io::Result<bool> {
+    // In the folder of another user its processes have turns of their own.
+    let turn = folder.other.is_none().then(|| Turn::wait(&folder.path));
+    let _turn = turn.transpose()?;
     let path = folder.file(&file_of(server))?;
+    if !path.exists() || control::holder(&name_of(server))?.is_some() {
+        return Ok(false);
+    }
     let left: Leftovers = serde_json::from_slice(&read(&path, folder.other)?)?;
     let left = match folder.other {
         Some(_) => left.without_trust(),
@@ -231,7 +252,8 @@ fn clean_one(folder: &Folder, server: u32) -> io::Result<()> {
     };
     left.restore()?;
     remove(&path)?;
-    control::remove_leftover_in(folder, &name_of(server))
+    control::remove_leftover_in(folder, &name_of(server))?;
+    Ok(true)
 }
 
 /// A record, which is `other`'s where another user may write in its folder.
@@ -255,7 +277,7 @@ mod tests {
         Leftovers {
             server,
             mechanism: Mechanism::Nice,
-            nice: 0,
+            usual: 0,
             top: 1,
             gates: Vec::new(),
         }
@@ -286,6 +308,19 @@ mod tests {
         assert_eq!(cleaned.servers, [4_000_000, 4_000_002]);
         assert!(cleaned.problems[0].contains("postgres-4000001.json"));
         assert!(path(4_000_001).exists() && !path(gone.pid).exists());
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_written_is_named_and_leaves_nothing() {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("postgres-7.json");
+        // Renaming fails.
+        fs::create_dir(&path).unwrap();
+        let own = ProcessId::of(std::process::id()).unwrap();
+        let told = left(own).write_at(&path).unwrap_err().to_string();
+        assert!(told.contains("postgres-7.json"), "{told}");
+        let found = fs::read_dir(temporary.path()).unwrap();
+        assert_eq!(found.count(), 1, "nothing beside it");
     }
 
     #[test]

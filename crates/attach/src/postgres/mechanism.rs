@@ -49,33 +49,43 @@ impl Mechanism {
     /// All, the strongest first.
     pub const ALL: [Mechanism; 3] = [Mechanism::RoundRobin, Mechanism::Autogroup, Mechanism::Nice];
 
-    /// Puts a process at a level of `top`; at 0 it is as it was, with nice value `nice`.
-    pub fn apply(self, pid: u32, level: u8, top: u8, nice: i32) -> io::Result<()> {
+    /// Puts a process at a level of `top`; at 0 it is as it was, with its usual value.
+    pub fn apply(self, pid: u32, level: u8, top: u8, usual: i32) -> io::Result<()> {
         match (self, level) {
-            (Mechanism::RoundRobin, 0) => priority::set_ordinary(pid),
+            (Mechanism::RoundRobin, 0) => priority::set_ordinary(pid, usual),
             (Mechanism::RoundRobin, level) => priority::set_round_robin(pid, level),
-            (Mechanism::Autogroup, _) => priority::set_autogroup(pid, nice_at(level, top, nice)),
-            (Mechanism::Nice, _) => priority::set_nice(pid, nice_at(level, top, nice)),
+            (Mechanism::Autogroup, _) => priority::set_autogroup(pid, nice_at(level, top, usual)),
+            (Mechanism::Nice, _) => priority::set_nice(pid, nice_at(level, top, usual)),
         }
     }
 
-    /// The nice value that it changes of a process; 0 where it changes none.
-    pub fn nice_of(self, pid: u32) -> io::Result<i32> {
+    /// What it changes of a process: a nice value, or the number of an ordinary policy; an error
+    /// where it cannot be put back.
+    pub fn usual_of(self, pid: u32) -> io::Result<i32> {
         match self {
-            Mechanism::RoundRobin => Ok(0),
+            Mechanism::RoundRobin => priority::ordinary(pid),
             Mechanism::Autogroup => priority::autogroup(pid),
             Mechanism::Nice => priority::nice(pid),
         }
     }
 
+    /// The same of a record that is not trusted: nothing that puts a process behind others.
+    pub fn usual_without_trust(self, usual: i32) -> i32 {
+        match self {
+            Mechanism::RoundRobin if usual == priority::BATCH => usual,
+            Mechanism::RoundRobin => 0,
+            Mechanism::Autogroup | Mechanism::Nice => usual.min(0),
+        }
+    }
+
     /// Puts a process back that has a level of `top`, or one above; leaves it where it has none.
-    pub fn put_back(self, pid: u32, top: u8, nice: i32) -> io::Result<()> {
+    pub fn put_back(self, pid: u32, top: u8, usual: i32) -> io::Result<()> {
         let is_raised = match self {
             Mechanism::RoundRobin => priority::has_round_robin(pid)?,
-            _ => is_of_a_level(self.nice_of(pid)?, top, nice),
+            _ => is_of_a_level(self.usual_of(pid)?, top, usual),
         };
         match is_raised {
-            true => self.apply(pid, 0, top, nice),
+            true => self.apply(pid, 0, top, usual),
             false => Ok(()),
         }
     }
@@ -203,14 +213,18 @@ async fn compete(
     if let Err(error) = pids.iter().try_for_each(|pid| stay_on_one(*pid)) {
         return Ok(Err(error));
     }
-    let nice = mechanism.nice_of(pids[0]).unwrap_or(0);
+    // Of two that have real time the one that was there first gets all, whatever is tried.
+    let usual = match priority::ordinary(pids[0]).and_then(|_| mechanism.usual_of(pids[0])) {
+        Ok(usual) => usual,
+        Err(error) => return Ok(Err(error)),
+    };
     let measured = async {
         sleep(SETTLE).await;
-        mechanism.apply(pids[0], 1, 1, nice)?;
+        mechanism.apply(pids[0], 1, 1, usual)?;
         let begin = [times_of(pids[0])?, times_of(pids[1])?];
         sleep(COMPARED).await;
         let end = [times_of(pids[0])?, times_of(pids[1])?];
-        mechanism.apply(pids[0], 0, 1, nice)?;
+        mechanism.apply(pids[0], 0, 1, usual)?;
         let had = |at: usize| (end[at].run_ns - begin[at].run_ns) as f64;
         Ok(had(0) / (had(0) + had(1)).max(1.0))
     };
@@ -257,6 +271,14 @@ mod tests {
         assert_eq!(is_raised, [false, false, false, true, true]);
         // A record that does not say how many.
         assert!(is_of_a_level(-5, 0, 0) && !is_of_a_level(5, 0, 0));
+    }
+
+    #[test]
+    fn a_record_of_another_user_puts_none_behind_others() {
+        let of = |mechanism: Mechanism| [-5, 0, 3, 5].map(|one| mechanism.usual_without_trust(one));
+        assert_eq!(of(Mechanism::Nice), [-5, 0, 0, 0]);
+        // Of policies 3 is that of batches, and 5 the one of what runs when all others are idle.
+        assert_eq!(of(Mechanism::RoundRobin), [0, 0, 3, 0]);
     }
 
     #[test]

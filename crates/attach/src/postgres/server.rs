@@ -1,28 +1,26 @@
 //! Finding a PostgreSQL server of this machine, and its processes.
 
-use std::ffi::OsString;
+mod data_folder;
+
 use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use sooner_kernel::peer::Peer;
 use sooner_kernel::process_table;
+
+use data_folder::{Written, below_top, written};
 
 /// What a server's program is called; the second is its old name, a link to the first.
 const PROGRAMS: [&str; 2] = ["postgres", "postmaster"];
-/// As many symbolic links the kernel follows in a path.
-const LINKS_MAX: usize = 40;
 /// For how long a server is waited for that has no room in its queue.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What the name of a server's socket file begins with; the port follows.
 const SOCKET_NAME: &str = ".s.PGSQL.";
-/// Lines of postmaster.pid, from 0.
-const PID_LINE: usize = 0;
-const PORT_LINE: usize = 3;
-const FOLDER_LINE: usize = 4;
 
 /// Which server is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +62,16 @@ pub enum ServerError {
     /// The file is not as the server writes it.
     #[error("{}: the server has no socket file; name it with --url", .0.display())]
     NoSocket(PathBuf),
+    /// The server of the folder has ended without a word, and another one has its place.
+    #[error(
+        "the server of {} does not run: at {} listens another one (process {}); start it, or name the other one", folder.display(), place.socket.display(), place.pid
+    )]
+    Another {
+        /// The data folder.
+        folder: PathBuf,
+        /// Of the other one.
+        place: Place,
+    },
     /// It does not answer.
     #[error("cannot connect to {}: {source}", socket.display())]
     Silent {
@@ -72,6 +80,11 @@ pub enum ServerError {
         /// What the system says.
         source: io::Error,
     },
+    /// Its processes are in a PID namespace beside this one, or above it.
+    #[error(
+        "the server at {} is in a PID namespace that is not seen from here; run sooner beside it, or as root of the host with --pid", .0.display()
+    )]
+    Hidden(PathBuf),
     /// What the kernel says cannot be read.
     #[error("cannot read {0}: {1}")]
     Proc(&'static str, #[source] io::Error),
@@ -93,7 +106,7 @@ impl Place {
     pub fn find(wanted: &Wanted) -> Result<Place, ServerError> {
         match wanted {
             Wanted::Socket(socket) => at(socket),
-            Wanted::Data(folder) => at(&socket_of(Path::new("/"), folder)?),
+            Wanted::Data(folder) => of_folder(folder),
             Wanted::Process(pid) => of_process(*pid),
             Wanted::Only => {
                 let mut all = listening()?;
@@ -119,11 +132,12 @@ fn at(socket: &Path) -> Result<Place, ServerError> {
         source,
     };
     let stream = connect_to(socket).map_err(silent)?;
-    let peer = socket_peercred(&stream).map_err(|errno| silent(errno.into()))?;
+    let peer = Peer::of(&stream).map_err(silent)?;
+    let hidden = || ServerError::Hidden(socket.to_owned());
     Ok(Place {
         socket: socket.to_owned(),
-        pid: peer.pid.as_raw_nonzero().get().cast_unsigned(),
-        owner: peer.uid.as_raw(),
+        pid: peer.pid.ok_or_else(hidden)?,
+        owner: peer.uid,
     })
 }
 
@@ -136,15 +150,32 @@ pub fn connect_to(path: &Path) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
+/// Of a data folder, where the server that listens is the one that wrote there.
+fn of_folder(folder: &Path) -> Result<Place, ServerError> {
+    let Written { pid, socket } = written(Path::new("/"), folder)?;
+    let place = at(&socket)?;
+    // In a container it wrote the number that it has there.
+    let is_own = |here: u32| {
+        here == pid || process_table::innermost_number(here).is_ok_and(|own| own == pid as i32)
+    };
+    match is_own(place.pid) {
+        true => Ok(place),
+        false => Err(ServerError::Another {
+            folder: folder.to_owned(),
+            place,
+        }),
+    }
+}
+
 /// Of a first process: by its data folder, its working one, where that may be read; else whichever
 /// socket file it listens at.
 fn of_process(pid: u32) -> Result<Place, ServerError> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     // In a container the folder has another name, and is reached through the process.
-    let folder = fs::read_link(process.join("cwd"));
-    let by_folder = folder.ok().and_then(|folder| {
-        let root = process.join("root");
-        at(&socket_of(&root, &folder).ok()?).ok()
+    let [folder, top] = ["cwd", "root"].map(|link| fs::read_link(process.join(link)).ok());
+    let by_folder = folder.zip(top).and_then(|(folder, top)| {
+        let found = written(&process.join("root"), &below_top(&folder, &top));
+        at(&found.ok()?.socket).ok()
     });
     let found = match by_folder {
         Some(place) => Some(place),
@@ -158,71 +189,6 @@ fn of_process(pid: u32) -> Result<Place, ServerError> {
 /// Whether a process's program is a server, by its name.
 pub fn is_server(pid: u32) -> bool {
     process_table::name(pid).is_ok_and(|name| PROGRAMS.contains(&name.as_str()))
-}
-
-/// The socket file that a data folder's postmaster.pid names, below `root`.
-fn socket_of(root: &Path, folder: &Path) -> Result<PathBuf, ServerError> {
-    // As it was given it may be relative, to this process.
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let path = resolved_below(root, &folder.join("postmaster.pid"));
-    let text = path.and_then(|path| Ok((fs::read_to_string(&path)?, path)));
-    let (text, path) = text.map_err(|source| ServerError::Data {
-        path: root.join(inside(&folder)).join("postmaster.pid"),
-        source,
-    })?;
-    let line = |at| text.lines().nth(at).map_or("", str::trim);
-    if line(FOLDER_LINE).is_empty() || line(PID_LINE).is_empty() {
-        return Err(ServerError::NoSocket(path));
-    }
-    // Relative to the data folder.
-    let socket = folder
-        .join(line(FOLDER_LINE))
-        .join(format!("{SOCKET_NAME}{}", line(PORT_LINE)));
-    // Where it is not there, connecting says so.
-    Ok(resolved_below(root, &socket).unwrap_or_else(|_| root.join(inside(&socket))))
-}
-
-fn inside(path: &Path) -> &Path {
-    path.strip_prefix("/").unwrap_or(path)
-}
-
-/// A path as the processes see it whose root is `root`, as this process reaches it: symbolic links
-/// on the way, of which absolute ones begin at that root, are followed here.
-fn resolved_below(root: &Path, path: &Path) -> io::Result<PathBuf> {
-    let mut left: Vec<OsString> = Vec::new();
-    let push = |left: &mut Vec<OsString>, path: &Path| {
-        let parts = path.components().rev().filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_owned()),
-            Component::ParentDir => Some("..".into()),
-            _ => None,
-        });
-        left.extend(parts);
-    };
-    push(&mut left, path);
-    let mut found = PathBuf::new();
-    let mut links = 0;
-    while let Some(part) = left.pop() {
-        if part == ".." {
-            found.pop();
-            continue;
-        }
-        let next = found.join(&part);
-        let here = root.join(&next);
-        if !fs::symlink_metadata(&here)?.is_symlink() {
-            found = next;
-            continue;
-        }
-        links += 1;
-        if links > LINKS_MAX {
-            return Err(io::Error::other("too many symbolic links"));
-        }
-        let target = fs::read_link(&here)?;
-        if target.is_absolute() {
-            found = PathBuf::new();
-        }
-        push(&mut left, &target);
-    }
-    Ok(root.join(found))
 }
 
 /// All servers that listen at socket files of this network namespace. A pooler's socket file has
@@ -267,44 +233,22 @@ mod tests {
     }
 
     #[test]
-    fn a_data_folder_names_its_socket() {
+    fn a_folder_of_a_server_that_is_gone_does_not_mean_who_listens_there_now() {
         let folder = tempfile::tempdir().unwrap();
-        let missing = socket_of(Path::new("/"), folder.path())
-            .unwrap_err()
-            .to_string();
-        assert!(
-            missing.contains("postmaster.pid") && missing.contains("--data"),
-            "{missing}"
-        );
+        let socket = folder.path().join(".s.PGSQL.5434");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let own = std::process::id();
         let file = folder.path().join("postmaster.pid");
-        fs::write(&file, "71\n/data\n1700000000\n5433\n/run/x\n\n\nready\n").unwrap();
-        let socket = socket_of(Path::new("/"), folder.path()).unwrap();
-        assert_eq!(socket, Path::new("/run/x/.s.PGSQL.5433"));
-        fs::write(&file, "71\n/data\n1700000000\n5433\n\nlocalhost\n\nready\n").unwrap();
-        assert!(socket_of(Path::new("/"), folder.path()).is_err());
-    }
-
-    #[test]
-    fn links_are_followed_below_the_root_of_a_container() {
-        use std::os::unix::fs::symlink;
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
-        // As in Debian's images: /var/run is an absolute link.
-        for below in ["run/postgresql", "var", "pg"] {
-            fs::create_dir_all(root.join(below)).unwrap();
-        }
-        symlink("/run", root.join("var/run")).unwrap();
-        symlink("../pg", root.join("var/data")).unwrap();
-        let socket = root.join("run/postgresql/.s.PGSQL.5432");
-        fs::write(&socket, "").unwrap();
-        let file = "71\n/data\n1700000000\n5432\n/var/run/postgresql\n\n\nready\n";
-        fs::write(root.join("pg/postmaster.pid"), file).unwrap();
-        assert_eq!(socket_of(root, Path::new("/var/data")).unwrap(), socket);
-        // None leads out of it, or goes round in a circle.
-        symlink("/../../../pg", root.join("out")).unwrap();
-        let out = resolved_below(root, Path::new("/out")).unwrap();
-        assert_eq!(out, root.join("pg"));
-        symlink("round", root.join("round")).unwrap();
-        assert!(resolved_below(root, Path::new("/round")).is_err());
+        let place = folder.path().display().to_string();
+        let write = |pid: u32| fs::write(&file, format!("{pid}\n/d\n1\n5434\n{place}\n\n\n"));
+        let wanted = Wanted::Data(folder.path().to_owned());
+        write(own).unwrap();
+        assert_eq!(Place::find(&wanted).unwrap().pid, own);
+        write(own + 1).unwrap();
+        let told = Place::find(&wanted).unwrap_err().to_string();
+        assert!(
+            told.contains(&format!("another one (process {own})")),
+            "{told}"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! One life of a server, or of our session on it: what is tried, changed and put back in it.
 
+use std::convert::Infallible;
 use std::io;
 
 use sooner_kernel::scheduling::RealTime;
@@ -14,7 +15,8 @@ use super::leftovers::{Leftovers, ProcessId, name_of};
 use super::levels::Levels;
 use super::mechanism::{Mechanism, Trial, objection, test};
 use super::snapshot::Snapshot;
-use crate::control::Control;
+use super::turn::Turn;
+use crate::control::{self, Control};
 
 /// After a question that the server answered with an error.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
@@ -37,8 +39,19 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Answers each request, without end.
-    pub async fn answer(&self) {
+    /// Does something, and answers each request until that is done.
+    pub async fn during<T>(waiting: Option<&Waiting>, work: impl Future<Output = T>) -> T {
+        match waiting {
+            Some(waiting) => tokio::select! {
+                biased;
+                done = work => done,
+                never = waiting.answer() => match never {},
+            },
+            None => work.await,
+        }
+    }
+
+    async fn answer(&self) -> Infallible {
         loop {
             let snapshot = self.snapshot.clone();
             let gone = || io::Error::from(io::ErrorKind::NotFound);
@@ -49,47 +62,63 @@ impl Waiting {
     }
 }
 
-impl Session {
-    /// Logs in, finds out what works, and writes down what has to be put back. `waiting` gives way
-    /// to the answers of this one.
-    pub async fn start(
-        options: &Options,
-        tell: &mut dyn FnMut(DaemonEvent),
-        waiting: &mut Option<Waiting>,
-    ) -> Result<Session, DaemonError> {
+/// What it takes before a session begins; nothing is changed by it.
+pub struct Prepared {
+    connection: Connection,
+    trials: Vec<Trial>,
+    mechanism: Mechanism,
+}
+
+impl Prepared {
+    /// Logs in, and finds out what works.
+    pub async fn with(options: &Options) -> Result<Prepared, DaemonError> {
         let connection = options.login.connect().await?;
-        let server = connection.first_process;
-        let holder = crate::control::holder(&name_of(server))?;
-        let holder = holder.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
-        if let Some(pid) = holder.filter(|pid| *pid != std::process::id()) {
-            return Err(DaemonError::Attached(pid));
-        }
+        no_other_is_attached(connection.first_process)?;
         let trials = test(&options.login, options.mechanism).await?;
-        tell(DaemonEvent::Tested(trials.clone()));
         let Some(works) = trials.iter().find(|trial| trial.works()) else {
             let words: Vec<String> = trials.iter().map(ToString::to_string).collect();
             return Err(DaemonError::NothingWorks(words.join(", ")));
         };
         let mechanism = works.mechanism;
-        if let Some(words) = objection(mechanism) {
-            tell(DaemonEvent::Problem(format!("{mechanism}: {words}")));
-        }
+        Ok(Prepared {
+            connection,
+            trials,
+            mechanism,
+        })
+    }
+}
+
+impl Session {
+    /// Writes down what has to be put back. `waiting` gives way to the answers of this one.
+    pub fn begin(
+        options: &Options,
+        prepared: Prepared,
+        tell: &mut dyn FnMut(DaemonEvent),
+        waiting: &mut Option<Waiting>,
+    ) -> Result<Session, DaemonError> {
+        let Prepared {
+            connection,
+            trials,
+            mechanism,
+        } = prepared;
+        let server = connection.first_process;
         let levels = Levels::of(&options.classes);
         let leftovers = Leftovers {
             server: ProcessId::of(server)?,
             mechanism,
-            nice: match mechanism {
-                Mechanism::Nice => mechanism.nice_of(server)?,
-                // Each session has an autogroup of its own.
-                _ => 0,
+            usual: match mechanism {
+                // Each session has one of its own.
+                Mechanism::Autogroup => 0,
+                _ => mechanism.usual_of(server)?,
             },
             top: levels.top(),
             gates: Vec::new(),
         };
-        leftovers.write()?;
-        // It may have the same place.
-        drop(waiting.take());
-        let control = Control::listen(&name_of(server))?;
+        let control = take_place(&leftovers, waiting)?;
+        tell(DaemonEvent::Tested(trials.clone()));
+        if let Some(words) = objection(mechanism) {
+            tell(DaemonEvent::Problem(format!("{mechanism}: {words}")));
+        }
         // Above all that it raises and the gates, or it could not lower them.
         let real_time = match mechanism {
             Mechanism::RoundRobin => RealTime::enter_at(levels.top() + 2).ok(),
@@ -170,6 +199,34 @@ impl Session {
             snapshot: self.last,
         })
     }
+}
+
+fn no_other_is_attached(server: u32) -> Result<(), DaemonError> {
+    let holder = control::holder(&name_of(server))?;
+    let holder = holder.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
+    match holder.filter(|pid| *pid != std::process::id()) {
+        Some(pid) => Err(DaemonError::Attached(pid)),
+        None => Ok(()),
+    }
+}
+
+/// Answers for the server from now on, unless another process has begun to, and writes down what
+/// has to be put back: a record without an answer is that of a killed one.
+fn take_place(
+    leftovers: &Leftovers,
+    waiting: &mut Option<Waiting>,
+) -> Result<Control, DaemonError> {
+    let server = leftovers.server.pid;
+    let _turn = Turn::wait(&control::own_folder()?)?;
+    no_other_is_attached(server)?;
+    // It may have the same place.
+    let before = waiting.take().map(|waiting| waiting.snapshot);
+    let control = Control::listen(&name_of(server))?;
+    if let Err(error) = leftovers.write() {
+        *waiting = before.map(|snapshot| Waiting { control, snapshot });
+        return Err(error.into());
+    }
+    Ok(control)
 }
 
 /// What comes of questions to the server.

@@ -1,7 +1,7 @@
 //! `sooner attach status`, `top` and `remove`, whatever is attached.
 
 use super::{postgres, postgres_table, web, web_table};
-use crate::output;
+use crate::{output, with_causes};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use sooner_attach::postgres::snapshot::Snapshot as ServerSnapshot;
@@ -157,7 +157,7 @@ pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
     if !args.postgres {
         match web::remove(args.dev.as_deref()) {
             Ok(lines) => done.extend(lines),
-            Err(error) => problems.push(format!("{error:#}")),
+            Err(error) => problems.push(with_causes(&error)),
         }
     }
     if args.dev.is_none() && !args.web {
@@ -166,7 +166,7 @@ pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
                 done.extend(lines);
                 problems.extend(failed);
             }
-            Err(error) => problems.push(format!("{error:#}")),
+            Err(error) => problems.push(with_causes(&error)),
         }
     }
     if done.is_empty() && problems.is_empty() {

@@ -12,8 +12,11 @@ impl Attached<'_> {
         if self.leftovers.gates.iter().any(|(known, _)| *known == gate) {
             return;
         }
-        let nice = self.mechanism.nice_of(gate.pid).unwrap_or(0);
-        self.leftovers.gates.push((gate, nice));
+        // What could not be put back, or is above all by itself, stays as it is.
+        let Ok(usual) = self.mechanism.usual_of(gate.pid) else {
+            return;
+        };
+        self.leftovers.gates.push((gate, usual));
         if self.leftovers.write().is_err() {
             self.leftovers.gates.pop();
             return;
@@ -21,7 +24,7 @@ impl Attached<'_> {
         let (top, mechanism) = (self.levels.top(), self.mechanism);
         let raised = set_one(true, &|| gate.is_there(), &|is_up| {
             let level = if is_up { top + 1 } else { 0 };
-            mechanism.apply(gate.pid, level, top, nice)
+            mechanism.apply(gate.pid, level, top, usual)
         });
         self.count(&raised);
     }
@@ -32,9 +35,9 @@ impl Attached<'_> {
         let Some(at) = raised.position(|(known, _)| *known == gate) else {
             return;
         };
-        let (_, nice) = self.leftovers.gates[at];
+        let (_, usual) = self.leftovers.gates[at];
         let back = match gate.is_there() {
-            true => self.mechanism.put_back(gate.pid, self.levels.top(), nice),
+            true => self.mechanism.put_back(gate.pid, self.levels.top(), usual),
             false => Ok(()),
         };
         // What stays written down is put back at the end.
@@ -63,7 +66,7 @@ impl Attached<'_> {
     /// Whether the process is there.
     pub(super) fn apply(&mut self, change: Change) -> bool {
         let Change { process, level } = change;
-        let (mechanism, nice) = (self.mechanism, self.leftovers.nice);
+        let (mechanism, usual) = (self.mechanism, self.leftovers.usual);
         let top = self.levels.top();
         let family = &self.family;
         let is_it = || match level {
@@ -72,7 +75,7 @@ impl Attached<'_> {
         };
         let done = set_one(level > 0, &is_it, &|is_up| {
             let level = if is_up { level } else { 0 };
-            mechanism.apply(process.pid, level, top, nice)
+            mechanism.apply(process.pid, level, top, usual)
         });
         self.count(&done);
         match done {
