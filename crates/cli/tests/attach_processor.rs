@@ -127,6 +127,27 @@ fn sessions_of_a_class_go_first_and_are_put_back() {
 }
 
 #[test]
+fn what_looks_at_the_others_has_no_real_time() {
+    let Some((database, _turn)) = database("what_looks_at_the_others_has_no_real_time") else {
+        return;
+    };
+    let (_low, low_pid) = session(&database, "rest");
+    let mut child = attached(
+        &database,
+        CLASSES,
+        &["--mechanism", "round-robin", "--inherit"],
+    );
+    let (_high, high_pid) = session(&database, "high");
+    let ordinary = standing(low_pid);
+    until("the high one is raised", || standing(high_pid) != ordinary);
+    let own =
+        database.ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'sooner attach'");
+    // It would keep a processor from one that it waits for, for most of a second.
+    assert_eq!(standing(own.parse().unwrap()), ordinary);
+    end(&mut child, Signal::TERM);
+}
+
+#[test]
 fn who_holds_what_a_high_one_waits_for_is_raised_as_long_as_it_does() {
     let test = "who_holds_what_a_high_one_waits_for_is_raised_as_long_as_it_does";
     let Some((database, _turn)) = database(test) else {

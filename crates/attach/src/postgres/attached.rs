@@ -103,14 +103,24 @@ impl<'a> Attached<'a> {
             trials,
             leftovers,
         };
-        let process = ProcessId::of(connection.own_process);
-        let process = process.map_err(|_| WorkError::ServerGone("its process is gone".into()))?;
-        let level = levels.top();
-        attached.apply(Change { process, level });
+        attached.raise_own()?;
         attached.raise_lock_worker();
         // What it took to prepare is no part of the first look.
         attached.meter.server_since_ns();
         Ok(attached)
+    }
+
+    /// Who asks who waits for whom must not wait behind them itself. Not by real time: the server reads
+    /// what a session does once more, without a pause, until that has told it whole, and one that was
+    /// stopped in the middle of it would have to wait until the kernel's rest for others comes.
+    fn raise_own(&mut self) -> Result<(), WorkError> {
+        let process = ProcessId::of(self.connection.own_process);
+        let process = process.map_err(|_| WorkError::ServerGone("its process is gone".into()))?;
+        if self.mechanism != Mechanism::RoundRobin {
+            let level = self.levels.top();
+            self.apply(Change { process, level });
+        }
+        Ok(())
     }
 
     /// Who orders lock queues goes before those that wait there, or comes too late.
