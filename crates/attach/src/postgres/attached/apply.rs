@@ -48,7 +48,7 @@ impl Attached<'_> {
         self.count(&back);
     }
 
-    /// Gives each process whose level is another now that level.
+    /// Gives each process the level that it is to have now.
     pub(super) fn apply_changes(&mut self) {
         for change in self.standings.changes() {
             self.apply(change);

@@ -51,7 +51,7 @@ fn inside(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 
-/// A path as the processes see it whose root is `root`, as this process reaches it: symbolic links
+/// A path as processes with the root `root` see it, as this process reaches it: symbolic links
 /// on the way, of which absolute ones begin at that root, are followed here.
 fn resolved_below(root: &Path, path: &Path) -> io::Result<PathBuf> {
     let mut left: Vec<OsString> = Vec::new();
@@ -90,7 +90,7 @@ fn resolved_below(root: &Path, path: &Path) -> io::Result<PathBuf> {
     Ok(root.join(found))
 }
 
-/// A folder as a process has it whose root is `top`: `/proc` names both from the root of its mount
+/// A folder as a process with the root `top` has it: `/proc` names both from the root of its mount
 /// namespace, which `chroot` leaves.
 pub(super) fn below_top(folder: &Path, top: &Path) -> PathBuf {
     Path::new("/").join(folder.strip_prefix(top).unwrap_or(folder))
