@@ -101,6 +101,11 @@ class Cluster:
             assert time.monotonic() < end, f"never: {sql}"
             time.sleep(0.005)
 
+    def let_worker_look(self):
+        """Until the worker has seen twice what waits now; one that waits must have a priority."""
+        before = self.stat("scans")
+        self.wait_for(f"SELECT scans >= {before} + 2 FROM sooner_lock_stats()")
+
 
 class Client:
     """A session in a thread: what it is asked to lock is granted some time, and it says so."""
@@ -155,7 +160,7 @@ class Client:
         self.connection.close()
 
 
-def sequence(cluster, sql, who, pause=0.0, hold=0.1):
+def sequence(cluster, sql, who, pause=0.0, hold=0.0, is_ordered=True):
     """One holds a lock, `who` queue for it one after the other; in which order they get it."""
     granted = []
     holder = Client(cluster, "holder")
@@ -167,6 +172,8 @@ def sequence(cluster, sql, who, pause=0.0, hold=0.1):
         clients.append(client)
         time.sleep(pause)
     time.sleep(hold)
+    if is_ordered:
+        cluster.let_worker_look()
     holder.do("COMMIT")
     for client in clients:
         client.join()

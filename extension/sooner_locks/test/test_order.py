@@ -34,7 +34,9 @@ def test_none_counts_as_100(cluster):
 def test_off_is_order_of_arrival(cluster):
     cluster.set(lock_order="off")
     try:
-        assert sequence(cluster, ADVISORY, LOW_THEN_HIGH) == LOW_NAMES + " H50 H10"
+        assert sequence(
+            cluster, ADVISORY, LOW_THEN_HIGH, hold=0.2, is_ordered=False
+        ) == (LOW_NAMES + " H50 H10")
     finally:
         cluster.reset()
 
@@ -55,7 +57,7 @@ def test_waiter_gets_priority_while_it_waits(cluster):
     for client in clients:
         client.ask_and_wait(f"BEGIN; {ADVISORY}", granted)
     assert cluster.value(f"SELECT sooner_set_priority({clients[2].pid}, 10)")
-    time.sleep(0.1)
+    cluster.let_worker_look()
     holder.do("COMMIT")
     for client in clients:
         client.join()
@@ -73,6 +75,7 @@ def test_nobody_starves(cluster):
         who = [("a", 0), ("b", 0), ("c", 20), ("d", 10)]
         assert sequence(cluster, ADVISORY, who, hold=0.7) == "a b c d"
         assert cluster.stat("overdue_moved") > before
+        cluster.set(lock_max_wait="1min")
         assert sequence(cluster, ADVISORY, who) == "d c a b"
     finally:
         cluster.reset()
@@ -88,7 +91,7 @@ def chain(cluster):
     b.ask_and_wait("BEGIN; SELECT pg_advisory_xact_lock(2)", granted)
     a.ask_and_wait("SELECT pg_advisory_xact_lock(2)", granted)
     high.ask_and_wait("BEGIN; SELECT pg_advisory_xact_lock(1)", granted)
-    time.sleep(0.1)
+    cluster.let_worker_look()
     inherited = cluster.value(f"SELECT inherited FROM sooner_backends WHERE pid = {a.pid}")
     x.do("COMMIT")
     for client in (a, b, high):
@@ -121,7 +124,7 @@ def test_inheritance_through_rows(cluster):
         high.ask_and_wait("BEGIN; SELECT v FROM t WHERE id = 2 FOR UPDATE", granted)
         b.ask_and_wait("BEGIN; LOCK TABLE other", granted)
         a.ask_and_wait("LOCK TABLE other", granted)
-        time.sleep(0.1)
+        cluster.let_worker_look()
         x.do("COMMIT")
         for client in (a, b, w, high):
             client.join()
@@ -136,7 +139,7 @@ def test_reader_passes_a_table_lock_but_not_the_reverse(cluster):
     user = Client(cluster, "user")
     user.do("BEGIN; LOCK TABLE t IN ROW EXCLUSIVE MODE")
     table = Client(cluster, "table")
-    table.ask_and_wait("BEGIN; LOCK TABLE t", granted)
+    table.ask_and_wait("BEGIN; LOCK TABLE t", granted, then=None)
     writer = Client(cluster, "writer")
     writer.ask_and_wait("BEGIN; LOCK TABLE t IN ROW EXCLUSIVE MODE", granted)
     before = cluster.stat("refused_unsafe")
@@ -144,15 +147,20 @@ def test_reader_passes_a_table_lock_but_not_the_reverse(cluster):
     high.ask_and_wait("BEGIN; LOCK TABLE t", granted)
     cluster.wait_for(f"SELECT refused_unsafe > {before} FROM sooner_lock_stats()")
     assert granted == []
+    assert cluster.value(f"SELECT pg_blocking_pids({writer.pid})") == [table.pid]
     # A writer with priority does not wait for the others at all: it passes and goes on at once.
     quick = Client(cluster, "quick", 5)
     quick.ask("BEGIN; LOCK TABLE t IN ROW EXCLUSIVE MODE", granted)
     quick.join()
     assert granted == ["quick"]
     user.do("COMMIT")
-    for client in (table, writer, high):
+    # Once the first LOCK TABLE holds, all wait for it: now the other may pass the writer.
+    table.join()
+    cluster.wait_for(f"SELECT {high.pid} = ANY(pg_blocking_pids({writer.pid}))")
+    table.do("COMMIT")
+    for client in (writer, high):
         client.join()
-    assert granted == ["quick", "table", "writer", "high"], granted
+    assert granted == ["quick", "table", "high", "writer"], granted
 
 
 def crossed(cluster):
@@ -235,9 +243,9 @@ def test_savepoints(cluster):
     low, high = Client(cluster, "low"), Client(cluster, "high", 10)
     for client in (low, high):
         client.ask_and_wait("BEGIN; LOCK TABLE t", granted)
-    time.sleep(0.1)
+    cluster.let_worker_look()
     holder.do("ROLLBACK TO b")
-    time.sleep(0.1)
+    cluster.let_worker_look()
     assert granted == []
     holder.do("ROLLBACK TO a")
     for client in (low, high):
@@ -253,7 +261,7 @@ def test_prepared_transaction_holds(cluster):
     low, high = Client(cluster, "low"), Client(cluster, "high", 10)
     for client in (low, high):
         client.ask_and_wait("BEGIN; LOCK TABLE t", granted)
-    time.sleep(0.1)
+    cluster.let_worker_look()
     assert cluster.execute(f"SELECT * FROM sooner_holders({low.pid})") == [(0, False, "relation")]
     holder.do("COMMIT PREPARED 'p'")
     for client in (low, high):
@@ -292,7 +300,7 @@ def test_parallel_query_is_left_alone(cluster):
     order = []
     for client in (low, high):
         client.ask_and_wait(f"BEGIN; {ADVISORY}", order)
-    time.sleep(0.1)
+    cluster.let_worker_look()
     query.do("COMMIT")
     for client in (low, high):
         client.join()

@@ -117,7 +117,7 @@ def test_map_orders(cluster):
     os.kill(worker, signal.SIGUSR1)
     for client in (low, high):
         client.ask_and_wait("BEGIN; SELECT pg_advisory_xact_lock(1)", granted)
-    time.sleep(0.1)
+    cluster.let_worker_look()
     assert cluster.execute(f"SELECT * FROM sooner_holders({high.pid})") == [
         (holder.pid, False, "advisory")
     ]
