@@ -2,8 +2,9 @@
 //!
 //! There are as many connections as a server may have, and fewer transactions are let in, so each
 //! that was let in finds one: an idle one of its own user and database, the last used first,
-//! because its caches are warm; else a new one. Only where there are as many as there may be, the
-//! idle one that was used least recently is closed for it.
+//! because its caches are warm; else a new one, or what another gives back while that is opened.
+//! Only where there are as many as there may be, the idle one that was used least recently is
+//! closed for it.
 
 pub mod admission;
 pub mod capacity;
@@ -13,12 +14,16 @@ pub mod lease;
 pub mod leases;
 pub mod limit_controller;
 pub mod login_admission;
+pub mod opening;
 pub mod probe;
 pub mod server_session;
 pub mod upstream;
+pub mod waiters;
 
 use crate::client::cancel::CancelLock;
+use crate::pool::opening::Opened;
 use crate::pool::server_session::{LoginError, Rows, ServerKey, ServerSession};
+use crate::pool::waiters::Waiters;
 use crate::priorities::ToldProcess;
 use sooner_postgres::parameters::Parameters;
 use sooner_postgres::session::{ServerState, Unnamed};
@@ -46,6 +51,8 @@ pub struct ServerConnection {
     pub generation: u64,
     /// Its process, and which priority that was told to have.
     pub process: ToldProcess,
+    /// How it was opened, until its first transaction has it.
+    pub opened: Option<Opened>,
 }
 
 impl ServerConnection {
@@ -61,6 +68,7 @@ impl ServerConnection {
             opened_at: now,
             used_at: now,
             generation,
+            opened: None,
         }
     }
 
@@ -99,6 +107,8 @@ pub struct Pool {
     open: usize,
     /// How many of them were needed at a time, since some were closed because they were not needed.
     most: usize,
+    /// Who waits for one.
+    pub waiters: Waiters<Box<ServerConnection>, LoginError>,
     /// Settings as each database reported them to a new session.
     initial_parameters: BTreeMap<Owner, Parameters>,
 }
@@ -130,7 +140,7 @@ impl Pool {
     /// `max`.
     pub fn must_yield(&self, owner: &Owner, max: usize) -> bool {
         let has_idle = self.idle.get(owner).is_some_and(|idle| !idle.is_empty());
-        self.open >= max && !has_idle
+        self.open >= max && !has_idle && !self.waiters.has_spare(owner)
     }
 
     /// Whether an idle one has not been used for so long.
@@ -142,6 +152,9 @@ impl Pool {
     /// Makes room for one more among `max`; nothing where there is.
     pub fn make_room(&mut self, max: usize) {
         while self.open >= max && self.give_up().is_some() {}
+        while self.open >= max && self.waiters.give_up_spare() {
+            self.closed();
+        }
         self.idle.retain(|_, idle| !idle.is_empty());
     }
 
@@ -176,7 +189,24 @@ impl Pool {
 
     /// One comes back.
     pub fn give_back(&mut self, owner: &Owner, server: Box<ServerConnection>) {
+        self.give_on(owner, server, true);
+    }
+
+    /// Gives one to the first that waits for it. Where none does it is idle if it `is_kept`, else
+    /// closed.
+    pub fn give_on(&mut self, owner: &Owner, server: Box<ServerConnection>, is_kept: bool) {
         assert!(self.leased > 0, "given back twice");
+        let unclaimed = if self.waiters.is_empty() {
+            Some(server)
+        } else {
+            self.waiters.hand(owner, server, Instant::now())
+        };
+        let Some(server) = unclaimed else {
+            return;
+        };
+        if !is_kept {
+            return self.closed();
+        }
         self.leased -= 1;
         match self.idle.get_mut(owner) {
             Some(idle) => idle.push(server),

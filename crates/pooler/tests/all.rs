@@ -9,5 +9,6 @@ mod operating;
 mod ordering;
 mod preemption;
 mod scripted_server;
+mod slow_logins;
 mod support;
 mod through_the_gate;

@@ -10,7 +10,9 @@ use crate::configuration::Configuration;
 use crate::log::log;
 use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, PoolSlot, RETRY_PAUSE, in_time};
+use crate::pool::opening::{PoolOf, Wait};
 use crate::pool::server_session::{self, LoginError, LoginSecret};
+use crate::pool::waiters::{Handed, Waiting};
 use crate::pool::{Owner, ServerConnection};
 use crate::pooler::Pooler;
 use sooner_postgres::auth::Secret;
@@ -137,7 +139,7 @@ impl fmt::Display for LookupError {
 /// server's, unless a database is named.
 async fn ask_once(
     pooler: &Pooler,
-    configuration: &Configuration,
+    configuration: &Rc<Configuration>,
     user: &str,
     database: &str,
 ) -> Result<Option<String>, LookupError> {
@@ -170,7 +172,7 @@ async fn ask_once(
 
 /// A question to be asked.
 struct Lookup<'a> {
-    configuration: &'a Configuration,
+    configuration: &'a Rc<Configuration>,
     table: &'a AuthQueryTable,
     db: &'a Rc<Database>,
 }
@@ -195,21 +197,16 @@ impl Lookup<'_> {
         }
         let _in_use = self.db.leases.begin();
         let owner = self.owner();
-        let idle = upstream.lookup_pool.borrow_mut().take(&owner);
-        let (mut server, slot) = match idle {
-            Some(server) => (server, PoolSlot::taken(&upstream.lookup_pool)),
-            None => {
-                let slot = PoolSlot::new(&upstream.lookup_pool);
-                let opened = in_time(self.configuration.patience(), self.open(&owner)).await?;
-                (opened, slot)
-            }
+        let Some(mut server) = self.obtain(&owner).await? else {
+            return Ok(None);
         };
+        let slot = PoolSlot::taken(&upstream.lookup_pool);
         let query = self.table.query.get_ref();
         let changes = server
             .session
             .query_with(query, user, &mut server.state.reported);
         let rows = in_time(COMMAND_PATIENCE, changes).await?;
-        if server.generation == self.db.leases.generation() && !self.db.is_replaced() {
+        if self.db.keeps(&server) {
             slot.done();
             server.used_at = Instant::now();
             upstream.lookup_pool.borrow_mut().give_back(&owner, server);
@@ -218,17 +215,47 @@ impl Lookup<'_> {
         Ok(Some(first.and_then(|row| row.into_iter().nth(1).flatten())))
     }
 
-    async fn open(&self, owner: &Owner) -> Result<Box<ServerConnection>, LoginError> {
-        let generation = self.db.leases.generation();
-        let upstream = &self.db.upstream;
+    /// A connection that is idle, or the first that comes; none where the database is moved.
+    async fn obtain(&self, owner: &Owner) -> Result<Option<Box<ServerConnection>>, LoginError> {
+        let waiting = Waiting {
+            rank: 0,
+            since: Instant::now(),
+        };
+        let pool = (self.db, (|upstream| &upstream.lookup_pool) as PoolOf);
+        while !self.db.is_replaced() {
+            let idle = self.db.upstream.lookup_pool.borrow_mut().take(owner);
+            if idle.is_some() {
+                return Ok(idle);
+            }
+            let opening = open(self.configuration.clone(), self.db.clone(), owner.clone());
+            let mut wait = Wait::begin(pool, owner, waiting, (usize::MAX, Some(opening)));
+            match wait.handed().await {
+                Handed::Server(server) => return Ok(Some(server)),
+                Handed::Failed(error) => return Err(error),
+                Handed::LookAgain => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+async fn open(
+    configuration: Rc<Configuration>,
+    db: Rc<Database>,
+    owner: Owner,
+) -> Result<Box<ServerConnection>, LoginError> {
+    let opened = async {
+        let generation = db.leases.generation();
+        let upstream = &db.upstream;
         let connector = upstream.connector();
         let stream = server_session::connect(&upstream.address, connector.as_deref()).await?;
-        let there = self.db.table.name_there.as_deref();
+        let there = db.table.name_there.as_deref();
         let database = there.unwrap_or(&owner.database);
-        let secret = self.configuration.users.get(&owner.user).cloned();
+        let secret = configuration.users.get(&owner.user).cloned();
         let secret = secret.map(LoginSecret::Kept);
         let session =
             server_session::log_in(stream, &owner.user, database, secret.as_ref()).await?;
         Ok(Box::new(ServerConnection::new(session, 1, generation)))
-    }
+    };
+    in_time(configuration.patience(), opened).await
 }

@@ -2,9 +2,9 @@
 //! of them may be inside, and whether it is paused.
 
 use crate::config::{Config, DatabaseTable};
-use crate::pool::Owner;
 use crate::pool::leases::Leases;
 use crate::pool::upstream::{Upstream, new_limiter};
+use crate::pool::{Owner, ServerConnection};
 use sooner_limiter::Limiter;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -86,6 +86,11 @@ impl Database {
     /// Whether that is so.
     pub fn is_replaced(&self) -> bool {
         self.is_replaced.get()
+    }
+
+    /// Whether a connection is kept for others when it comes back.
+    pub fn keeps(&self, server: &ServerConnection) -> bool {
+        server.generation == self.leases.generation() && !self.is_replaced()
     }
 
     /// Waits until transactions need not wait here.

@@ -9,8 +9,11 @@ use crate::lock_map;
 use crate::pool::admission::Admitted;
 use crate::pool::database::Database;
 use crate::pool::leases::LeaseGuard;
+use crate::pool::login_admission::LoginPermit;
+use crate::pool::opening::{HandedServer, PoolOf, Wait};
 use crate::pool::server_session::{self, LoginError, LoginSecret};
 use crate::pool::upstream::IdleLease;
+use crate::pool::waiters::{Handed, Waiting};
 use crate::pool::{Owner, Pool, ServerConnection, capacity};
 use crate::pooler::Pooler;
 use bytes::Bytes;
@@ -92,24 +95,6 @@ impl Drop for Lease {
     }
 }
 
-/// A server connection for a transaction.
-struct Obtained {
-    server: Box<ServerConnection>,
-    is_new: bool,
-    /// Whether it had to be opened although there were as many before.
-    is_again: bool,
-}
-
-impl Obtained {
-    fn idle(server: Box<ServerConnection>) -> Self {
-        Self {
-            server,
-            is_new: false,
-            is_again: false,
-        }
-    }
-}
-
 /// The owner of the server connections that a user can have in a database.
 pub fn owner(user: &str, db: &Database) -> Owner {
     let there = db.table.user.as_deref();
@@ -165,23 +150,29 @@ impl LeaseRequest<'_> {
     ) -> Result<Option<Lease>, Refusal> {
         let begin = Instant::now();
         let Admitted {
-            permits, mut login, ..
+            permits,
+            mut login,
+            class,
         } = admitted;
         let mut lease = self.pending(permits);
-        let mut again = false;
+        let waiting = Waiting {
+            rank: class.number(),
+            since: begin,
+        };
+        let mut again = None;
         loop {
-            let Some(found) = self.obtain(pooler, &lease.owner, begin).await? else {
+            let obtained = self.obtain(pooler, &lease.owner, waiting, &mut login);
+            let Some(mut server) = obtained.await? else {
                 return Ok(None);
             };
-            if let (true, Some(login)) = (found.is_new, login.take()) {
-                login.done(&self.db.upstream, begin.elapsed());
+            if let Some(opened) = server.opened.take() {
+                lease.is_new = true;
+                again = opened.is_again.then_some(opened.took).or(again);
             }
-            lease.is_new |= found.is_new;
-            again |= found.is_again;
-            let Err(error) = apply(lease.server.insert(found.server)).await else {
+            let Err(error) = apply(lease.server.insert(server)).await else {
                 lease.begin(begin.elapsed());
                 let mut share = self.db.upstream.login_share.borrow_mut();
-                share.note(again.then_some(lease.opening));
+                share.note(again);
                 return Ok(Some(lease));
             };
             lease.close_server();
@@ -196,83 +187,125 @@ impl LeaseRequest<'_> {
         }
     }
 
-    /// An idle one or a new one; for the latter the client's patience has begun at `begin`. `None`
-    /// where the database has been moved meanwhile.
+    /// An idle one, or the first that comes: one that is opened for it or given back; its patience
+    /// for the former has begun when it began to wait. `None` where the database has been moved
+    /// meanwhile.
     async fn obtain(
         &self,
         pooler: &Pooler,
         owner: &Owner,
-        begin: Instant,
-    ) -> Result<Option<Obtained>, Refusal> {
+        waiting: Waiting,
+        login: &mut Option<LoginPermit>,
+    ) -> Result<Option<Box<ServerConnection>>, Refusal> {
         let configuration = pooler.configuration();
-        let patience = configuration.patience();
         let address = &self.db.upstream.address;
-        let mut yields_at = begin;
+        let begin = waiting.since;
+        let (mut yields_at, mut opens_at) = (begin, begin);
         while !self.db.is_replaced() {
             if let Some(server) = self.take(&configuration, owner).await {
-                return Ok(Some(Obtained::idle(server)));
+                return Ok(Some(server));
             }
-            let opening = self.make_slot(&configuration);
-            let is_again = !opening.is_more;
-            // In boxes, as all here that few transactions need: the others have no room for it.
-            let opened = Box::pin(in_time(patience, self.open(&configuration, owner)));
-            match opened.await {
-                Ok(server) => {
-                    opening.done();
-                    let mut pool = self.db.upstream.pool.borrow_mut();
-                    pool.note_initial_parameters(owner, &server.state.reported);
-                    return Ok(Some(Obtained {
-                        server,
-                        is_new: true,
-                        is_again,
-                    }));
-                }
-                Err(LoginError::Unreachable(error)) if begin.elapsed() < patience => {
-                    drop(opening);
+            // In a box, as all here that few transactions need: the others have no room for it.
+            let handed = Box::pin(self.wait(&configuration, owner, waiting, (opens_at, login)));
+            match handed.await {
+                Handed::Server(server) => return Ok(Some(server)),
+                Handed::LookAgain => {}
+                Handed::Failed(LoginError::Unreachable(error))
+                    if begin.elapsed() < configuration.patience() =>
+                {
                     let upstream = &self.db.upstream;
                     upstream.unreachable.log(1, |_| {
                         format!("{address} does not answer: {error}; trying again")
                     });
-                    tokio::time::sleep(RETRY_PAUSE).await;
+                    opens_at = Instant::now() + RETRY_PAUSE;
                 }
-                Err(LoginError::Full(may_yield)) => {
-                    drop(opening);
+                Handed::Failed(LoginError::Full(may_yield)) => {
                     if let Some(most) = configuration.query_wait()
                         && begin.elapsed() >= most
                     {
                         return Err(Refusal::waited(most.as_secs()));
                     }
-                    yields_at = Box::pin(self.wait_for_room(may_yield, yields_at)).await;
+                    let made_room =
+                        Box::pin(self.make_room_there(may_yield && yields_at <= Instant::now()));
+                    if made_room.await {
+                        yields_at = Instant::now() + YIELD_PAUSE;
+                    } else {
+                        opens_at = Instant::now() + RETRY_PAUSE;
+                    }
                 }
-                Err(error) => return Err(Refusal::of_login(error, address, owner)),
+                Handed::Failed(error) => return Err(Refusal::of_login(error, address, owner)),
             }
         }
         Ok(None)
     }
 
-    /// Others have all connections of the server: from `yields_at` on, one that the gate keeps for
-    /// another owner is given up for this one, else some time passes. That has no end, because what
-    /// could wait is not dropped. When the next one may be given up.
-    async fn wait_for_room(&self, may_yield: bool, yields_at: Instant) -> Instant {
+    /// Waits for one that comes back, and has one opened meanwhile, from `opens_at` on.
+    async fn wait(
+        &self,
+        configuration: &Rc<Configuration>,
+        owner: &Owner,
+        waiting: Waiting,
+        (opens_at, login): (Instant, &mut Option<LoginPermit>),
+    ) -> HandedServer {
+        let pool = (&self.db, (|upstream| &upstream.pool) as PoolOf);
+        let most = self.db.upstream.connections(&configuration.config.limits);
+        let may_open = Instant::now() >= opens_at;
+        let opening =
+            may_open.then(|| self.opening(configuration.clone(), owner.clone(), login.take()));
+        let mut wait = Wait::begin(pool, owner, waiting, (most, opening));
+        tokio::select! {
+            biased;
+            handed = wait.handed() => handed,
+            () = self.db.until_replaced() => Handed::LookAgain,
+            () = tokio::time::sleep_until(opens_at.into()), if !may_open => Handed::LookAgain,
+        }
+    }
+
+    /// Opens one, with leave to log in in place of another owner where it was needed.
+    fn opening(
+        &self,
+        configuration: Rc<Configuration>,
+        owner: Owner,
+        login: Option<LoginPermit>,
+    ) -> impl Future<Output = Result<Box<ServerConnection>, LoginError>> + 'static {
+        let (user, db, proof) = (self.user.to_owned(), self.db.clone(), self.proof.cloned());
+        async move {
+            let begin = Instant::now();
+            let request = LeaseRequest {
+                user: &user,
+                db: db.clone(),
+                proof: proof.as_ref(),
+            };
+            let opened = in_time(
+                configuration.patience(),
+                request.open(&configuration, &owner),
+            );
+            let server = opened.await?;
+            if let Some(login) = login {
+                login.done(&db.upstream, begin.elapsed());
+            }
+            Ok(server)
+        }
+    }
+
+    /// Others have all connections of the server: one that the gate keeps for another owner is
+    /// given up for this one where it `may_yield`; whether one was. A transaction waits for that
+    /// without end, because what could wait is not dropped.
+    async fn make_room_there(&self, may_yield: bool) -> bool {
         let upstream = &self.db.upstream;
         let address = &upstream.address;
         upstream.full.log(1, |_| {
             format!("{address} has no connection left (53300); transactions wait for one")
         });
-        let now = Instant::now();
-        let given_up = if may_yield && yields_at <= now {
-            upstream.pool.borrow_mut().give_up()
-        } else {
-            None
-        };
-        if let Some(server) = given_up {
-            let ends = server.session.end();
-            // Where it takes longer, it is looked for again all the same.
-            let _ = tokio::time::timeout(RETRY_PAUSE, ends).await;
-            return now + YIELD_PAUSE;
+        if !may_yield {
+            return false;
         }
-        tokio::time::sleep(RETRY_PAUSE).await;
-        yields_at
+        let Some(server) = upstream.pool.borrow_mut().give_up() else {
+            return false;
+        };
+        // Where it takes longer, it is looked for again all the same.
+        let _ = tokio::time::timeout(RETRY_PAUSE, server.session.end()).await;
+        true
     }
 
     /// An idle one; what has been idle for long is asked first whether it works.
@@ -295,14 +328,6 @@ impl LeaseRequest<'_> {
                 return Some(server);
             }
         }
-    }
-
-    /// A slot for one more, for which one of another owner is closed where there are enough.
-    fn make_slot(&self, configuration: &Configuration) -> PoolSlot<'_> {
-        let upstream = &self.db.upstream;
-        let most = upstream.connections(&configuration.config.limits);
-        upstream.pool.borrow_mut().make_room(most);
-        PoolSlot::new(&upstream.pool)
     }
 
     pub(crate) async fn open(
@@ -347,8 +372,7 @@ impl Lease {
         let cancel_lock = server.cancel_lock.clone();
         // A cancel request that is on its way is this client's, and must not hit the next.
         let may_still_come = cancel_lock.lock().await;
-        let is_old = server.generation != self.db.leases.generation();
-        if server.state.is_tainted || is_old || self.db.is_replaced() || *may_still_come {
+        if server.state.is_tainted || !self.db.keeps(&server) || *may_still_come {
             pool.borrow_mut().closed();
             return;
         }
@@ -409,27 +433,16 @@ fn classify(message: Bytes) -> LoginError {
     }
 }
 
-/// A place among the server connections of a pool while one is opened or asked; given up when
-/// dropped.
+/// The place of a server connection that was taken out of a pool, while it is asked something; given
+/// up when dropped.
 pub struct PoolSlot<'a> {
     pool: Option<&'a RefCell<Pool>>,
-    /// Whether there were never so many.
-    is_more: bool,
 }
 
 impl<'a> PoolSlot<'a> {
-    /// For one more.
-    pub fn new(pool: &'a RefCell<Pool>) -> Self {
-        let is_more = pool.borrow_mut().opens();
-        let pool = Some(pool);
-        Self { pool, is_more }
-    }
-
     /// That of one which was taken out.
     pub fn taken(pool: &'a RefCell<Pool>) -> Self {
-        let pool = Some(pool);
-        let is_more = false;
-        Self { pool, is_more }
+        Self { pool: Some(pool) }
     }
 
     /// The connection has it from now on.
