@@ -18,6 +18,7 @@
 
 pub mod activity;
 pub mod ages;
+mod asking;
 pub mod attached;
 pub mod breakdown;
 pub mod classes;

@@ -6,23 +6,22 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
-use sooner_kernel::process_table;
+use sooner_kernel::{priority, process_table};
 use tokio_postgres::Error;
 
-use super::activity::{Phase, Session, Watcher};
+use super::activity::{Phase, Session, Watcher, Worker};
+use super::asking::{Answer, Asker, Asking, Question};
 use super::classes::Classifier;
 use super::connection::Connection;
 use super::daemon::{Options, WorkError};
 use super::family::Family;
 use super::gate_tasks::FromGate;
 use super::gates::Gates;
-use super::inherit::Holders;
 use super::leftovers::{Leftovers, ProcessId};
 use super::levels::{Change, Levels, Standings};
 use super::mechanism::{Mechanism, Trial};
 use super::meter::Meter;
 use super::pace::Pace;
-use super::processor::Processes;
 use super::snapshot::Snapshot;
 use super::told::Told;
 
@@ -30,6 +29,9 @@ use super::told::Told;
 const LOOK_MIN: Duration = Duration::from_millis(10);
 /// Questions who holds what a raised one waits for are no closer than this.
 const INHERIT_MIN: Duration = Duration::from_millis(2);
+
+/// The nice value of the session that asks, where others have real time.
+const OWN_NICE: i32 = -10;
 
 /// What the process of the extension `sooner_locks` is called.
 const LOCK_WORKER: &str = "postgres: sooner_locks";
@@ -45,11 +47,13 @@ pub struct Attached<'a> {
     leftovers: &'a mut Leftovers,
     mechanism: Mechanism,
     family: Family,
-    watcher: Watcher<'a>,
-    holders: Holders<'a>,
+    /// None while a question is under way.
+    asker: Option<Asker<'a>>,
+    /// What this thread had spent when that began, and on what gates told since.
+    asked_at_ns: (u64, u64),
+    asked_for_holders: u64,
     classifier: Classifier,
     standings: Standings,
-    processes: Processes,
     gates: Gates,
     lock_worker: Option<ProcessId>,
     meter: Meter,
@@ -80,11 +84,11 @@ impl<'a> Attached<'a> {
         };
         let mut attached = Attached {
             family: Family::new(connection.first_process, connection.numbers.clone()),
-            watcher: Watcher::new(&connection.client).await?,
-            holders: Holders::new(&connection.client).await?,
+            asker: Some(Asker::new(&connection.client).await?),
+            asked_at_ns: (0, 0),
+            asked_for_holders: 0,
             classifier: Classifier::new(options.classes.clone()),
             standings: Standings::default(),
-            processes: Processes::default(),
             gates: Gates::default(),
             lock_worker: None,
             meter,
@@ -112,13 +116,22 @@ impl<'a> Attached<'a> {
 
     /// Who asks who waits for whom must not wait behind them itself. Not by real time: the server reads
     /// what a session does once more, without a pause, until that has told it whole, and one that was
-    /// stopped in the middle of it would have to wait until the kernel's rest for others comes.
+    /// stopped in the middle of it would have to wait until the kernel's rest for others comes. So it
+    /// comes early among ordinary ones, with a share that leaves most to them.
     fn raise_own(&mut self) -> Result<(), WorkError> {
-        let process = ProcessId::of(self.connection.own_process);
+        let own = self.connection.own_process;
+        let process = ProcessId::of(own);
         let process = process.map_err(|_| WorkError::ServerGone("its process is gone".into()))?;
-        if self.mechanism != Mechanism::RoundRobin {
-            let level = self.levels.top();
-            self.apply(Change { process, level });
+        match self.mechanism {
+            Mechanism::RoundRobin => {
+                // Whichever counts here; a session's autogroup goes with it.
+                let _ = priority::set_nice(own, OWN_NICE);
+                let _ = priority::set_autogroup(own, OWN_NICE);
+            }
+            _ => drop(self.apply(Change {
+                process,
+                level: self.levels.top(),
+            })),
         }
         Ok(())
     }
@@ -143,6 +156,12 @@ impl<'a> Attached<'a> {
 
     /// Something from a gate.
     pub fn take(&mut self, from: FromGate) {
+        let before_ns = self.meter.own_ns();
+        self.hear_gate(from);
+        self.asked_at_ns.1 += self.meter.own_ns().saturating_sub(before_ns);
+    }
+
+    fn hear_gate(&mut self, from: FromGate) {
         match from {
             FromGate::Came(number, pid) => {
                 let process = pid.and_then(|pid| ProcessId::of(pid).ok());
@@ -190,11 +209,53 @@ impl<'a> Attached<'a> {
         }
     }
 
+    /// Asks the server; nothing where another question is under way.
+    pub fn ask(&mut self, question: Question) -> Option<Asking<'a>> {
+        let asker = self.asker.take()?;
+        self.asked_at_ns = (self.meter.own_ns(), 0);
+        Some(match question {
+            Question::Sessions => asker.sessions(),
+            Question::Holders => {
+                let raised = self.standings.own();
+                let raised = raised.filter_map(|(process, level)| {
+                    Some((self.family.number(process)?, process.pid, level))
+                });
+                asker.holders(raised.collect())
+            }
+        })
+    }
+
+    /// The server has answered.
+    pub fn answered(
+        &mut self,
+        mut asker: Asker<'a>,
+        answer: Result<Answer, Error>,
+    ) -> Result<(), Error> {
+        self.asked_for_holders = asker.asked_for_holders();
+        let done = answer.map(|answer| match answer {
+            Answer::Sessions(sessions, workers) => {
+                asker.keep(&self.look(&asker.watcher, &sessions, &workers));
+                let cost_ns = self.cost();
+                self.look_pace.note(cost_ns);
+            }
+            Answer::Holders(holders) => {
+                self.inherit(holders);
+                let cost_ns = self.cost();
+                self.inherit_pace.note(cost_ns);
+            }
+        });
+        self.asker = Some(asker);
+        done
+    }
+
     /// Looks at all sessions: new ones, those that are gone, and what those do that no gate tells
-    /// of.
-    pub async fn look(&mut self) -> Result<(), Error> {
-        let before_ns = self.meter.own_ns();
-        let (sessions, workers) = self.watcher.processes().await?;
+    /// of. Gives the processes of all.
+    fn look(
+        &mut self,
+        watcher: &Watcher<'_>,
+        sessions: &[Session],
+        workers: &[Worker],
+    ) -> HashSet<u32> {
         self.looks += 1;
         if self.looks.is_multiple_of(LOOKS_A_WORKER) {
             self.raise_lock_worker();
@@ -202,15 +263,15 @@ impl<'a> Attached<'a> {
         self.family.begin_look();
         self.standings.retry();
         let mut seen = HashSet::new();
-        for session in &sessions {
+        for session in sessions {
             let process = self.family.session(session.pid, session.began_us);
             let Some(process) = process else { continue };
             seen.insert(process);
             if !self.gates.tell_of(process) {
-                self.classify(session, process);
+                self.classify(watcher, session, process);
             }
         }
-        for worker in &workers {
+        for worker in workers {
             let process = self.family.session(worker.pid, worker.began_us);
             let leader = self.family.process(worker.leader);
             let (Some(process), Some(leader)) = (process, leader) else {
@@ -224,13 +285,11 @@ impl<'a> Attached<'a> {
         let insides: HashSet<i32> = sessions.iter().map(|session| session.pid).collect();
         self.classifier.retain(|pid| insides.contains(&pid));
         self.apply_changes();
-        let cost_ns = self.cost_since(before_ns);
-        self.look_pace.note(cost_ns);
-        Ok(())
+        seen.iter().map(|process| process.pid).collect()
     }
 
-    fn classify(&mut self, session: &Session, process: ProcessId) {
-        let (user, database) = (self.watcher.user(session), self.watcher.database(session));
+    fn classify(&mut self, watcher: &Watcher<'_>, session: &Session, process: ProcessId) {
+        let (user, database) = (watcher.user(session), watcher.database(session));
         let told = self.classifier.told(session, user, database);
         let level = match self.options.classes.get(told.class) {
             Some(class) => self.levels.level(*class.priority.get_ref()),
@@ -256,15 +315,14 @@ impl<'a> Attached<'a> {
         let standings = &self.standings;
         let keeps = |process| seen.contains(&process) || standings.has(process);
         self.family.retain(keeps);
-        let pids: HashSet<u32> = seen.iter().map(|process| process.pid).collect();
-        self.processes.retain(|pid| pids.contains(&pid));
     }
 
-    /// What was spent since this thread had spent `before_ns`. The server's process still works when
-    /// its answer is here: what it did after the last one is in this.
-    fn cost_since(&mut self, before_ns: u64) -> u64 {
+    /// What the question cost. The server's process still works when its answer is here: what it did
+    /// after the last one is in this.
+    fn cost(&mut self) -> u64 {
         let server_ns = self.meter.server_since_ns();
-        self.meter.own_ns().saturating_sub(before_ns) + server_ns
+        let (before_ns, told_ns) = self.asked_at_ns;
+        self.meter.own_ns().saturating_sub(before_ns + told_ns) + server_ns
     }
 
     /// How long until the next look.
@@ -278,22 +336,13 @@ impl<'a> Attached<'a> {
     }
 
     /// Raises who holds what a raised one waits for, and no other.
-    pub async fn inherit(&mut self) -> Result<(), Error> {
-        let before_ns = self.meter.own_ns();
-        let raised = self.standings.own();
-        let raised: Vec<(i32, u32, u8)> = raised
-            .filter_map(|(process, level)| Some((self.family.number(process)?, process.pid, level)))
-            .collect();
-        let holders = self.holders.of(&raised, &mut self.processes).await?;
+    fn inherit(&mut self, holders: BTreeMap<i32, u8>) {
         let holders = holders.into_iter();
         let holders: BTreeMap<ProcessId, u8> = holders
             .filter_map(|(pid, level)| Some((self.family.process(pid)?, level)))
             .collect();
         self.standings.set_inherited(&holders);
         self.apply_changes();
-        let cost_ns = self.cost_since(before_ns);
-        self.inherit_pace.note(cost_ns);
-        Ok(())
     }
 
     /// How long until the next question.
@@ -329,7 +378,7 @@ impl<'a> Attached<'a> {
             told: self.told,
             looks: self.looks,
             late_ms: (late > 0).then(|| late_ns as f64 / 1e6 / late as f64),
-            inherit_looks: self.holders.asked,
+            inherit_looks: self.asked_for_holders,
             cost_share: self.meter.cost(1, uptime_s).share,
         }
     }

@@ -7,6 +7,7 @@ use sooner_kernel::scheduling::RealTime;
 use tokio::time::{Duration, Instant, sleep_until};
 use tokio_postgres::Error;
 
+use super::asking::{Answer, Asker, Asking, Question};
 use super::attached::Attached;
 use super::connection::Connection;
 use super::daemon::{DaemonError, DaemonEvent, Options, WorkError};
@@ -156,31 +157,39 @@ impl Session {
         let mut questions = Questions { tell, last: None };
         let mut look_at = Instant::now();
         let mut inherit_at = Instant::now();
+        let mut asking: Option<(Question, Asking<'_>)> = None;
         let error = loop {
-            let (asked, at) = tokio::select! {
+            let is_free = asking.is_none();
+            let question = tokio::select! {
                 biased;
                 one = gates.next() => {
                     attached.take(one);
                     continue;
                 }
-                () = sleep_until(inherit_at), if attached.has_to_inherit() => {
-                    let asked = attached.inherit().await;
-                    inherit_at = Instant::now() + attached.inherit_interval();
-                    (asked, &mut inherit_at)
+                (question, asker, answer) = next_answer(&mut asking) => {
+                    asking = None;
+                    let asked = attached.answered(asker, answer);
+                    let (at, interval) = match question {
+                        Question::Sessions => (&mut look_at, attached.look_interval()),
+                        Question::Holders => (&mut inherit_at, attached.inherit_interval()),
+                    };
+                    *at = Instant::now() + interval;
+                    match questions.after(asked) {
+                        Err(error) => break error,
+                        Ok(true) => {}
+                        Ok(false) => *at = Instant::now() + ERROR_PAUSE,
+                    }
+                    continue;
                 }
-                () = sleep_until(look_at) => {
-                    let asked = attached.look().await;
-                    look_at = Instant::now() + attached.look_interval();
-                    (asked, &mut look_at)
+                () = sleep_until(inherit_at), if is_free && attached.has_to_inherit() => {
+                    Question::Holders
                 }
+                () = sleep_until(look_at), if is_free => Question::Sessions,
                 () = self.control.answer(|| Ok(attached.snapshot())) => continue,
             };
-            match questions.after(asked) {
-                Err(error) => break error,
-                Ok(true) => {}
-                Ok(false) => *at = Instant::now() + ERROR_PAUSE,
-            }
+            asking = attached.ask(question).map(|asking| (question, asking));
         };
+        drop(asking);
         self.last = Some(Snapshot {
             is_waiting: true,
             raised: 0,
@@ -198,6 +207,19 @@ impl Session {
             control: self.control,
             snapshot: self.last,
         })
+    }
+}
+
+/// The answer to the question that is under way; never where none is.
+async fn next_answer<'a>(
+    asking: &mut Option<(Question, Asking<'a>)>,
+) -> (Question, Asker<'a>, Result<Answer, Error>) {
+    match asking {
+        Some((question, asking)) => {
+            let (asker, answer) = asking.await;
+            (*question, asker, answer)
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -49,6 +49,12 @@ fn a_gate_tells_which_transaction_runs() {
     assert!(!socket.exists());
 }
 
+/// What a gate writes of a process.
+fn frame(pid: u32, priority: u8) -> [u8; 8] {
+    let [a, b, c, d] = pid.to_le_bytes();
+    [a, b, c, d, priority, 0, 0, 0]
+}
+
 #[test]
 fn only_what_tells_of_a_process_stands_above_it_and_until_it_leaves() {
     let test = "only_what_tells_of_a_process_stands_above_it_and_until_it_leaves";
@@ -63,10 +69,6 @@ fn only_what_tells_of_a_process_stands_above_it_and_until_it_leaves() {
     let [gate_before, before] = [own, pid].map(standing);
     let mut gate = UnixStream::connect(&socket).unwrap();
     until("it is there", || status_of(&child)["gates"] == 1);
-    let frame = |pid: u32, priority: u8| {
-        let [a, b, c, d] = pid.to_le_bytes();
-        [a, b, c, d, priority, 0, 0, 0]
-    };
     // It has not told of a process of the server yet.
     gate.write_all(&frame(1, 1)).unwrap();
     until("it was heard", || status_of(&child)["told"] == 1);
@@ -77,4 +79,34 @@ fn only_what_tells_of_a_process_stands_above_it_and_until_it_leaves() {
     drop(gate);
     until("the process is put back", || standing(pid) == before);
     until("and so is the gate", || standing(own) == gate_before);
+}
+
+/// Where the processor is full an answer takes long; here it does not come at all.
+#[test]
+fn a_gate_is_heard_while_the_server_does_not_answer() {
+    let test = "a_gate_is_heard_while_the_server_does_not_answer";
+    let Some((database, _turn)) = database(test) else {
+        return;
+    };
+    let socket: PathBuf = database.folder().join("gate.sock");
+    let path = socket.to_string_lossy().into_owned();
+    let child = attached(&database, CLASSES, &["--gate", &path]);
+    let (_low, pid) = session(&database, "rest");
+    let before = standing(pid);
+    let asking =
+        database.ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'sooner attach'");
+    let asking = Pid::from_raw(asking.parse().unwrap()).unwrap();
+    kill_process(asking, Signal::STOP).unwrap();
+    let looks = || status_of(&child)["looks"].clone();
+    let mut last = looks();
+    until("it waits for an answer", || {
+        sleep(Duration::from_millis(200));
+        std::mem::replace(&mut last, looks()) == last
+    });
+    let mut gate = UnixStream::connect(&socket).unwrap();
+    for (priority, is_raised) in [(1, true), (2, false)] {
+        gate.write_all(&frame(pid, priority)).unwrap();
+        until("it is heard", || (standing(pid) != before) == is_raised);
+    }
+    kill_process(asking, Signal::CONT).unwrap();
 }

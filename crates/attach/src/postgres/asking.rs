@@ -1,0 +1,77 @@
+//! Questions to the server. What gates tell is heard meanwhile: where the processor is full an
+//! answer takes a hundred transactions, and the one that goes first would wait for it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::pin::Pin;
+
+use tokio_postgres::{Client, Error};
+
+use super::activity::{Session, Watcher, Worker};
+use super::inherit::Holders;
+use super::processor::Processes;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// What all sessions do.
+    Sessions,
+    /// Who holds what raised ones wait for.
+    Holders,
+}
+
+/// What the server answers.
+pub enum Answer {
+    /// All sessions and their parallel workers.
+    Sessions(Vec<Session>, Vec<Worker>),
+    /// Processes as the server numbers them, each with the highest level of those that wait for it.
+    Holders(BTreeMap<i32, u8>),
+}
+
+/// What it takes to ask; it goes with the question and comes back with the answer.
+pub struct Asker<'a> {
+    pub watcher: Watcher<'a>,
+    holders: Holders<'a>,
+    processes: Processes,
+}
+
+/// A question under way.
+pub type Asking<'a> = Pin<Box<dyn Future<Output = (Asker<'a>, Result<Answer, Error>)> + 'a>>;
+
+impl<'a> Asker<'a> {
+    /// On this connection.
+    pub async fn new(client: &'a Client) -> Result<Asker<'a>, Error> {
+        Ok(Asker {
+            watcher: Watcher::new(client).await?,
+            holders: Holders::new(client).await?,
+            processes: Processes::default(),
+        })
+    }
+
+    /// Asks what all sessions do.
+    pub fn sessions(mut self) -> Asking<'a> {
+        Box::pin(async move {
+            let found = self.watcher.processes().await;
+            let answer = found.map(|(sessions, workers)| Answer::Sessions(sessions, workers));
+            (self, answer)
+        })
+    }
+
+    /// Asks who holds what these wait for: their numbers as the server has them and here, and their
+    /// levels.
+    pub fn holders(mut self, raised: Vec<(i32, u32, u8)>) -> Asking<'a> {
+        Box::pin(async move {
+            let found = self.holders.of(&raised, &mut self.processes).await;
+            (self, found.map(Answer::Holders))
+        })
+    }
+
+    /// How often the server was asked for holders.
+    pub fn asked_for_holders(&self) -> u64 {
+        self.holders.asked
+    }
+
+    /// Forgets all other processes.
+    pub fn keep(&mut self, pids: &HashSet<u32>) {
+        self.processes.retain(|pid| pids.contains(&pid));
+    }
+}
