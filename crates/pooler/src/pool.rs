@@ -51,7 +51,7 @@ pub struct ServerConnection {
     pub generation: u64,
     /// Its process, and which priority that was told to have.
     pub process: ToldProcess,
-    /// How it was opened, until its first transaction has it.
+    /// How it was opened, until its first transaction has it or it is idle.
     pub opened: Option<Opened>,
 }
 
@@ -187,26 +187,18 @@ impl Pool {
         self.check();
     }
 
-    /// One comes back.
+    /// One comes back: the first that waits for one has it, else it is idle.
     pub fn give_back(&mut self, owner: &Owner, server: Box<ServerConnection>) {
-        self.give_on(owner, server, true);
-    }
-
-    /// Gives one to the first that waits for it. Where none does it is idle if it `is_kept`, else
-    /// closed.
-    pub fn give_on(&mut self, owner: &Owner, server: Box<ServerConnection>, is_kept: bool) {
         assert!(self.leased > 0, "given back twice");
         let unclaimed = if self.waiters.is_empty() {
             Some(server)
         } else {
             self.waiters.hand(owner, server, Instant::now())
         };
-        let Some(server) = unclaimed else {
+        let Some(mut server) = unclaimed else {
             return;
         };
-        if !is_kept {
-            return self.closed();
-        }
+        server.opened = None;
         self.leased -= 1;
         match self.idle.get_mut(owner) {
             Some(idle) => idle.push(server),
@@ -215,8 +207,11 @@ impl Pool {
         self.check();
     }
 
-    /// Closes the idle ones of these owners.
+    /// Closes the idle ones of these owners, and gives up those that are being opened.
     pub fn close_idle(&mut self, is_theirs: impl Fn(&Owner) -> bool) {
+        for _ in 0..self.waiters.give_up_all(&is_theirs) {
+            self.closed();
+        }
         self.close(|owner, _| is_theirs(owner));
         self.initial_parameters.retain(|owner, _| !is_theirs(owner));
     }

@@ -13,6 +13,7 @@ use crate::log::Seldom;
 use crate::pool::admission::ClientClass;
 use crate::pool::database::{Database, User};
 use crate::pool::upstream::Upstream;
+use crate::pool::{Owner, Pool};
 use crate::priorities::Priorities;
 use crate::random;
 use crate::statistics::Statistics;
@@ -337,8 +338,11 @@ impl Pooler {
     /// Forgets databases, users and upstreams that are not needed.
     pub fn forget_unused(&self) {
         let is_idle = |db: &Rc<Database>| {
+            let pools = [&db.upstream.pool, &db.upstream.lookup_pool];
+            let is_its = |owner: &Owner| owner.database == db.name;
+            let is_opening = |pool: &RefCell<Pool>| pool.borrow().waiters.has_opening(is_its);
             let pool = db.upstream.pool.borrow();
-            pool.idle().any(|(owner, _)| owner.database == db.name)
+            pool.idle().any(|(owner, _)| is_its(owner)) || pools.into_iter().any(is_opening)
         };
         self.databases.borrow_mut().retain(|_, db| {
             let is_closed = db.is_paused() || db.is_disabled.get();

@@ -118,3 +118,36 @@ fn one_that_waits_for_anothers_login_begins_its_own_when_that_fails() {
     assert_ne!(third.hear(), own);
     first.ask("COMMIT");
 }
+
+#[test]
+fn a_login_for_a_place_that_a_reload_has_changed_serves_no_client() {
+    let test = "a_login_for_a_place_that_a_reload_has_changed_serves_no_client";
+    let Some(database) = Database::start(test) else {
+        return;
+    };
+    database.ask("CREATE DATABASE other");
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let config = format!(
+        "admins = [\"postgres\"]\n[limits]\ntransactions = 2\n\
+         [[database]]\nname = \"postgres\"\nserver = \"{server}\"\n"
+    );
+    let gate = Gate::before(&database, &config);
+    let talk = || Talk::begin(&mut gate.psql(&database, "postgres"));
+    let mut first = talk();
+    let here = "SELECT current_database()";
+    assert_eq!(first.ask(here), "postgres");
+    let mut second = talk();
+    let mut slowing = Slowing::of(&database);
+    slowing.set_login_seconds(4);
+    first.ask("BEGIN");
+    second.say(here);
+    until("a session is let in", || slowing.logging_in().len() == 1);
+    let there = "name = \"postgres\"\nname_there = \"other\"\n";
+    gate.rewrite(|text| text.replacen("name = \"postgres\"\n", there, 1));
+    gate.admin(&database, "RELOAD");
+    assert_eq!(second.hear(), "other");
+    // What was begun at the old place ends there.
+    assert_eq!(first.ask(here), "postgres");
+    first.ask("COMMIT");
+    assert_eq!(first.ask(here), "other");
+}

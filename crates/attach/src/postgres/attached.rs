@@ -123,11 +123,12 @@ impl<'a> Attached<'a> {
         let process = ProcessId::of(own);
         let process = process.map_err(|_| WorkError::ServerGone("its process is gone".into()))?;
         match self.mechanism {
-            Mechanism::RoundRobin => {
-                // Whichever counts here; a session's autogroup goes with it.
+            Mechanism::RoundRobin if self.family.has(process) => {
+                // Whichever counts here. Both end with the session, which is ours alone.
                 let _ = priority::set_nice(own, OWN_NICE);
                 let _ = priority::set_autogroup(own, OWN_NICE);
             }
+            Mechanism::RoundRobin => {}
             _ => drop(self.apply(Change {
                 process,
                 level: self.levels.top(),
@@ -336,7 +337,11 @@ impl<'a> Attached<'a> {
     }
 
     /// Raises who holds what a raised one waits for, and no other.
-    fn inherit(&mut self, holders: BTreeMap<i32, u8>) {
+    fn inherit(&mut self, mut holders: BTreeMap<i32, u8>) {
+        // None of those that were asked about goes first any more.
+        if self.standings.own().next().is_none() {
+            holders.clear();
+        }
         let holders = holders.into_iter();
         let holders: BTreeMap<ProcessId, u8> = holders
             .filter_map(|(pid, level)| Some((self.family.process(pid)?, level)))

@@ -161,7 +161,7 @@ impl Session {
         let error = loop {
             let is_free = asking.is_none();
             let question = tokio::select! {
-                biased;
+                // In no order: gates that tell without a pause keep nothing else out.
                 one = gates.next() => {
                     attached.take(one);
                     continue;

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use sooner_limiter::Permit;
 use sooner_postgres::session::Unnamed;
 use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -33,6 +33,9 @@ pub const COMMAND_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two connections of other owners that are given up for one that the server refuses:
 /// another one may have had the place.
 const YIELD_PAUSE: Duration = Duration::from_secs(1);
+
+/// Leave to log in in place of another owner, of a transaction and of what is opened for it.
+type SharedPermit = Rc<Cell<Option<LoginPermit>>>;
 
 /// A server connection that a client has; closed when dropped, unless it was given back.
 pub struct Lease {
@@ -151,9 +154,11 @@ impl LeaseRequest<'_> {
         let begin = Instant::now();
         let Admitted {
             permits,
-            mut login,
+            login,
             class,
         } = admitted;
+        // It is the transaction's until a login has taken it, and the login's until that is over.
+        let login = login.map(|login| Rc::new(Cell::new(Some(login))));
         let mut lease = self.pending(permits);
         let waiting = Waiting {
             rank: class.number(),
@@ -161,7 +166,7 @@ impl LeaseRequest<'_> {
         };
         let mut again = None;
         loop {
-            let obtained = self.obtain(pooler, &lease.owner, waiting, &mut login);
+            let obtained = self.obtain(pooler, &lease.owner, waiting, login.as_ref());
             let Some(mut server) = obtained.await? else {
                 return Ok(None);
             };
@@ -195,7 +200,7 @@ impl LeaseRequest<'_> {
         pooler: &Pooler,
         owner: &Owner,
         waiting: Waiting,
-        login: &mut Option<LoginPermit>,
+        login: Option<&SharedPermit>,
     ) -> Result<Option<Box<ServerConnection>>, Refusal> {
         let configuration = pooler.configuration();
         let address = &self.db.upstream.address;
@@ -245,13 +250,17 @@ impl LeaseRequest<'_> {
         configuration: &Rc<Configuration>,
         owner: &Owner,
         waiting: Waiting,
-        (opens_at, login): (Instant, &mut Option<LoginPermit>),
+        (opens_at, login): (Instant, Option<&SharedPermit>),
     ) -> HandedServer {
         let pool = (&self.db, (|upstream| &upstream.pool) as PoolOf);
         let most = self.db.upstream.connections(&configuration.config.limits);
+        // What it looked at before may have taken its time.
+        if self.db.is_replaced() {
+            return Handed::LookAgain;
+        }
         let may_open = Instant::now() >= opens_at;
         let opening =
-            may_open.then(|| self.opening(configuration.clone(), owner.clone(), login.take()));
+            may_open.then(|| self.opening(configuration.clone(), owner.clone(), login.cloned()));
         let mut wait = Wait::begin(pool, owner, waiting, (most, opening));
         tokio::select! {
             biased;
@@ -266,7 +275,7 @@ impl LeaseRequest<'_> {
         &self,
         configuration: Rc<Configuration>,
         owner: Owner,
-        login: Option<LoginPermit>,
+        login: Option<SharedPermit>,
     ) -> impl Future<Output = Result<Box<ServerConnection>, LoginError>> + 'static {
         let (user, db, proof) = (self.user.to_owned(), self.db.clone(), self.proof.cloned());
         async move {
@@ -281,7 +290,7 @@ impl LeaseRequest<'_> {
                 request.open(&configuration, &owner),
             );
             let server = opened.await?;
-            if let Some(login) = login {
+            if let Some(login) = login.and_then(|login| login.take()) {
                 login.done(&db.upstream, begin.elapsed());
             }
             Ok(server)

@@ -77,10 +77,15 @@ impl Wait {
 impl Drop for Wait {
     fn drop(&mut self) {
         let mut pool = (self.pool)(&self.db.upstream).borrow_mut();
-        pool.waiters.leave(&self.owner, self.ticket.number);
+        if pool.waiters.leave(&self.owner, self.ticket.number) {
+            pool.closed();
+        }
         self.ticket.receiver.close();
         if let Ok(Handed::Server(server)) = self.ticket.receiver.try_recv() {
-            pool.give_back(&self.owner, server);
+            match self.db.keeps(&server) {
+                true => pool.give_back(&self.owner, server),
+                false => pool.closed(),
+            }
         }
     }
 }
@@ -108,6 +113,11 @@ impl Opening {
         };
         let mut pool = (self.pool)(&self.db.upstream).borrow_mut();
         match opened {
+            Ok(server) if !self.db.keeps(&server) => {
+                if pool.waiters.discarded(&self.owner, self.number) {
+                    pool.closed();
+                }
+            }
             Ok(mut server) => {
                 if !pool.waiters.opened(&self.owner, self.number) {
                     return;
@@ -117,8 +127,7 @@ impl Opening {
                     is_again: self.is_again,
                 });
                 pool.note_initial_parameters(&self.owner, &server.state.reported);
-                let is_good = self.db.keeps(&server);
-                pool.give_on(&self.owner, server, is_good);
+                pool.give_back(&self.owner, server);
             }
             Err(error) => {
                 if pool.waiters.failed(&self.owner, self.number, error) {

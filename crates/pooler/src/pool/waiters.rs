@@ -4,7 +4,8 @@
 //! transaction that finds no idle connection has one opened and takes the first that there is:
 //! this one, or one that another transaction gives back. An opening of which the transaction has
 //! got another connection is spare: the next transaction that finds none waits for it and begins
-//! no other, so that there are never more connections than transactions inside.
+//! no other, so that there are never more connections than transactions inside. One of which the
+//! client leaves is given up: it may be at a server that does not answer.
 //!
 //! The class that matters more is served first, until one has waited for [`OVERDUE`]: from then on
 //! it goes before all that have not.
@@ -172,15 +173,15 @@ impl<T, E> Waiters<T, E> {
         Some(server)
     }
 
-    /// A transaction waits no longer; what is being opened for it is spare.
-    pub fn leave(&mut self, owner: &Owner, number: Number) {
+    /// A transaction waits no longer, and what is being opened for it is given up; whether anything
+    /// was.
+    pub fn leave(&mut self, owner: &Owner, number: Number) -> bool {
         let Some(own) = self.owners.get_mut(owner) else {
-            return;
+            return false;
         };
-        if let Some(opening) = own.remove(number).and_then(|waiter| waiter.opening) {
-            own.spare.insert(number, opening);
-        }
+        let opening = own.remove(number).and_then(|waiter| waiter.opening);
         self.forget(owner);
+        opening.is_some()
     }
 
     /// An opening has come to its end; whether it still counts. What it opened is to be handed on.
@@ -195,6 +196,19 @@ impl<T, E> Waiters<T, E> {
             None => own.spare.remove(&number).is_some(),
         };
         self.forget(owner);
+        counts
+    }
+
+    /// What an opening has opened is of no use any more: those that count on it look again. Whether
+    /// it still counts.
+    pub fn discarded(&mut self, owner: &Owner, number: Number) -> bool {
+        let counts = self.opened(owner, number);
+        if let Some(own) = self.owners.get_mut(owner)
+            && own.without_opening() > own.spare.len()
+        {
+            own.look_again();
+            self.forget(owner);
+        }
         counts
     }
 
@@ -229,6 +243,29 @@ impl<T, E> Waiters<T, E> {
         own.spare.pop_last();
         self.forget(&owner);
         true
+    }
+
+    /// Gives up all openings of these owners, and all of their transactions look again; how many
+    /// were given up.
+    pub fn give_up_all(&mut self, is_theirs: impl Fn(&Owner) -> bool) -> usize {
+        let mut openings = 0;
+        self.owners.retain(|owner, own| {
+            if !is_theirs(owner) {
+                return true;
+            }
+            openings += own.spare.len() + own.waiting.len() - own.without_opening();
+            for waiter in own.waiting.drain(..) {
+                let _ = waiter.sender.send(Handed::LookAgain);
+            }
+            false
+        });
+        openings
+    }
+
+    /// Whether one is being opened for one of these owners.
+    pub fn has_opening(&self, is_theirs: impl Fn(&Owner) -> bool) -> bool {
+        let mut own = self.owners.iter().filter(|(owner, _)| is_theirs(owner));
+        own.any(|(_, own)| own.spare.len() + own.waiting.len() > own.without_opening())
     }
 
     /// Whether a transaction of this owner would find a spare opening.

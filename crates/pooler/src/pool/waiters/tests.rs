@@ -121,7 +121,26 @@ impl Play {
     fn leave(&mut self, name: char) {
         let at = self.waiting.iter().position(|(own, _)| *own == name);
         let (_, ticket) = self.waiting.remove(at.unwrap());
-        self.waiters.leave(&owner(), ticket.number);
+        let opens = self.waiters.leave(&owner(), ticket.number);
+        let before = self.opening.len();
+        self.opening
+            .retain(|(_, number, _)| *number != ticket.number);
+        assert_eq!(before - self.opening.len(), usize::from(opens));
+    }
+
+    /// All openings are given up.
+    fn reconnect(&mut self) {
+        let openings = self.waiters.give_up_all(|_| true);
+        assert_eq!(openings, self.opening.len());
+        for (_, number, mut given_up) in std::mem::take(&mut self.opening) {
+            assert_eq!(
+                given_up.try_recv(),
+                Err(oneshot::error::TryRecvError::Closed)
+            );
+            assert!(!self.waiters.opened(&owner(), number), "it counts no more");
+        }
+        assert!(self.waiters.is_empty());
+        self.hear();
     }
 
     fn said(&self) -> &str {
@@ -146,14 +165,42 @@ fn the_first_that_comes_is_taken_and_the_opening_serves_the_next() {
 }
 
 #[test]
-fn an_opening_without_a_client_is_spare_until_it_is_idle() {
+fn what_is_opened_for_a_client_that_leaves_is_given_up() {
     let mut play = Play::new();
     play.come('a', 1);
     play.leave('a');
-    assert!(play.waiters.has_spare(&owner()));
+    play.come('b', 1);
+    play.opened('b');
+    assert_eq!(play.said(), "a+ b+ b=1");
+}
+
+#[test]
+fn all_begin_anew_where_connections_are_replaced() {
+    let mut play = Play::new();
+    play.come('a', 1);
     play.opened('a');
     play.come('b', 1);
-    assert_eq!(play.said(), "a+ b=1");
+    play.end('a');
+    play.come('c', 1);
+    play.come('d', 1);
+    play.reconnect();
+    assert_eq!(play.said(), "a+ a=1 b+ b=1 c? d+ c+ d+");
+    play.opened('d');
+    assert!(play.said().ends_with("c=2"), "{}", play.said());
+}
+
+#[test]
+fn those_that_count_on_what_is_of_no_use_look_again() {
+    let mut play = Play::new();
+    play.come('a', 1);
+    play.opened('a');
+    play.come('b', 1);
+    play.end('a');
+    play.come('c', 1);
+    let (_, number, _) = play.opening.remove(0);
+    assert!(play.waiters.discarded(&owner(), number));
+    play.hear();
+    assert_eq!(play.said(), "a+ a=1 b+ b=1 c? c+");
 }
 
 #[test]
@@ -193,18 +240,18 @@ fn one_that_counts_on_a_spare_opening_looks_again_when_it_fails() {
 fn only_what_is_not_counted_on_is_given_up() {
     let mut play = Play::new();
     play.come('a', 1);
-    assert!(!play.waiters.give_up_spare());
-    play.leave('a');
+    play.opened('a');
     play.come('b', 1);
-    assert!(!play.waiters.give_up_spare(), "b counts on it");
-    play.leave('b');
+    assert!(!play.waiters.give_up_spare());
+    play.end('a');
+    play.come('c', 1);
+    assert!(!play.waiters.give_up_spare(), "c counts on it");
+    play.leave('c');
+    assert!(play.waiters.has_opening(|_| true) && play.waiters.has_spare(&owner()));
     assert!(play.waiters.give_up_spare());
     let (_, number, mut given_up) = play.opening.remove(0);
-    assert!(
-        given_up
-            .try_recv()
-            .is_err_and(|error| error == oneshot::error::TryRecvError::Closed)
-    );
+    let is_given_up = given_up.try_recv() == Err(oneshot::error::TryRecvError::Closed);
+    assert!(is_given_up);
     assert!(!play.waiters.opened(&owner(), number), "it counts no more");
     assert!(play.waiters.is_empty());
 }
@@ -217,6 +264,7 @@ enum Step {
     Failed(usize),
     Leave(usize),
     Pass(u64),
+    Reconnect,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -227,6 +275,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<usize>().prop_map(Step::Failed),
         1 => any::<usize>().prop_map(Step::Leave),
         1 => (0..300_u64).prop_map(Step::Pass),
+        1 => Just(Step::Reconnect),
     ]
 }
 
@@ -252,6 +301,7 @@ proptest! {
                 Step::Opened(at) => one(&openings, at).into_iter().for_each(|name| play.opened(name)),
                 Step::Failed(at) => one(&openings, at).into_iter().for_each(|name| play.failed(name)),
                 Step::Leave(at) => one(&play.waiting, at).into_iter().for_each(|name| play.leave(name)),
+                Step::Reconnect => play.reconnect(),
                 Step::Pass(ms) => play.now += Duration::from_millis(ms),
             }
             let (inside, open) = (
