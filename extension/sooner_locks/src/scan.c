@@ -106,31 +106,60 @@ follow_holders(void)
 	}
 }
 
+/* Whether any session has a priority, and whether two wait that differ: else there is nothing to order. */
+static ScanFound
+look_at_all(void)
+{
+	ScanFound	found = FOUND_NO_PRIORITY;
+	int			best = PRIORITY_LAST;
+	int			worst = 0;
+
+	for (int slot = 0; slot < shared->slot_count; slot++)
+	{
+		PGPROC	   *proc = &ProcGlobal->allProcs[slot];
+		int			rank = priority_if_any(slot, proc);
+
+		if (rank != PRIORITY_NONE)
+			found = FOUND_PRIORITY;
+		else
+			rank = PRIORITY_MIDDLE;
+		if (*(LOCK *volatile *) &proc->waitLock == NULL)
+			continue;
+		best = Min(best, rank);
+		worst = Max(worst, rank);
+	}
+	return found == FOUND_PRIORITY && best < worst ? FOUND_WAITER : found;
+}
+
+static void
+note_waiters(void)
+{
+	for (int slot = 0; slot < shared->slot_count; slot++)
+	{
+		PGPROC	   *proc = &ProcGlobal->allProcs[slot];
+
+		if (priority_if_any(slot, proc) == PRIORITY_NONE ||
+			*(LOCK *volatile *) &proc->waitLock == NULL)
+			continue;
+		stat_add(STAT_CANDIDATES, 1);
+		note(proc);
+	}
+}
+
 /* Looks at everyone, and orders the queues of those who wait. */
 ScanFound
 scan_all(void)
 {
-	ScanFound	found = FOUND_NO_PRIORITY;
+	ScanFound	found;
 	instr_time	start;
 	instr_time	end;
 
 	INSTR_TIME_SET_CURRENT(start);
 	forget_noted();
 	inherit_begin();
-	for (int slot = 0; slot < shared->slot_count; slot++)
-	{
-		PGPROC	   *proc = &ProcGlobal->allProcs[slot];
-
-		if (priority_if_any(slot, proc) == PRIORITY_NONE)
-			continue;
-		if (found == FOUND_NO_PRIORITY)
-			found = FOUND_PRIORITY;
-		if (*(LOCK *volatile *) &proc->waitLock == NULL)
-			continue;
-		found = FOUND_WAITER;
-		stat_add(STAT_CANDIDATES, 1);
-		note(proc);
-	}
+	found = look_at_all();
+	if (found == FOUND_WAITER)
+		note_waiters();
 	if (setting_inherit)
 		follow_holders();
 	inherit_end();

@@ -29,6 +29,8 @@ use super::told::Told;
 const LOOK_MIN: Duration = Duration::from_millis(10);
 /// Questions who holds what a raised one waits for are no closer than this.
 const INHERIT_MIN: Duration = Duration::from_millis(2);
+/// Looks at sessions are no further apart where gates tell of all of them and none goes first.
+const LOOK_RESTING: Duration = Duration::from_millis(500);
 
 /// The nice value of the session that asks, where others have real time.
 const OWN_NICE: i32 = -10;
@@ -58,9 +60,12 @@ pub struct Attached<'a> {
     lock_worker: Option<ProcessId>,
     meter: Meter,
     look_pace: Pace,
+    busy_interval: Duration,
     inherit_pace: Pace,
     began_ns: u64,
     looks: u64,
+    /// Whether gates told of all sessions at the last look.
+    all_are_told: bool,
     late_ns: (u64, u64),
     told: u64,
     changes: u64,
@@ -93,9 +98,11 @@ impl<'a> Attached<'a> {
             lock_worker: None,
             meter,
             look_pace: Pace::new(LOOK_MIN, each_share),
+            busy_interval: LOOK_MIN,
             inherit_pace: Pace::new(INHERIT_MIN, each_share),
             began_ns: monotonic_ns(),
             looks: 0,
+            all_are_told: false,
             late_ns: (0, 0),
             told: 0,
             changes: 0,
@@ -264,11 +271,13 @@ impl<'a> Attached<'a> {
         self.family.begin_look();
         self.standings.retry();
         let mut seen = HashSet::new();
+        self.all_are_told = workers.is_empty() && !sessions.is_empty();
         for session in sessions {
             let process = self.family.session(session.pid, session.began_us);
             let Some(process) = process else { continue };
             seen.insert(process);
             if !self.gates.tell_of(process) {
+                self.all_are_told = false;
                 self.classify(watcher, session, process);
             }
         }
@@ -328,7 +337,22 @@ impl<'a> Attached<'a> {
 
     /// How long until the next look.
     pub fn look_interval(&mut self) -> Duration {
-        self.look_pace.interval(&self.meter)
+        self.busy_interval = self.look_pace.interval(&self.meter);
+        match self.rests() {
+            true => self.busy_interval.max(LOOK_RESTING),
+            false => self.busy_interval,
+        }
+    }
+
+    /// The same where one goes first.
+    pub fn busy_interval(&self) -> Duration {
+        self.busy_interval
+    }
+
+    /// Whether a look would change nothing but for sessions that no gate has told of: the parallel
+    /// workers of one that goes first have to be looked for.
+    pub fn rests(&self) -> bool {
+        self.all_are_told && self.standings.counts() == (0, 0)
     }
 
     /// Whether a raised one might wait for one that is not.

@@ -163,7 +163,11 @@ impl Session {
             let question = tokio::select! {
                 // In no order: gates that tell without a pause keep nothing else out.
                 one = gates.next() => {
+                    let rested = attached.rests();
                     attached.take(one);
+                    if rested && !attached.rests() {
+                        look_at = look_at.min(Instant::now() + attached.busy_interval());
+                    }
                     continue;
                 }
                 (question, asker, answer) = next_answer(&mut asking) => {
