@@ -182,6 +182,8 @@ impl<'a> Attached<'a> {
                 }
             }
             FromGate::Gone(number) => {
+                // Its sessions have to be looked at.
+                self.all_are_told = false;
                 let left = self.gates.gone(number);
                 for process in left.untold {
                     self.standings.set_own(process, 0);

@@ -160,10 +160,7 @@ impl LeaseRequest<'_> {
         // It is the transaction's until a login has taken it, and the login's until that is over.
         let login = login.map(|login| Rc::new(Cell::new(Some(login))));
         let mut lease = self.pending(permits);
-        let waiting = Waiting {
-            rank: class.number(),
-            since: begin,
-        };
+        let waiting = Waiting::of(class.priority(), begin);
         let mut again = None;
         loop {
             let obtained = self.obtain(pooler, &lease.owner, waiting, login.as_ref());

@@ -48,6 +48,15 @@ pub struct Waiting {
     pub since: Instant,
 }
 
+impl Waiting {
+    /// Of a transaction in a class of this priority, 1 before 2; 0 is that of no class, which goes
+    /// last.
+    pub fn of(priority: u8, since: Instant) -> Self {
+        let rank = priority.checked_sub(1).unwrap_or(u8::MAX);
+        Self { rank, since }
+    }
+}
+
 /// Those of all owners; `T` is a connection, `E` why one cannot be opened.
 pub struct Waiters<T, E> {
     owners: BTreeMap<Owner, OfOwner<T, E>>,

@@ -223,6 +223,14 @@ fn a_class_that_matters_more_is_served_first_until_another_is_overdue() {
     assert_eq!(play.said(), "a+ a=1 x+ y+ z+ h+ h=1 y=1 z=1 i? x=1");
 }
 
+/// Not by its place in the configuration.
+#[test]
+fn a_class_goes_by_its_priority_and_what_is_in_none_last() {
+    let now = Instant::now();
+    let ranks = [1, 2, 100, 200, 0].map(|priority| Waiting::of(priority, now).rank);
+    assert!(ranks.is_sorted_by(|one, next| one < next), "{ranks:?}");
+}
+
 #[test]
 fn one_that_counts_on_a_spare_opening_looks_again_when_it_fails() {
     let mut play = Play::new();
