@@ -239,6 +239,9 @@ fn the_worker_that_orders_lock_queues_goes_before_those_that_wait_there() {
     let worker = u32::from_ne_bytes(map[28..32].try_into().unwrap());
     let ordinary = standing(worker);
     let mut child = attached(&database, CLASSES, &[]);
+    until("it looks", || status_of(&child)["looks"].as_u64() > Some(2));
+    assert_eq!(standing(worker), ordinary, "while none goes first");
+    let _high = session(&database, "high");
     until("it is raised", || standing(worker) != ordinary);
     end(&mut child, Signal::TERM);
     assert_eq!(standing(worker), ordinary);

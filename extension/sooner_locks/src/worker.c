@@ -17,11 +17,24 @@
 
 /* The longest pause while no process has a priority. */
 #define PAUSE_IDLE_MS 1000.0
-/* From this pause on, who sets a priority wakes the worker. */
+/* From this pause on, who sets the first priority wakes the worker. */
 #define PAUSE_ASLEEP_MS 20.0
-/* While some have priorities but none waits: at most so many intervals, after so many scans. */
-#define QUIET_PAUSE_FACTOR 4
-#define QUIET_SCANS 100
+/*
+ * While some have priorities but no two wait that differ, the pause is this
+ * part of the time since two did, and at most so many intervals. On a full
+ * processor each look ends the turn of a session before its time, and the
+ * next one finds nothing of its own in the caches.
+ */
+#define QUIET_PAUSE_PART 0.01
+#define QUIET_PAUSE_FACTOR 50
+
+/* What the worker knows between two looks. */
+typedef struct Pace
+{
+	ScanFound	found;			/* at the last look */
+	double		pause_ms;		/* after it */
+	double		quiet_ms;		/* since two waited that differ */
+} Pace;
 
 void
 worker_register(void)
@@ -49,19 +62,23 @@ worker_leave(int code, Datum arg)
 	map_header->asleep = 0;
 }
 
-/* How long until the next look. */
-static double
-next_pause_ms(ScanFound found, double pause_ms, int *quiet_scans)
+/* How long until the next look, after one that found this. */
+static void
+pace_step(Pace *pace, ScanFound found)
 {
-	if (found == FOUND_WAITER)
-		*quiet_scans = 0;
-	else if (*quiet_scans < QUIET_SCANS)
-		(*quiet_scans)++;
-	if (found == FOUND_WAITER || *quiet_scans < QUIET_SCANS)
-		return setting_scan_interval_ms;
-	if (found == FOUND_PRIORITY)
-		return setting_scan_interval_ms * QUIET_PAUSE_FACTOR;
-	return Min(pause_ms * 2, PAUSE_IDLE_MS);
+	double		interval_ms = setting_scan_interval_ms;
+	double		pause_ms = pace->pause_ms;
+
+	if (found == FOUND_PRIORITY && pace->found != FOUND_NO_PRIORITY)
+		pace->quiet_ms += pause_ms;
+	else
+		pace->quiet_ms = 0;
+	if (found == FOUND_NO_PRIORITY)
+		pace->pause_ms = Min(pause_ms * 2, PAUSE_IDLE_MS);
+	else
+		pace->pause_ms = Min(Max(interval_ms, pace->quiet_ms * QUIET_PAUSE_PART),
+							 interval_ms * QUIET_PAUSE_FACTOR);
+	pace->found = found;
 }
 
 /* Sleeps. The latch counts whole milliseconds, so what is shorter is slept first. */
@@ -86,20 +103,23 @@ announce_sleep(bool is_asleep)
 	pg_memory_barrier();
 }
 
-/* Looks, and sleeps until the next look; returns the pause that was right. */
-static double
-look_and_sleep(double pause_ms, int *quiet_scans)
+/* Looks, and sleeps until the next look. */
+static void
+look_and_sleep(Pace *pace)
 {
-	bool		is_long = pause_ms >= PAUSE_ASLEEP_MS;
+	bool		is_long = pace->found == FOUND_NO_PRIORITY && pace->pause_ms >= PAUSE_ASLEEP_MS;
+	double		pause_ms;
 
 	if (is_long)
 		announce_sleep(true);
-	pause_ms = next_pause_ms(scan_all(), pause_ms, quiet_scans);
-	/* Not for long unless that was said before the look. */
-	nap(is_long ? pause_ms : Min(pause_ms, Max(PAUSE_ASLEEP_MS, setting_scan_interval_ms)));
+	pace_step(pace, scan_all());
+	pause_ms = pace->pause_ms;
+	/* Without a priority not for long, unless that was said before the look. */
+	if (pace->found == FOUND_NO_PRIORITY && !is_long)
+		pause_ms = Min(pause_ms, Max(PAUSE_ASLEEP_MS, setting_scan_interval_ms));
+	nap(pause_ms);
 	if (is_long)
 		announce_sleep(false);
-	return pause_ms;
 }
 
 /* Nothing is ordered: sleeps until the configuration is read anew. */
@@ -115,8 +135,7 @@ sleep_while_off(void)
 void
 sooner_locks_worker(Datum arg)
 {
-	double		pause_ms = setting_scan_interval_ms;
-	int			quiet_scans = 0;
+	Pace		pace = {FOUND_NO_PRIORITY, setting_scan_interval_ms, 0};
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -137,7 +156,7 @@ sooner_locks_worker(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 		if (setting_order)
-			pause_ms = look_and_sleep(pause_ms, &quiet_scans);
+			look_and_sleep(&pace);
 		else
 			sleep_while_off();
 	}

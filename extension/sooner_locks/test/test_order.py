@@ -64,6 +64,31 @@ def test_waiter_gets_priority_while_it_waits(cluster):
     assert "".join(granted) == "cab"
 
 
+def looks_in(cluster, seconds):
+    before = cluster.stat("scans")
+    time.sleep(seconds)
+    return cluster.stat("scans") - before
+
+
+def test_it_looks_less_where_nothing_has_an_order(cluster):
+    holder = Client(cluster, "holder")
+    holder.do(f"BEGIN; {ADVISORY}")
+    waiters = [Client(cluster, "a", 20), Client(cluster, "b", 10)]
+    for client in waiters:
+        client.ask_and_wait(f"BEGIN; {ADVISORY}")
+    cluster.let_worker_look()
+    often = looks_in(cluster, 0.3)
+    holder.do("COMMIT")
+    for client in waiters:
+        client.join()
+    # Both keep their priorities.
+    deadline = time.monotonic() + 30
+    while looks_in(cluster, 0.3) > often / 5:
+        assert time.monotonic() < deadline
+    for client in [holder, *waiters]:
+        client.close()
+
+
 def test_nobody_starves(cluster):
     cluster.set(lock_max_wait="300ms")
     try:

@@ -1,12 +1,12 @@
 //! What is known of one server while it is attached to, and what follows for its processes.
 
 mod apply;
+mod helpers;
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
-use sooner_kernel::{priority, process_table};
 use tokio_postgres::Error;
 
 use super::activity::{Phase, Session, Watcher, Worker};
@@ -18,12 +18,13 @@ use super::family::Family;
 use super::gate_tasks::FromGate;
 use super::gates::Gates;
 use super::leftovers::{Leftovers, ProcessId};
-use super::levels::{Change, Levels, Standings};
+use super::levels::{Levels, Standings};
 use super::mechanism::{Mechanism, Trial};
 use super::meter::Meter;
 use super::pace::Pace;
 use super::snapshot::Snapshot;
 use super::told::Told;
+use helpers::Helpers;
 
 /// Looks at sessions are no closer than this.
 const LOOK_MIN: Duration = Duration::from_millis(10);
@@ -31,14 +32,6 @@ const LOOK_MIN: Duration = Duration::from_millis(10);
 const INHERIT_MIN: Duration = Duration::from_millis(2);
 /// Looks at sessions are no further apart where gates tell of all of them and none goes first.
 const LOOK_RESTING: Duration = Duration::from_millis(500);
-
-/// The nice value of the session that asks, where others have real time.
-const OWN_NICE: i32 = -10;
-
-/// What the process of the extension `sooner_locks` is called.
-const LOCK_WORKER: &str = "postgres: sooner_locks";
-/// Looked for anew after so many looks, as it may have begun anew.
-const LOOKS_A_WORKER: u64 = 64;
 
 /// All of it.
 pub struct Attached<'a> {
@@ -57,7 +50,7 @@ pub struct Attached<'a> {
     classifier: Classifier,
     standings: Standings,
     gates: Gates,
-    lock_worker: Option<ProcessId>,
+    helpers: Helpers,
     meter: Meter,
     look_pace: Pace,
     busy_interval: Duration,
@@ -95,7 +88,7 @@ impl<'a> Attached<'a> {
             classifier: Classifier::new(options.classes.clone()),
             standings: Standings::default(),
             gates: Gates::default(),
-            lock_worker: None,
+            helpers: Helpers::default(),
             meter,
             look_pace: Pace::new(LOOK_MIN, each_share),
             busy_interval: LOOK_MIN,
@@ -115,51 +108,9 @@ impl<'a> Attached<'a> {
             leftovers,
         };
         attached.raise_own()?;
-        attached.raise_lock_worker();
         // What it took to prepare is no part of the first look.
         attached.meter.server_since_ns();
         Ok(attached)
-    }
-
-    /// Who asks who waits for whom must not wait behind them itself. Not by real time: the server reads
-    /// what a session does once more, without a pause, until that has told it whole, and one that was
-    /// stopped in the middle of it would have to wait until the kernel's rest for others comes. So it
-    /// comes early among ordinary ones, with a share that leaves most to them.
-    fn raise_own(&mut self) -> Result<(), WorkError> {
-        let own = self.connection.own_process;
-        let process = ProcessId::of(own);
-        let process = process.map_err(|_| WorkError::ServerGone("its process is gone".into()))?;
-        match self.mechanism {
-            Mechanism::RoundRobin if self.family.has(process) => {
-                // Whichever counts here. Both end with the session, which is ours alone.
-                let _ = priority::set_nice(own, OWN_NICE);
-                let _ = priority::set_autogroup(own, OWN_NICE);
-            }
-            Mechanism::RoundRobin => {}
-            _ => drop(self.apply(Change {
-                process,
-                level: self.levels.top(),
-            })),
-        }
-        Ok(())
-    }
-
-    /// Who orders lock queues goes before those that wait there, or comes too late.
-    fn raise_lock_worker(&mut self) {
-        if self.lock_worker.is_some_and(ProcessId::is_there) {
-            return;
-        }
-        let first = self.connection.first_process;
-        let children = process_table::children(first).unwrap_or_default();
-        let mut children = children.into_iter();
-        let is_it = |pid: &u32| process_table::is_called(*pid, LOCK_WORKER);
-        self.lock_worker = children
-            .find(is_it)
-            .and_then(|pid| ProcessId::of_child(pid, first));
-        if let Some(process) = self.lock_worker {
-            let level = self.levels.top();
-            self.apply(Change { process, level });
-        }
     }
 
     /// Something from a gate.
@@ -209,8 +160,12 @@ impl<'a> Attached<'a> {
                 return;
             };
             self.standings.set_own(process, level);
-            if let Some(gate) = self.gates.told(number, process) {
-                self.raise_gate(gate);
+            let new_gate = self.gates.told(number, process);
+            if level > 0 {
+                self.keep_helpers(true);
+            }
+            if let Some(gate) = new_gate {
+                self.raise_new_gate(gate);
             }
             if self.settle(process) {
                 return;
@@ -267,9 +222,6 @@ impl<'a> Attached<'a> {
         workers: &[Worker],
     ) -> HashSet<u32> {
         self.looks += 1;
-        if self.looks.is_multiple_of(LOOKS_A_WORKER) {
-            self.raise_lock_worker();
-        }
         self.family.begin_look();
         self.standings.retry();
         let mut seen = HashSet::new();
@@ -297,6 +249,7 @@ impl<'a> Attached<'a> {
         let insides: HashSet<i32> = sessions.iter().map(|session| session.pid).collect();
         self.classifier.retain(|pid| insides.contains(&pid));
         self.apply_changes();
+        self.look_at_helpers();
         seen.iter().map(|process| process.pid).collect()
     }
 

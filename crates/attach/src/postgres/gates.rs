@@ -40,6 +40,12 @@ impl Gates {
         gate.process.filter(|_| is_first)
     }
 
+    /// Processes of gates that have told of one of the server.
+    pub fn telling(&self) -> Vec<ProcessId> {
+        let telling = self.all.values().filter(|gate| !gate.told.is_empty());
+        telling.filter_map(|gate| gate.process).collect()
+    }
+
     /// A connection has ended.
     pub fn gone(&mut self, number: u64) -> Left {
         let Some(gate) = self.all.remove(&number) else {

@@ -7,47 +7,6 @@ use crate::postgres::leftovers::{ProcessId, is_gone};
 use crate::postgres::levels::Change;
 
 impl Attached<'_> {
-    /// A gate goes before what it feeds: nothing would come to the others.
-    pub(super) fn raise_gate(&mut self, gate: ProcessId) {
-        if self.leftovers.gates.iter().any(|(known, _)| *known == gate) {
-            return;
-        }
-        // What could not be put back, or is above all by itself, stays as it is.
-        let Ok(usual) = self.mechanism.usual_of(gate.pid) else {
-            return;
-        };
-        self.leftovers.gates.push((gate, usual));
-        if self.leftovers.write().is_err() {
-            self.leftovers.gates.pop();
-            return;
-        }
-        let (top, mechanism) = (self.levels.top(), self.mechanism);
-        let raised = set_one(true, &|| gate.is_there(), &|is_up| {
-            let level = if is_up { top + 1 } else { 0 };
-            mechanism.apply(gate.pid, level, top, usual)
-        });
-        self.count(&raised);
-    }
-
-    /// A gate tells no more: its process is as it was.
-    pub(super) fn put_gate_back(&mut self, gate: ProcessId) {
-        let mut raised = self.leftovers.gates.iter();
-        let Some(at) = raised.position(|(known, _)| *known == gate) else {
-            return;
-        };
-        let (_, usual) = self.leftovers.gates[at];
-        let back = match gate.is_there() {
-            true => self.mechanism.put_back(gate.pid, self.levels.top(), usual),
-            false => Ok(()),
-        };
-        // What stays written down is put back at the end.
-        if back.as_ref().err().is_none_or(is_gone) {
-            self.leftovers.gates.remove(at);
-            let _ = self.leftovers.write();
-        }
-        self.count(&back);
-    }
-
     /// Gives each process the level that it is to have now.
     pub(super) fn apply_changes(&mut self) {
         for change in self.standings.changes() {
@@ -89,7 +48,7 @@ impl Attached<'_> {
         true
     }
 
-    fn count(&mut self, done: &io::Result<()>) {
+    pub(super) fn count(&mut self, done: &io::Result<()>) {
         match done {
             Ok(()) => self.changes += 1,
             Err(error) if is_gone(error) => {}
@@ -100,7 +59,7 @@ impl Attached<'_> {
 
 /// Sets the process that `is_it` means, and no other that got its number meanwhile: that one is put
 /// back.
-fn set_one(
+pub(super) fn set_one(
     is_up: bool,
     is_it: &dyn Fn() -> bool,
     set: &dyn Fn(bool) -> io::Result<()>,
