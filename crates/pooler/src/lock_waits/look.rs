@@ -83,6 +83,13 @@ async fn ask(
     Ok((rows, now_us))
 }
 
+/// What the role or the database says of statements that take long is meant for its clients. The
+/// first of these ends before any bound.
+const WITHOUT_BOUND: &[u8] = b"SET statement_timeout = 0";
+const WITHOUT_BOUNDS: &[u8] = b"SELECT pg_catalog.set_config(name, '0', false) \
+    FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) \
+    ANY ('{lock_timeout,idle_session_timeout,transaction_timeout}'::pg_catalog.text[])";
+
 /// A session of the first of the clients that can log in: every role may read locks.
 async fn open(
     pooler: &Pooler,
@@ -108,6 +115,13 @@ async fn open(
             configuration.patience(),
             request.open(&configuration, &owner),
         );
+        let opened = async {
+            let mut server = opened.await?;
+            for sql in [WITHOUT_BOUND, WITHOUT_BOUNDS] {
+                in_time(COMMAND_PATIENCE, server.execute(sql)).await?;
+            }
+            Ok(server)
+        };
         match opened.await {
             Ok(server) => return Ok(server),
             Err(error) => last = error,

@@ -197,3 +197,29 @@ fn a_standby_has_locks_as_well() {
     stranger.ask("COMMIT");
     assert_eq!([hear(&mut high), hear(&mut low)], ["00000", "00000"]);
 }
+
+/// The gate asks who waits in a session of one of those that wait.
+#[test]
+fn a_bound_on_statements_of_the_role_does_not_end_the_look() {
+    let test = "a_bound_on_statements_of_the_role_does_not_end_the_look";
+    let Some((database, gate)) = start(test, "preempt = \"track\"") else {
+        return;
+    };
+    // So many locks take longer to tell than the role's statements may take.
+    let mut many = direct(&database);
+    many.ask("BEGIN");
+    many.ask("SELECT count(pg_advisory_xact_lock(n)) FROM generate_series(1, 2000) AS n");
+    let (mut low, mut high) = (talk(&gate, &database, "bob"), talk(&gate, &database, "ann"));
+    for own in [&mut low, &mut high] {
+        own.ask("SET statement_timeout = 0");
+    }
+    database.ask("ALTER ROLE ann SET statement_timeout = '1ms'");
+    low.ask("BEGIN");
+    low.ask(UPDATE);
+    say(&mut high, UPDATE);
+    until("it is seen to wait", || {
+        shown(&gate, &database, "high", LATE) > 0
+    });
+    low.ask("COMMIT");
+    assert_eq!(hear(&mut high), "00000");
+}
