@@ -7,10 +7,18 @@ enum { SEARCHING, IN_DIGITS, HAS_LENGTH };
 const char field_name[] = "\r\ncontent-length:";
 #define FIELD_NAME_BYTES (sizeof(field_name) - 1)
 
-static long search_byte(__u32 at, void *unused)
+enum { OF_PACKETS, OF_TLS };
+
+static __always_inline struct head *head_of(__u32 whose)
 {
 	__u32 zero = 0;
-	struct head *head = bpf_map_lookup_elem(&heads, &zero);
+
+	return whose == OF_TLS ? bpf_map_lookup_elem(&tls_heads, &zero) : bpf_map_lookup_elem(&heads, &zero);
+}
+
+static long search_byte(__u32 at, void *whose)
+{
+	struct head *head = head_of(*(__u32 *)whose);
 
 	if (!head)
 		return 1;
@@ -60,39 +68,55 @@ static long search_byte(__u32 at, void *unused)
 	return 0;
 }
 
-/* The length of the response that this packet begins, head included; 0 where its head does not say. */
-static __noinline __u64 announced_bytes(struct __sk_buff *skb, struct packet *packet, int is_head_request)
+/* How many bytes of a head to look at: the verifier has to see that it is above 0 and within the buffer. */
+static __always_inline __u32 looked_at(__u32 length)
 {
-	__u32 zero = 0;
-	struct head *head = bpf_map_lookup_elem(&heads, &zero);
-	__u32 length = packet->payload_bytes;
-
-	if (!head || length < 16)
-		return 0;
 	if (length > HEAD_BYTES)
 		length = HEAD_BYTES;
-	/* The verifier has to see that it is above 0 and within the buffer. */
 	length -= 1;
 	asm volatile("%0 &= 1023" : "+r"(length));
-	length += 1;
-	if (bpf_skb_load_bytes(skb, packet->payload_offset, head->bytes, length))
-		return 0;
-	if (head->bytes[0] != 'H' || head->bytes[1] != 'T' || head->bytes[2] != 'T' || head->bytes[3] != 'P' ||
-	    head->bytes[4] != '/' || head->bytes[5] != '1')
-		return 0;
-	/* Interim answers are followed by another, and these two have no body. */
-	if (head->bytes[9] == '1')
+	return length + 1;
+}
+
+/* Whether these are the first bytes of a response in HTTP/1 that is no interim one: those are followed by another, and have no body. */
+static __always_inline int is_response(struct head *head)
+{
+	return head->bytes[0] == 'H' && head->bytes[1] == 'T' && head->bytes[2] == 'T' && head->bytes[3] == 'P' &&
+	       head->bytes[4] == '/' && head->bytes[5] == '1' && head->bytes[9] != '1';
+}
+
+/* The length of the response of which these are the first bytes, head included; 0 where its head does not say. */
+static __noinline __u64 length_in(__u32 whose, __u32 length, int is_head_request)
+{
+	struct head *head = head_of(whose);
+
+	if (!head || !is_response(head))
 		return 0;
 
 	struct search *search = &head->search;
 
 	__builtin_memset(search, 0, sizeof(*search));
 	search->limit = length;
-	bpf_loop(HEAD_BYTES, search_byte, &zero, 0);
+	bpf_loop(HEAD_BYTES, search_byte, &whose, 0);
 	if (search->head_bytes == 0)
 		search->head_bytes = length;
+	/* These have no body. */
 	if (is_head_request || (head->bytes[9] == '3' && head->bytes[10] == '0' && head->bytes[11] == '4'))
 		return search->head_bytes;
 	/* A number that goes on in the next packet is not known. */
 	return search->state == HAS_LENGTH ? search->head_bytes + search->length : 0;
+}
+
+/* The length of the response that this packet begins. */
+static __always_inline __u64 announced_bytes(struct __sk_buff *skb, struct packet *packet, int is_head_request)
+{
+	struct head *head = head_of(OF_PACKETS);
+	__u32 length = packet->payload_bytes;
+
+	if (!head || length < 16)
+		return 0;
+	length = looked_at(length);
+	if (bpf_skb_load_bytes(skb, packet->payload_offset, head->bytes, length))
+		return 0;
+	return length_in(OF_PACKETS, length, is_head_request);
 }

@@ -10,9 +10,25 @@
 /* Between two counts of SYN-ACKs, ns. */
 #define WINDOW_NS 1000000000ULL
 
+/* What a server hands to its TLS library is sent at once, or not by this thread, ns. */
+#define TLS_FRESH_NS 20000000ULL
+/* The most that a TLS record carries, and the most that it adds to that. */
+#define RECORD_BYTES 16384
+#define RECORD_OVERHEAD_MAX_BYTES 64
+/* What it mostly adds, at most. */
+#define RECORD_OVERHEAD_BYTES 29
+
+/* A response may be so many times its slack longer than was said before what it has had counts. */
+#define SLACKS_BEYOND 4
+
+enum { MACHINE_X86_64, MACHINE_AARCH64 };
+
 /* Set before loading; the verifier removes what they rule out. */
 volatile const __u32 link_header_bytes = ETH_HLEN;
 volatile const __u32 reads_heads = 1;
+/* Whether lengths that servers hand to their TLS library are used; and how a process's registers lie in memory. */
+volatile const __u32 reads_tls = 0;
+volatile const __u32 machine = MACHINE_X86_64;
 /* The priority of band 0; the others follow. */
 volatile const __u32 first_priority = 0x50050001;
 volatile const __u32 lowest_band = BANDS_MAX - 1;
@@ -28,6 +44,13 @@ struct flow_key {
 	__u16 client_port;
 	__u8 protocol;
 	__u8 unused[3];
+};
+
+/* A connection of a TLS library: a process, and an address in it. */
+struct tls_key {
+	__u64 address;
+	__u32 process;
+	__u32 stream;
 };
 
 struct flow {
@@ -48,6 +71,11 @@ struct flow {
 	__u8 is_reported;
 	/* The request was a HEAD: a length in the answer's head is that of another answer. */
 	__u8 is_head;
+	/* By how much its length may be too long, where that was read before it was encrypted; else 0. */
+	__u32 slack_bytes;
+	/* It has several responses at once (HTTP/2): its length is that of all that are under way on this connection. */
+	__u32 has_streams;
+	struct tls_key connection;
 };
 
 /* A request that nothing was sent for yet. */
@@ -62,6 +90,8 @@ enum event_kind {
 	EVENT_STARTED = 1,
 	EVENT_ENDED = 2,
 	EVENT_BROKEN = 3,
+	/* Its length has become known behind its first packet. */
+	EVENT_SIZED = 4,
 };
 
 struct event {
@@ -82,6 +112,8 @@ enum counter {
 	COUNT_LOST_EVENTS,
 	COUNT_SYN_ACKS,
 	COUNT_LOWERED_SYN_ACKS,
+	COUNT_SIZED_BY_TLS,
+	COUNT_TLS_WRITES,
 	COUNTERS,
 };
 
@@ -160,10 +192,20 @@ struct search {
 	__u32 head_bytes;
 };
 
+/* How far the search in a block of header fields is (HPACK). */
+struct fields {
+	__u64 length;
+	__u32 at;
+	__u32 end;
+	__u32 is_interim;
+	__u32 unused;
+};
+
 struct head {
 	__u8 bytes[HEAD_BYTES];
 	/* Here and not on the stack, where the verifier would follow every value it can have. */
 	struct search search;
+	struct fields fields;
 };
 
 struct {
@@ -172,6 +214,120 @@ struct {
 	__type(value, struct head);
 	__uint(max_entries, 1);
 } heads SEC(".maps");
+
+/* The same for what is handed to a TLS library: a packet may be looked at in the middle of it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct head);
+	__uint(max_entries, 1);
+} tls_heads SEC(".maps");
+
+/* What a thread has handed to its TLS library: the head of a response, or frames of a connection whose packets are not known yet. */
+struct tls_length {
+	/* Of the response, in plain text; 0 where that is not known. */
+	__u64 size_bytes;
+	__u64 at_ns;
+	/* The connection, where it has several responses at once, and what had been written to it before. */
+	struct tls_key connection;
+	__u64 written_bytes;
+	__u64 written_records;
+	__u32 has_streams;
+	/* Plain text of its first record. */
+	__u32 first_record_bytes;
+	/* Its first record may be any part of it. */
+	__u32 is_cut;
+	/* Nothing of a body came with it: there may be none, if a HEAD was asked. */
+	__u32 is_head_only;
+	/* Where its first record is in the packet, and what that adds to the plain text. */
+	__u32 offset;
+	__u32 record_overhead_bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, __u32);
+	__type(value, struct tls_length);
+	__uint(max_entries, 4096);
+} tls_lengths SEC(".maps");
+
+/* The last lengths that a connection's table of header fields has, and which entries those are. */
+#define KNOWN_LENGTHS 8
+/* Bytes of a frame's header. */
+#define FRAME_HEADER_BYTES 9
+
+/* What a server has written to a connection that speaks HTTP/2. */
+struct http2 {
+	/* What responses of known length lack that is not written yet. */
+	__u64 left_bytes;
+	/* All that is written, in plain text, and in how many records. */
+	__u64 written_bytes;
+	__u64 written_records;
+	/* Where that begins in the packets, and what a record adds; 0: no packet has been seen. */
+	__u32 first_seq;
+	__u32 record_overhead_bytes;
+	/* What was handed over and not taken: it comes again. */
+	__u32 repeated_bytes;
+	/* All that was written has been acknowledged: responses that get nothing more from now on were cancelled. */
+	__u32 is_idle;
+	/* How often that was so. */
+	__u32 generation;
+	/* Values of content-length that the table of header fields has, and their entries by number. */
+	__u64 lengths[KNOWN_LENGTHS];
+	__u32 entries[KNOWN_LENGTHS];
+	/* Entries so far. */
+	__u32 entries_count;
+	__u32 next_length;
+	/* Responses under way of unknown length. */
+	__u32 unsized;
+	/* Of the frame that the next write goes on with: its stream, what it lacks, and its kind. */
+	__u32 frame_stream;
+	__u32 frame_left;
+	__u8 frame_kind;
+	__u8 frame_flags;
+	/* A frame's header that the last write ended in. */
+	__u8 header_has;
+	__u8 header[FRAME_HEADER_BYTES];
+	/* Not all blocks of header fields could be read: which entry is which is not known any more. */
+	__u8 has_lost_entries;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, struct tls_key);
+	__type(value, struct http2);
+	__uint(max_entries, 8192);
+} http2_connections SEC(".maps");
+
+/* A call that hands over what is in HTTP/2, until it returns. */
+struct tls_call {
+	struct tls_key connection;
+	/* Where it tells how much it took; 0: it returns that. */
+	__u64 taken_at;
+	__u64 bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, __u32);
+	__type(value, struct tls_call);
+	__uint(max_entries, 4096);
+} tls_calls SEC(".maps");
+
+/* A response under way on one. */
+struct http2_stream {
+	__u64 left_bytes;
+	__u32 is_sized;
+	/* It counts in its connection if this is the connection's. */
+	__u32 generation;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, struct tls_key);
+	__type(value, struct http2_stream);
+	__uint(max_entries, 32768);
+} http2_streams SEC(".maps");
 
 static __always_inline void count(__u32 which, __u64 amount)
 {

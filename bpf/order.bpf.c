@@ -27,6 +27,8 @@
 #include "maps.h"
 #include "packet.h"
 #include "length.h"
+#include "http2.h"
+#include "tls.h"
 
 static __noinline void report(struct flow *flow, struct flow_key *key, __u32 kind, __u64 at_ns)
 {
@@ -59,7 +61,7 @@ static __always_inline void report_end(struct flow *flow, struct flow_key *key, 
 
 static __always_inline int is_complete(struct flow *flow)
 {
-	return flow->size_bytes == 0 || flow->sent_bytes >= flow->size_bytes;
+	return flow->size_bytes == 0 || flow->sent_bytes + flow->slack_bytes >= flow->size_bytes;
 }
 
 /* The next packet with payload that leaves is the first of a new response. */
@@ -67,6 +69,7 @@ static __always_inline void begin(struct flow *flow)
 {
 	flow->sent_bytes = 0;
 	flow->size_bytes = 0;
+	flow->slack_bytes = 0;
 	flow->request_ns = 0;
 	flow->asked_ns = 0;
 	flow->acked_ns = 0;
@@ -80,12 +83,16 @@ static __always_inline void find_band(struct flow *flow)
 {
 	/* Behind a length that was wrong, what was sent counts. */
 	__u64 rank = flow->size_bytes > flow->sent_bytes ? flow->size_bytes - flow->sent_bytes : flow->sent_bytes;
+	__u64 beyond = flow->sent_bytes - flow->size_bytes;
 	__u32 zero = 0;
 	struct cutoffs *known = bpf_map_lookup_elem(&cutoffs, &zero);
 	__u8 band = 0;
 
 	if (!known)
 		return;
+	/* Smaller records than were thought: it is about to end. */
+	if (flow->size_bytes && beyond < (__u64)flow->slack_bytes * SLACKS_BEYOND)
+		rank = 1;
 	for (int i = 0; i < BANDS_MAX - 1; i++)
 		band += known->ranks[i] < rank;
 	flow->band = band < lowest_band ? band : lowest_band;
@@ -178,6 +185,18 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 		mark(skb, flow->band & (BANDS_MAX - 1));
 		return;
 	}
+
+	struct tls_length said = {};
+	/* Under TLS what belongs to the session may leave before the response, and an answer to HEAD lacks what its head says. */
+	int may_begin = flow->size_bytes == 0 || (flow->slack_bytes && flow->acked_ns) || flow->has_streams;
+	int is_said = reads_tls && may_begin && packet->key.protocol == IPPROTO_TCP && begins_under_tls(skb, packet, &said);
+
+	if (is_said && said.has_streams) {
+		take_connection(flow, packet, &said);
+	} else if (is_said && flow->size_bytes) {
+		report_end(flow, &packet->key, EVENT_ENDED, flow->acked_ns);
+		begin(flow);
+	}
 	if (flow->sent_bytes == 0) {
 		flow->response = ((__u64)bpf_get_prandom_u32() << 32) | bpf_get_prandom_u32();
 		count(COUNT_RESPONSES, 1);
@@ -188,8 +207,22 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 	}
 
 	int is_first = flow->sent_bytes == 0;
+	int was_sized = flow->size_bytes != 0;
 
+	if (reads_tls && flow->has_streams)
+		take_streams(flow, packet);
+	else if (is_said && !was_sized && said.size_bytes && !said.is_head_only)
+		take_length(flow, &said);
 	find_band(flow);
+	/* The head alone goes as what is young: it may be all. */
+	if (is_said && !was_sized && said.size_bytes && said.is_head_only)
+		take_length(flow, &said);
+
+	int is_sized = !was_sized && flow->size_bytes;
+
+	/* In HTTP/2 each of several was counted. */
+	if (is_sized && !flow->has_streams)
+		count(COUNT_SIZED_BY_TLS, 1);
 	flow->sent_bytes += new_bytes;
 	flow->last_sent_ns = bpf_ktime_get_ns();
 	flow->acked_ns = 0;
@@ -197,6 +230,8 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 	mark(skb, *(volatile __u8 *)&flow->band & (BANDS_MAX - 1));
 	if (is_first)
 		report(flow, &packet->key, EVENT_STARTED, flow->last_sent_ns);
+	else if (is_sized)
+		report(flow, &packet->key, EVENT_SIZED, flow->last_sent_ns);
 }
 
 static __always_inline void order_datagram(struct __sk_buff *skb, struct packet *packet)
@@ -336,6 +371,8 @@ int order_ingress(struct __sk_buff *skb)
 		flow->acked_ns = bpf_ktime_get_ns();
 	if (flow->sent_bytes && flow->size_bytes && is_complete(flow))
 		report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
+	if (reads_tls && flow->has_streams)
+		note_idle(flow);
 	if (flow->is_closing) {
 		report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
 		bpf_map_delete_elem(&flows, &packet.key);

@@ -30,6 +30,7 @@ targets! {
     duration,
     emulated_packet,
     experiment,
+    go_functions,
     host,
     http2_frames,
     http2_heads,

@@ -6,6 +6,7 @@ mod attach_in_use;
 mod attach_postgres;
 mod attach_processor;
 mod attach_short;
+mod attach_tls;
 mod bands;
 mod clients;
 mod config;

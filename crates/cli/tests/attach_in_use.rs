@@ -16,14 +16,14 @@ use sooner_kernel::netns;
 use sooner_testbed::namespace::Namespace;
 use sooner_testbed::{ChildGuard, OwnedChild, nginx, skip};
 
-const PORT: u16 = 8080;
-const SOONER: &str = env!("CARGO_BIN_EXE_sooner");
+pub const PORT: u16 = 8080;
+pub const SOONER: &str = env!("CARGO_BIN_EXE_sooner");
 const LARGE_BYTES: usize = 200_000;
 /// How long anything may take here before a test gives it up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Clients behind the other end of the host's device.
-fn clients(host: &Host) -> Namespace {
+pub fn clients(host: &Host) -> Namespace {
     let clients = beside(host, "clients");
     host.printed("ip", &["link", "set", "s1", "netns", clients.name()]);
     clients.address("s1", "10.78.0.2/24").unwrap();
@@ -38,6 +38,17 @@ fn beside(host: &Host, what: &str) -> Namespace {
 /// nginx with the files `small` (1 KB) and `large` (200 KB); None, after saying why, where it is
 /// not installed.
 fn nginx(host: &Host, namespace: &Namespace, address: &str, test: &str) -> Option<OwnedChild> {
+    nginx_with(host, namespace, address, test, ("", ""))
+}
+
+/// The same with words behind its `listen` and more in its server.
+pub fn nginx_with(
+    host: &Host,
+    namespace: &Namespace,
+    address: &str,
+    test: &str,
+    (listen, more): (&str, &str),
+) -> Option<OwnedChild> {
     if !nginx::has_modules(&[]) {
         skip(test, "needs the package nginx");
         return None;
@@ -50,7 +61,7 @@ fn nginx(host: &Host, namespace: &Namespace, address: &str, test: &str) -> Optio
     fs::write(at.join("large"), vec![b'#'; LARGE_BYTES]).unwrap();
     let http = format!(
         "access_log off; sendfile on; keepalive_requests 1000000;
-         server {{ listen {address}:{PORT} backlog=4096; root {}; }}\n",
+         server {{ listen {address}:{PORT} backlog=4096 {listen}; root {}; {more} }}\n",
         at.display()
     );
     nginx::write_config(&at, 16384, &http).unwrap();
@@ -74,7 +85,7 @@ fn attach(host: &Host, rate: &str, more: &[&str]) -> ChildGuard {
 }
 
 /// The same by a command that becomes `sooner`; and what it said.
-fn attach_by(mut command: Command, rate: &str, more: &[&str]) -> (ChildGuard, String) {
+pub fn attach_by(mut command: Command, rate: &str, more: &[&str]) -> (ChildGuard, String) {
     command.args(["attach", "web", "--dev", DEVICE, "--uplink", rate]);
     command.args(["--port", &PORT.to_string()]).args(more);
     let mut running = ChildGuard(command.stdout(Stdio::piped()).spawn().unwrap());
@@ -86,7 +97,7 @@ fn attach_by(mut command: Command, rate: &str, more: &[&str]) -> (ChildGuard, St
 }
 
 /// Waits until it is so.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look() {
@@ -97,7 +108,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn top(host: &Host) -> Value {
+pub fn top(host: &Host) -> Value {
     let words = ["attach", "top", "--json"];
     let output = host.inside(SOONER).args(words).output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
@@ -224,6 +235,10 @@ fn two_capabilities_suffice() {
     command.arg(SOONER);
     let (running, ready) = attach_by(command, "10mbit", &[]);
     assert!(ready.contains("lengths of plain HTTP read"), "{ready}");
+    assert!(
+        ready.contains("not under TLS: that needs CAP_PERFMON"),
+        "{ready}"
+    );
     ask(clients.name(), ADDRESS, "small");
     assert_eq!(top(&host)["sized_responses"], 1);
     running.end(Signal::TERM).unwrap();

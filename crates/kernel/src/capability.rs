@@ -12,6 +12,12 @@ pub fn has_bpf() -> bool {
     has(CapabilitySet::BPF) || has_sys_admin()
 }
 
+/// Whether BPF programs may look into the kernel and into processes (`CAP_PERFMON`, which
+/// `CAP_SYS_ADMIN` includes).
+pub fn has_perfmon() -> bool {
+    has(CapabilitySet::PERFMON) || has_sys_admin()
+}
+
 /// Whether any `SO_PRIORITY` may be set even without `CAP_NET_ADMIN` (`CAP_NET_RAW`).
 pub fn has_net_raw() -> bool {
     has(CapabilitySet::NET_RAW)

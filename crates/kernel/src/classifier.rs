@@ -4,7 +4,8 @@
 //! [`crate::bands`]; what comes in shows requests and acknowledgements. The programs are C,
 //! compiled once (`bpf/order.bpf.c` says what they do and why), so that the operator who runs this
 //! needs no compiler. They need `CAP_BPF` and `CAP_NET_ADMIN`, and Linux 5.13; before 5.17 the
-//! length in a response's head is not read, so that everything is ordered by what it has had.
+//! length in a response's head is not read, so that everything is ordered by what it has had. A
+//! third one reads the same length under TLS ([`TlsProbe`]).
 //!
 //! **What remains.** From Linux 6.6 on the kernel takes the programs away when the descriptor that
 //! holds them is closed, also by a kill ([`Via::Tcx`]). Before, they are filters of a qdisc
@@ -15,6 +16,8 @@
 mod clsact;
 mod error;
 mod flow;
+mod go_functions;
+mod tls_probe;
 
 use std::fmt;
 use std::io;
@@ -22,7 +25,7 @@ use std::io;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::links::LinkOrder;
 use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
-use aya::programs::{SchedClassifier, TcAttachType, TestRun, TestRunOptions};
+use aya::programs::{SchedClassifier, TcAttachType, TestRun, TestRunOptions, UProbe};
 use aya::util::KernelVersion;
 use aya::{Ebpf, EbpfLoader};
 
@@ -32,6 +35,8 @@ use crate::netlink::u32_at;
 pub use clsact::remove_leftovers;
 pub use error::ClassifierError;
 pub use flow::{Event, EventKind, Flow, FlowKey, Protocol};
+pub use go_functions::offset_of as offset_of_go_function;
+pub use tls_probe::{TlsProbe, lacks_for_tls};
 
 /// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");
@@ -83,6 +88,8 @@ pub struct Options {
     pub cutoffs: Vec<u64>,
     /// Whether `Content-Length` is looked for where it can be.
     pub reads_heads: bool,
+    /// Whether lengths that servers hand to their TLS library count, where [`TlsProbe`]s read them.
+    pub reads_tls: bool,
     /// How the programs get onto the device.
     pub via: Via,
 }
@@ -96,6 +103,7 @@ impl Options {
             flows_max: 65_536,
             cutoffs: Vec::new(),
             reads_heads: can_read_heads(),
+            reads_tls: false,
             via: Via::of_this_kernel(),
         }
     }
@@ -145,6 +153,10 @@ pub struct Counted {
     pub syn_acks: u64,
     /// Those of them that went last, because there were far too many.
     pub lowered_syn_acks: u64,
+    /// Responses with a length that was read before it was encrypted; each of several at once.
+    pub sized_by_tls: u64,
+    /// What servers handed to their TLS libraries, in calls.
+    pub tls_writes: u64,
 }
 
 /// The programs on a device; they go when this is dropped.
@@ -193,11 +205,19 @@ impl Classifier {
         };
         let lowest_band = u32::from(options.bands.clamp(2, BAND_COUNT as u8)) - 1;
         let reads_heads = u32::from(options.reads_heads && can_read_heads());
-        let mut ebpf = EbpfLoader::new()
+        let mut loader = EbpfLoader::new();
+        if !options.reads_tls {
+            for name in tls_probe::MAPS {
+                loader.map_max_entries(name, 1);
+            }
+        }
+        let mut ebpf = loader
             .override_global("first_priority", &first_priority, true)
             .override_global("link_header_bytes", &link_header_bytes, true)
             .override_global("lowest_band", &lowest_band, true)
             .override_global("reads_heads", &reads_heads, true)
+            .override_global("reads_tls", &u32::from(options.reads_tls), true)
+            .override_global("machine", &tls_probe::MACHINE, true)
             .map_max_entries("flows", options.flows_max)
             .load(OBJECT)
             .map_err(ClassifierError::load)?;
@@ -205,6 +225,13 @@ impl Classifier {
             program(&mut ebpf, name)?
                 .load()
                 .map_err(|source| ClassifierError::load(source.into()))?;
+        }
+        if options.reads_tls {
+            for (name, _) in tls_probe::PROGRAMS {
+                tls_program(&mut ebpf, name)?
+                    .load()
+                    .map_err(|source| ClassifierError::load(source.into()))?;
+            }
         }
         let mut ports: HashMap<_, u16, u8> = HashMap::try_from(map(&mut ebpf, "ports")?)?;
         for port in &options.ports {
@@ -253,6 +280,8 @@ impl Classifier {
             lost_events: sum(3)?,
             syn_acks: sum(4)?,
             lowered_syn_acks: sum(5)?,
+            sized_by_tls: sum(6)?,
+            tls_writes: sum(7)?,
         })
     }
 
@@ -333,6 +362,16 @@ fn program<'a>(
     ebpf: &'a mut Ebpf,
     name: &'static str,
 ) -> Result<&'a mut SchedClassifier, ClassifierError> {
+    let program = ebpf.program_mut(name).ok_or(ClassifierError::Lacks(name))?;
+    program
+        .try_into()
+        .map_err(|source: aya::programs::ProgramError| ClassifierError::load(source.into()))
+}
+
+fn tls_program<'a>(
+    ebpf: &'a mut Ebpf,
+    name: &'static str,
+) -> Result<&'a mut UProbe, ClassifierError> {
     let program = ebpf.program_mut(name).ok_or(ClassifierError::Lacks(name))?;
     program
         .try_into()

@@ -40,6 +40,8 @@ pub struct AttachConfig {
     pub replace_qdisc: bool,
     /// Flows that are remembered at most.
     pub flows_max: u32,
+    /// Whether lengths of responses under TLS are read where the server hands them to its library.
+    pub reads_tls: bool,
     /// Whether programs hang in a qdisc `clsact` even where the kernel has something better.
     pub uses_clsact: bool,
 }
@@ -55,6 +57,7 @@ impl AttachConfig {
             lower_share_per_mille: 50,
             replace_qdisc: false,
             flows_max: 65_536,
+            reads_tls: true,
             uses_clsact: false,
         }
     }

@@ -18,6 +18,8 @@ use crate::control::Control;
 const LOOK: Duration = Duration::from_millis(100);
 /// After so many looks the device is looked for.
 const LOOKS_BETWEEN_DEVICE: u32 = 10;
+/// After so many looks libraries are looked for.
+const LOOKS_BETWEEN_LIBRARIES: u32 = 50;
 
 /// Why it ended by itself, or did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +89,9 @@ async fn work(attached: &mut Attached, control: &Control) -> Result<(), DaemonEr
                 count = count.wrapping_add(1);
                 if count.is_multiple_of(LOOKS_BETWEEN_DEVICE) && !attached.has_device() {
                     return Err(DaemonError::Gone(attached.device().name.clone()));
+                }
+                if count.is_multiple_of(LOOKS_BETWEEN_LIBRARIES) {
+                    attached.look_for_libraries();
                 }
             }
             () = control.answer(|| attached.snapshot(monotonic_ns())) => {}

@@ -36,13 +36,28 @@ fn named(name: &str) -> String {
     format!("sooner_attach_{name}")
 }
 
-fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 7] {
+fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 10] {
     [
         ("responses", "Responses that began", all.responses),
         (
             "sized_responses",
             "Responses whose length was known when they began",
             all.sized_responses,
+        ),
+        (
+            "responses_sized_by_tls",
+            "Responses whose length was read before it was encrypted",
+            all.sized_by_tls,
+        ),
+        (
+            "wrong_lengths",
+            "Responses that did not have the length that was known of them",
+            all.wrong_lengths,
+        ),
+        (
+            "tls_writes",
+            "Calls by which servers handed plain text to their TLS libraries",
+            all.tls_writes,
         ),
         (
             "broken_responses",

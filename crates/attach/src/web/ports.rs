@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sooner_kernel::initial_timeout::groups;
+use sooner_kernel::process_table;
 
 use super::config::Servers;
 
@@ -89,18 +90,33 @@ fn nonempty(
     Ok(ports)
 }
 
+/// The processes that listen on one of these ports, as far as they can be seen.
+pub fn processes(ports: &[u16]) -> BTreeSet<u32> {
+    let listeners = listeners(Path::new("/proc/thread-self/net")).unwrap_or_default();
+    let wanted = listeners.iter().filter(|one| ports.contains(&one.port));
+    let wanted: BTreeSet<u64> = wanted.map(|one| one.inode).collect();
+    let listens = |pid: &u32| sockets(*pid).is_ok_and(|own| !own.is_disjoint(&wanted));
+    let all = process_table::all().unwrap_or_default();
+    all.into_iter().filter(listens).collect()
+}
+
+/// The inodes of a process's sockets.
+fn sockets(pid: u32) -> io::Result<BTreeSet<u64>> {
+    let mut inodes = BTreeSet::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        // A descriptor may be closed meanwhile.
+        let target = entry.and_then(|entry| fs::read_link(entry.path()));
+        inodes.extend(target.ok().and_then(|target| socket_inode(&target)));
+    }
+    Ok(inodes)
+}
+
 fn of_process(pid: u32) -> Result<BTreeSet<u16>, PortsError> {
     let process = PathBuf::from(format!("/proc/{pid}"));
     if !process.exists() {
         return Err(PortsError::NoProcess(pid));
     }
-    let hidden = |source| PortsError::Hidden { pid, source };
-    let mut inodes = BTreeSet::new();
-    for entry in fs::read_dir(process.join("fd")).map_err(hidden)? {
-        // A descriptor may be closed meanwhile.
-        let target = entry.and_then(|entry| fs::read_link(entry.path()));
-        inodes.extend(target.ok().and_then(|target| socket_inode(&target)));
-    }
+    let inodes = sockets(pid).map_err(|source| PortsError::Hidden { pid, source })?;
     let listeners = listeners(&process.join("net")).map_err(PortsError::Tables)?;
     let of_process = listeners
         .iter()
@@ -108,14 +124,20 @@ fn of_process(pid: u32) -> Result<BTreeSet<u16>, PortsError> {
     Ok(of_process.map(|listener| listener.port).collect())
 }
 
-fn of_group(name: &str) -> Result<BTreeSet<u16>, PortsError> {
+/// The processes of a control group.
+pub fn members(name: &str) -> Result<BTreeSet<u32>, PortsError> {
     let missing = || PortsError::NoGroup(name.into());
     let root = groups().map_err(PortsError::Tables)?.ok_or_else(missing)?;
     let candidates = [root.join(name), root.join("system.slice").join(name)];
     let lists = candidates.map(|folder| fs::read_to_string(folder.join("cgroup.procs")));
     let list = lists.into_iter().find_map(Result::ok).ok_or_else(missing)?;
+    let numbers = list.lines().filter_map(|line| line.trim().parse().ok());
+    Ok(numbers.collect())
+}
+
+fn of_group(name: &str) -> Result<BTreeSet<u16>, PortsError> {
     let mut ports = BTreeSet::new();
-    for pid in list.lines().filter_map(|line| line.trim().parse().ok()) {
+    for pid in members(name)? {
         match of_process(pid) {
             Ok(found) => ports.extend(found),
             // It ended meanwhile.

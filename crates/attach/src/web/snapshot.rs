@@ -20,6 +20,10 @@ pub struct Snapshot {
     pub via: String,
     /// Whether lengths in heads are read.
     pub reads_heads: bool,
+    /// TLS libraries before which lengths are read, as their processes see them.
+    pub tls_libraries: Vec<String>,
+    /// Why lengths under TLS are not read, or not all.
+    pub tls_problem: Option<String>,
     /// Highest first.
     pub bands: Vec<BandView>,
     /// Smallest first.
@@ -28,6 +32,12 @@ pub struct Snapshot {
     pub responses: u64,
     /// Those of them that had a known length.
     pub sized_responses: u64,
+    /// Those of them with a length that was read before it was encrypted.
+    pub sized_by_tls: u64,
+    /// Responses that ended and did not have the length that was known of them.
+    pub wrong_lengths: u64,
+    /// Calls by which servers handed plain text to their TLS libraries.
+    pub tls_writes: u64,
     /// Responses under way.
     pub under_way: u64,
     /// Responses on connections that were reset.

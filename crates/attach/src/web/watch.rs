@@ -37,6 +37,7 @@ pub struct Watch {
     /// Responses under way by their number.
     under_way: HashSet<u64>,
     broken: u64,
+    wrong_lengths: u64,
 }
 
 impl Watch {
@@ -47,15 +48,22 @@ impl Watch {
             took: [Took::default(); SIZE_CLASSES],
             under_way: HashSet::new(),
             broken: 0,
+            wrong_lengths: 0,
         }
     }
 
     /// Something happened to a response.
     pub fn note(&mut self, event: &Event) {
         let now = Time::from_ns(event.at_ns);
+        eprintln!(
+            "EV {:?} {:?} {:?}",
+            event.kind, event.key.client, event.flow
+        );
         match event.kind {
             EventKind::Started => self.started(event, now),
             EventKind::Ended => self.ended(event, now),
+            // It is in the comparison at its end, like those of unknown length.
+            EventKind::Sized => {}
             EventKind::Broken => {
                 self.shadow.abandoned(event.response, now);
                 self.broken += u64::from(self.under_way.remove(&event.response));
@@ -85,6 +93,11 @@ impl Watch {
         self.broken
     }
 
+    /// Responses that ended and did not have the length that was known of them.
+    pub fn wrong_lengths(&self) -> u64 {
+        self.wrong_lengths
+    }
+
     fn started(&mut self, event: &Event, now: Time) {
         // Responses with ends that were lost would otherwise never be removed.
         if self.under_way.len() >= JOBS_MAX {
@@ -98,13 +111,20 @@ impl Watch {
 
     fn ended(&mut self, event: &Event, now: Time) {
         self.under_way.remove(&event.response);
+        let sent_bytes = event.flow.sent_bytes;
+        if event
+            .flow
+            .size_bytes
+            .is_some_and(|size| !is_length(size, sent_bytes))
+        {
+            self.wrong_lengths += 1;
+        }
         let Some(request_ns) = event.flow.request_ns else {
             // It began before we looked, so how long it took is unknown.
             self.shadow.abandoned(event.response, now);
             return;
         };
         let response_ns = event.at_ns.saturating_sub(request_ns);
-        let sent_bytes = event.flow.sent_bytes;
         let took = &mut self.took[size_class(sent_bytes)];
         took.responses += 1;
         took.response_ns += u128::from(response_ns);
@@ -122,6 +142,11 @@ impl Watch {
             took.fair_response_ns += u128::from(figure.fair_response_ns);
         }
     }
+}
+
+/// Whether a response of so many bytes had this length, which under TLS is not known to a byte.
+fn is_length(size_bytes: u64, sent_bytes: u64) -> bool {
+    sent_bytes.abs_diff(size_bytes) <= size_bytes / 32 + 256
 }
 
 #[cfg(test)]

@@ -49,6 +49,9 @@ pub struct WebArgs {
     /// Only order: something behind this device limits the link, and lets it wait (needs sch_prio)
     #[arg(long)]
     no_shape: bool,
+    /// Do not read how long responses under TLS are where servers hand them to OpenSSL
+    #[arg(long)]
+    no_tls_lengths: bool,
     /// Put programs into a qdisc clsact, as on Linux before 6.6
     #[arg(long, hide = true)]
     clsact: bool,
@@ -75,6 +78,7 @@ impl WebArgs {
             lower_share_per_mille: (self.share * 10.0).round() as u16,
             replace_qdisc: self.replace_qdisc,
             flows_max: self.flows,
+            reads_tls: !self.no_tls_lengths,
             uses_clsact: self.clsact,
             shaping: if self.no_shape {
                 Shaping::NotOurs

@@ -22,10 +22,12 @@ pub fn status_line(snapshot: &Snapshot) -> String {
 pub fn page(snapshot: &Snapshot) -> String {
     let mut page = status_line(snapshot);
     page += &format!(
-        "{} under way, {} of {} of known length, {} broken, {} packets sent again\n\n",
+        "{} under way, {} of {} of known length ({} under TLS, {} wrong), {} broken, {} packets sent again\n\n",
         snapshot.under_way,
         snapshot.sized_responses,
         snapshot.responses,
+        snapshot.sized_by_tls,
+        snapshot.wrong_lengths,
         snapshot.broken_responses,
         snapshot.resent_packets
     );

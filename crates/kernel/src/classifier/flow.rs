@@ -62,6 +62,8 @@ pub enum EventKind {
     Ended,
     /// The connection was reset before.
     Broken,
+    /// Its length has become known behind its first byte.
+    Sized,
 }
 
 impl FlowKey {
@@ -94,7 +96,7 @@ impl FlowKey {
 
 impl Flow {
     /// Length of `struct flow`.
-    pub const BYTES: usize = 64;
+    pub const BYTES: usize = 88;
 
     /// Reads one.
     pub fn read(bytes: &[u8]) -> Option<Flow> {
@@ -118,6 +120,7 @@ impl Event {
             1 => EventKind::Started,
             2 => EventKind::Ended,
             3 => EventKind::Broken,
+            4 => EventKind::Sized,
             _ => return None,
         };
         Some(Event {

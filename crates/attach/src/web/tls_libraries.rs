@@ -1,0 +1,222 @@
+//! Which TLS libraries the servers have mapped, and the probes in them.
+//!
+//! A library is a file, whatever it is called: the same path may be another file in a container, and
+//! a server that has not been restarted since an update has the old one. Processes that come later
+//! and map the same file are probed by the kernel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use sooner_kernel::classifier::{Classifier, TlsProbe};
+use sooner_kernel::process_table;
+
+use super::config::Servers;
+use super::ports;
+
+/// A file by its device, as `/proc/PID/maps` writes it, and its inode.
+type FileId = (String, u64);
+
+/// A file that a process has mapped to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mapped {
+    file: FileId,
+    /// Its addresses, as `/proc/PID/map_files` names it.
+    addresses: String,
+    /// Where it was, as the process sees it.
+    path: PathBuf,
+}
+
+/// Those that are probed, and those that need not be looked at again.
+#[derive(Debug, Default)]
+pub struct TlsLibraries {
+    known: BTreeMap<FileId, Known>,
+    /// Why a library is not read, the last reason.
+    problem: Option<String>,
+}
+
+#[derive(Debug)]
+struct Known {
+    path: PathBuf,
+    /// None where it has none of the functions.
+    probe: Option<TlsProbe>,
+}
+
+impl TlsLibraries {
+    /// Looks for libraries that came or went.
+    pub fn look(&mut self, classifier: &mut Classifier, servers: &Servers) {
+        let mut seen = BTreeSet::new();
+        self.problem = None;
+        for pid in processes(servers) {
+            let mapped = match mapped_by(pid) {
+                Ok(mapped) => mapped,
+                Err(error) => {
+                    if error.kind() == io::ErrorKind::PermissionDenied {
+                        self.problem = Some(format!(
+                            "what process {pid} has mapped cannot be seen; that needs CAP_SYS_PTRACE"
+                        ));
+                    }
+                    continue;
+                }
+            };
+            for one in mapped {
+                if seen.insert(one.file.clone()) && !self.known.contains_key(&one.file) {
+                    self.learn(classifier, pid, one);
+                }
+            }
+        }
+        let gone: Vec<FileId> = self.known.keys().cloned().collect();
+        for file in gone.into_iter().filter(|file| !seen.contains(file)) {
+            let known = self.known.remove(&file);
+            if let Some(probe) = known.and_then(|known| known.probe) {
+                classifier.stop_probing(probe);
+            }
+        }
+    }
+
+    fn learn(&mut self, classifier: &mut Classifier, pid: u32, mapped: Mapped) {
+        match classifier.probe(&place(pid, &mapped)) {
+            Ok(probe) => {
+                let path = mapped.path;
+                self.known.insert(mapped.file, Known { path, probe });
+            }
+            Err(error) => self.problem = Some(format!("{}: {error}", mapped.path.display())),
+        }
+    }
+
+    /// The paths of those that are read, as their processes see them.
+    pub fn paths(&self) -> Vec<String> {
+        let read = self.known.values().filter(|known| known.probe.is_some());
+        read.map(|known| known.path.display().to_string()).collect()
+    }
+
+    /// Why one is not read.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+}
+
+/// The processes of these servers: those that were named or listen, and all that they have begun.
+fn processes(servers: &Servers) -> BTreeSet<u32> {
+    let mut all = match servers {
+        Servers::Behind(_) => BTreeSet::new(),
+        Servers::Process(pid) => BTreeSet::from([*pid]),
+        Servers::Group(name) => ports::members(name).unwrap_or_default(),
+        Servers::Ports(wanted) => ports::processes(wanted),
+    };
+    let parents: Vec<(u32, u32)> = process_table::all()
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|pid| Some((pid, process_table::parent(pid).ok()?)))
+        .collect();
+    loop {
+        let begun = parents.iter().filter(|(_, parent)| all.contains(parent));
+        let more: Vec<u32> = begun
+            .map(|(pid, _)| *pid)
+            .filter(|pid| !all.contains(pid))
+            .collect();
+        if more.is_empty() {
+            return all;
+        }
+        all.extend(more);
+    }
+}
+
+/// Its program, and what is called a TLS library.
+fn mapped_by(pid: u32) -> io::Result<Vec<Mapped>> {
+    let program = fs::read_link(format!("/proc/{pid}/exe"))?;
+    let text = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    let mapped = mapped_in(&text);
+    Ok(mapped
+        .filter(|one| one.path == program || is_library(&one.path))
+        .collect())
+}
+
+fn is_library(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let names = ["libssl.so", "libssl-", "libgnutls.so"];
+    name.is_some_and(|name| names.iter().any(|own| name.starts_with(own)))
+}
+
+/// Files that are mapped to run, in a text like `/proc/PID/maps`.
+fn mapped_in(text: &str) -> impl Iterator<Item = Mapped> {
+    text.lines().filter_map(|line| {
+        let mut words = line.splitn(6, ' ');
+        let addresses = words.next()?;
+        let is_run = words.next()?.contains('x');
+        let (device, inode) = (words.nth(1)?, words.next()?.parse().ok()?);
+        let path = words.next()?.trim_start();
+        let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+        (is_run && inode > 0 && path.starts_with('/')).then(|| Mapped {
+            file: (device.into(), inode),
+            addresses: addresses.into(),
+            path: path.into(),
+        })
+    })
+}
+
+/// Where this file can be opened from here: in the process's own root, or, where another one has
+/// that name now, by its addresses.
+fn place(pid: u32, mapped: &Mapped) -> PathBuf {
+    let inside = mapped.path.strip_prefix("/").unwrap_or(&mapped.path);
+    let by_name = PathBuf::from(format!("/proc/{pid}/root")).join(inside);
+    let is_it = fs::metadata(&by_name).is_ok_and(|found| found.ino() == mapped.file.1);
+    match is_it {
+        true => by_name,
+        false => PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.addresses)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MAPS: &str = "\
+55d0c0000000-55d0c0021000 r--p 00000000 fe:00 1234                       /usr/sbin/nginx
+55d0c0021000-55d0c00f0000 r-xp 00021000 fe:00 1234                       /usr/sbin/nginx
+7f0000000000-7f0000021000 rw-p 00000000 00:00 0
+7f1000000000-7f1000050000 r-xp 0001d000 fe:00 77                         /usr/lib/libssl.so.3 (deleted)
+7f2000000000-7f2000050000 r-xp 0001d000 fe:00 78                         /opt/my libs/libssl-1.1.so
+7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]
+";
+
+    #[test]
+    fn what_can_run_is_found_by_its_file() {
+        let found: Vec<Mapped> = mapped_in(MAPS).collect();
+        let words = found
+            .iter()
+            .map(|one| format!("{} {} {}", one.file.0, one.file.1, one.path.display()));
+        assert_eq!(
+            words.collect::<Vec<_>>(),
+            [
+                "fe:00 1234 /usr/sbin/nginx",
+                "fe:00 77 /usr/lib/libssl.so.3",
+                "fe:00 78 /opt/my libs/libssl-1.1.so"
+            ]
+        );
+        assert_eq!(found[1].addresses, "7f1000000000-7f1000050000");
+        let is_read: Vec<bool> = found.iter().map(|one| is_library(&one.path)).collect();
+        assert_eq!(is_read, [false, true, true]);
+    }
+
+    #[test]
+    fn a_process_has_its_program_mapped() {
+        let own = std::process::id();
+        let mapped = mapped_by(own).unwrap();
+        let program = std::env::current_exe().unwrap();
+        let one = mapped.iter().find(|one| one.path == program).unwrap();
+        let found = fs::metadata(place(own, one)).unwrap();
+        assert_eq!(found.ino(), one.file.1);
+        assert!(processes(&Servers::Process(own)).contains(&own));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text: String) {
+            let _ = mapped_in(&text).count();
+        }
+    }
+}
