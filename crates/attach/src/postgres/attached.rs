@@ -108,6 +108,7 @@ impl<'a> Attached<'a> {
             leftovers,
         };
         attached.raise_own()?;
+        attached.find_lock_worker();
         // What it took to prepare is no part of the first look.
         attached.meter.server_since_ns();
         Ok(attached)
@@ -161,13 +162,14 @@ impl<'a> Attached<'a> {
             };
             self.standings.set_own(process, level);
             let new_gate = self.gates.told(number, process);
+            let is_there = self.settle(process);
             if level > 0 {
                 self.keep_helpers(true);
             }
             if let Some(gate) = new_gate {
                 self.raise_new_gate(gate);
             }
-            if self.settle(process) {
+            if is_there {
                 return;
             }
             self.family.forget(told.process_id);

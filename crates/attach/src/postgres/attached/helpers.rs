@@ -20,8 +20,8 @@ use crate::postgres::mechanism::Mechanism;
 const OWN_NICE: i32 = -10;
 /// What the process of the extension `sooner_locks` is called.
 const LOCK_WORKER: &str = "postgres: sooner_locks";
-/// The worker is looked for anew after so many looks, as it may have begun anew.
-const LOOKS_A_WORKER: u64 = 64;
+/// The worker is looked for anew after so long, as it may have begun anew.
+const WORKER_LOOK_NS: u64 = 10_000_000_000;
 /// So long after the last transaction that goes first they are as they were.
 const REST_AFTER_NS: u64 = 10_000_000_000;
 
@@ -30,6 +30,7 @@ const REST_AFTER_NS: u64 = 10_000_000_000;
 pub(super) struct Helpers {
     needs: Needs,
     lock_worker: Option<ProcessId>,
+    worker_looked_for_ns: u64,
 }
 
 /// When they are needed.
@@ -88,10 +89,12 @@ impl Attached<'_> {
                 self.raise_lock_worker();
             }
             Some(false) => {
-                for gate in self.gates.telling() {
+                let raised = self.leftovers.gates.iter();
+                let raised: Vec<ProcessId> = raised.map(|(gate, _)| *gate).collect();
+                for gate in raised {
                     self.put_gate_back(gate);
                 }
-                if let Some(process) = self.helpers.lock_worker.take() {
+                if let Some(process) = self.helpers.lock_worker {
                     self.apply(Change { process, level: 0 });
                 }
             }
@@ -102,8 +105,14 @@ impl Attached<'_> {
     /// After a look.
     pub(super) fn look_at_helpers(&mut self) {
         self.keep_helpers(self.standings.counts() != (0, 0));
-        if self.helpers.needs.is_met && self.looks.is_multiple_of(LOOKS_A_WORKER) {
-            self.raise_lock_worker();
+        let now_ns = monotonic_ns();
+        if now_ns.saturating_sub(self.helpers.worker_looked_for_ns) > WORKER_LOOK_NS {
+            // It is no part of what a look costs: that comes a thousand times as often.
+            let before_ns = self.meter.own_ns();
+            if self.find_lock_worker() && self.helpers.needs.is_met {
+                self.raise_lock_worker();
+            }
+            self.asked_at_ns.1 += self.meter.own_ns().saturating_sub(before_ns);
         }
     }
 
@@ -116,9 +125,17 @@ impl Attached<'_> {
 
     /// Who orders lock queues goes before those that wait there, or comes too late.
     fn raise_lock_worker(&mut self) {
-        let known = self.helpers.lock_worker;
-        if known.is_some_and(ProcessId::is_there) {
-            return;
+        if let Some(process) = self.helpers.lock_worker {
+            let level = self.levels.top();
+            self.apply(Change { process, level });
+        }
+    }
+
+    /// Whether there is another one than before.
+    pub(super) fn find_lock_worker(&mut self) -> bool {
+        self.helpers.worker_looked_for_ns = monotonic_ns();
+        if self.helpers.lock_worker.is_some_and(ProcessId::is_there) {
+            return false;
         }
         let first = self.connection.first_process;
         let children = process_table::children(first).unwrap_or_default();
@@ -127,10 +144,7 @@ impl Attached<'_> {
         self.helpers.lock_worker = children
             .find(is_it)
             .and_then(|pid| ProcessId::of_child(pid, first));
-        if let Some(process) = self.helpers.lock_worker {
-            let level = self.levels.top();
-            self.apply(Change { process, level });
-        }
+        self.helpers.lock_worker.is_some()
     }
 
     /// A gate goes before what it feeds: nothing would come to the others.
