@@ -9,7 +9,7 @@
 enum frame_kind { FRAME_DATA = 0, FRAME_HEADERS = 1, FRAME_RST_STREAM = 3, FRAME_SETTINGS = 4, FRAME_PUSH_PROMISE = 5, FRAME_CONTINUATION = 9 };
 enum frame_flag { FLAG_END_STREAM = 0x1, FLAG_PADDED = 0x8, FLAG_PRIORITY = 0x20 };
 /* Frames of one write, and header fields of one block, that are looked at. */
-#define FRAMES_MAX 64
+#define FRAMES_MAX 2048
 #define FIELDS_MAX 96
 /* Of the static table (RFC 7541, appendix A). */
 #define FIELD_CONTENT_LENGTH 28
@@ -223,29 +223,29 @@ static __noinline void open_stream(struct http2 *http2, struct http2_write *writ
 	struct head *head = head_of(OF_TLS);
 	struct http2_stream fresh = {};
 	struct tls_key key = write->key;
-	__u32 skipped = 0;
 
 	if (!head)
 		return;
-	if (http2->frame_flags & FLAG_PRIORITY)
-		skipped = 5;
-	head->fields.at = skipped;
+	head->fields.at = 0;
 	head->fields.end = bytes < HEAD_BYTES ? bytes : HEAD_BYTES;
 	head->fields.length = NONE;
 	head->fields.is_interim = 0;
 	if (bytes > 0 && bytes < 0x7fffffff) {
 		bytes = looked_at(bytes);
 		if (bpf_probe_read_user(head->bytes, bytes, (void *)(write->buffer + write->at)))
-			return;
+			head->fields.end = 0;
 	}
+	if (bytes != http2->frame_left)
+		http2->has_lost_entries = 1;
 	if (http2->frame_flags & FLAG_PADDED) {
 		__u32 padding = next_byte(head);
 
 		head->fields.end -= padding < head->fields.end ? padding : head->fields.end;
-		head->fields.at += skipped;
 	}
+	if (http2->frame_flags & FLAG_PRIORITY)
+		head->fields.at += 5;
 	bpf_loop(FIELDS_MAX, read_field, &write->key, 0);
-	if (bytes != http2->frame_left || head->fields.at < bytes)
+	if (head->fields.at != head->fields.end)
 		http2->has_lost_entries = 1;
 	close_stream(http2, write, number);
 	if (http2->frame_flags & FLAG_END_STREAM || head->fields.is_interim)
@@ -366,9 +366,11 @@ static __always_inline void read_frames(struct http2 *http2, struct tls_key *key
 		http2->unsized = 0;
 	}
 	bpf_loop(FRAMES_MAX, read_frame, &write, 0);
-	/* Too many frames to read them all: where the next one begins is not known. */
-	if (write.at < bytes && !http2->header_has)
+	/* Too many frames, or memory that cannot be read: where the next one begins is not known. */
+	if (write.at < bytes) {
 		bpf_map_delete_elem(&http2_connections, key);
+		return;
+	}
 	http2->written_bytes += bytes;
 	http2->written_records += (bytes + RECORD_BYTES - 1) / RECORD_BYTES;
 }

@@ -17,6 +17,10 @@
 #define RECORD_OVERHEAD_MAX_BYTES 64
 /* What it mostly adds, at most. */
 #define RECORD_OVERHEAD_BYTES 29
+/* Records of Go begin with more than so many. */
+#define RECORD_BYTES_OF_GO 1100
+/* What stands in a socket counts until a response has had so many times the most that ever stood there. */
+#define SOCKETS_FULL 8
 
 /* A response may be so many times its slack longer than was said before what it has had counts. */
 #define SLACKS_BEYOND 4
@@ -29,6 +33,8 @@ volatile const __u32 reads_heads = 1;
 /* Whether lengths that servers hand to their TLS library are used; and how a process's registers lie in memory. */
 volatile const __u32 reads_tls = 0;
 volatile const __u32 machine = MACHINE_X86_64;
+/* Whether what stands in the servers' sockets counts where a length is not known. */
+volatile const __u32 reads_sockets = 0;
 /* The priority of band 0; the others follow. */
 volatile const __u32 first_priority = 0x50050001;
 volatile const __u32 lowest_band = BANDS_MAX - 1;
@@ -74,8 +80,17 @@ struct flow {
 	/* By how much its length may be too long, where that was read before it was encrypted; else 0. */
 	__u32 slack_bytes;
 	/* It has several responses at once (HTTP/2): its length is that of all that are under way on this connection. */
-	__u32 has_streams;
+	__u16 has_streams;
+	/* Its socket was full during this response, so that more may follow; and: what stood in the socket counted. */
+	__u8 has_filled;
+	__u8 is_by_socket;
+	/* The most that stood in it. */
+	__u32 unsent_max_bytes;
+	/* Its length was reported when it became known. */
+	__u32 is_size_reported;
+	/* The connection, and when that began: another one may have its address by now. */
 	struct tls_key connection;
+	__u64 born_ns;
 };
 
 /* A request that nothing was sent for yet. */
@@ -114,6 +129,7 @@ enum counter {
 	COUNT_LOWERED_SYN_ACKS,
 	COUNT_SIZED_BY_TLS,
 	COUNT_TLS_WRITES,
+	COUNT_BY_SOCKET,
 	COUNTERS,
 };
 
@@ -206,6 +222,9 @@ struct head {
 	/* Here and not on the stack, where the verifier would follow every value it can have. */
 	struct search search;
 	struct fields fields;
+	/* A thread looks at it: another one that takes its processor meanwhile leaves it alone. */
+	__u32 is_busy;
+	__u32 unused;
 };
 
 struct {
@@ -230,6 +249,7 @@ struct tls_length {
 	__u64 at_ns;
 	/* The connection, where it has several responses at once, and what had been written to it before. */
 	struct tls_key connection;
+	__u64 born_ns;
 	__u64 written_bytes;
 	__u64 written_records;
 	__u32 has_streams;
@@ -258,6 +278,7 @@ struct {
 
 /* What a server has written to a connection that speaks HTTP/2. */
 struct http2 {
+	__u64 born_ns;
 	/* What responses of known length lack that is not written yet. */
 	__u64 left_bytes;
 	/* All that is written, in plain text, and in how many records. */
@@ -304,6 +325,7 @@ struct tls_call {
 	struct tls_key connection;
 	/* Where it tells how much it took; 0: it returns that. */
 	__u64 taken_at;
+	__u64 buffer;
 	__u64 bytes;
 };
 

@@ -28,6 +28,7 @@
 #include "packet.h"
 #include "length.h"
 #include "http2.h"
+#include "socket.h"
 #include "tls.h"
 
 static __noinline void report(struct flow *flow, struct flow_key *key, __u32 kind, __u64 at_ns)
@@ -75,11 +76,15 @@ static __always_inline void begin(struct flow *flow)
 	flow->acked_ns = 0;
 	flow->is_reported = 0;
 	flow->is_head = 0;
+	flow->has_filled = 0;
+	flow->is_by_socket = 0;
+	flow->unsent_max_bytes = 0;
+	flow->is_size_reported = 0;
 	flow->band = 0;
 }
 
-/* Finds the band of a flow's next packet, and remembers it. */
-static __always_inline void find_band(struct flow *flow)
+/* Finds the band of a flow's next packet, and remembers it; so many bytes stand in its socket, 0: not known. */
+static __always_inline void find_band(struct flow *flow, __u32 unsent_bytes)
 {
 	/* Behind a length that was wrong, what was sent counts. */
 	__u64 rank = flow->size_bytes > flow->sent_bytes ? flow->size_bytes - flow->sent_bytes : flow->sent_bytes;
@@ -90,6 +95,8 @@ static __always_inline void find_band(struct flow *flow)
 
 	if (!known)
 		return;
+	if (flow->size_bytes == 0 && unsent_bytes && !(flow->has_filled && flow->sent_bytes > unsent_bytes))
+		rank = unsent_bytes;
 	/* Smaller records than were thought: it is about to end. */
 	if (flow->size_bytes && beyond < (__u64)flow->slack_bytes * SLACKS_BEYOND)
 		rank = 1;
@@ -191,6 +198,8 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 	int may_begin = flow->size_bytes == 0 || (flow->slack_bytes && flow->acked_ns) || flow->has_streams;
 	int is_said = reads_tls && may_begin && packet->key.protocol == IPPROTO_TCP && begins_under_tls(skb, packet, &said);
 
+	if (is_said)
+		flow->has_streams = 0;
 	if (is_said && said.has_streams) {
 		take_connection(flow, packet, &said);
 	} else if (is_said && flow->size_bytes) {
@@ -208,17 +217,22 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 
 	int is_first = flow->sent_bytes == 0;
 	int was_sized = flow->size_bytes != 0;
+	__u32 unsent = 0;
 
 	if (reads_tls && flow->has_streams)
 		take_streams(flow, packet);
 	else if (is_said && !was_sized && said.size_bytes && !said.is_head_only)
 		take_length(flow, &said);
-	find_band(flow);
+	if (reads_sockets && flow->size_bytes == 0 && packet->key.protocol == IPPROTO_TCP)
+		unsent = unsent_bytes(skb, packet, flow);
+	find_band(flow, unsent);
 	/* The head alone goes as what is young: it may be all. */
 	if (is_said && !was_sized && said.size_bytes && said.is_head_only)
 		take_length(flow, &said);
 
-	int is_sized = !was_sized && flow->size_bytes;
+	int is_sized = !was_sized && flow->size_bytes && !flow->is_size_reported;
+
+	flow->is_size_reported |= flow->size_bytes != 0;
 
 	/* In HTTP/2 each of several was counted. */
 	if (is_sized && !flow->has_streams)

@@ -63,12 +63,21 @@ static __always_inline void read_http2(struct http2 *http2, struct tls_length *s
 {
 	__u32 thread = bpf_get_current_pid_tgid();
 	__u32 repeated = http2->repeated_bytes;
+	struct tls_call *known;
 
 	call->connection = said->connection;
+	call->buffer = buffer;
+	call->bytes = bytes;
+	known = bpf_map_lookup_elem(&tls_calls, &thread);
+	/* One library by two names has two probes, which see the same call. */
+	if (known && known->connection.address == call->connection.address && known->buffer == buffer && known->bytes == bytes &&
+	    !said->is_cut)
+		return;
 	bpf_map_update_elem(&tls_calls, &thread, call, BPF_ANY);
 	if (bytes <= repeated)
 		return;
 	said->has_streams = 1;
+	said->born_ns = http2->born_ns;
 	said->written_bytes = http2->written_bytes;
 	said->written_records = http2->written_records;
 	read_frames(http2, &said->connection, buffer + repeated, bytes - repeated);
@@ -76,54 +85,72 @@ static __always_inline void read_http2(struct http2 *http2, struct tls_length *s
 		keep(said, bytes);
 }
 
-/* What a server hands over to one of its connections. */
-static __always_inline int read_write(__u64 connection, __u64 buffer, __u64 bytes, __u64 taken_at, int is_cut)
+static __always_inline void read_any(struct head *head, struct tls_length *said, struct tls_call *call, __u64 buffer, __u64 bytes)
 {
-	struct tls_call call = { .taken_at = taken_at, .bytes = bytes };
-	struct tls_length said = { .is_cut = is_cut };
-	struct tls_key *key = &said.connection;
-	struct head *head = head_of(OF_TLS);
-	struct http2 *http2;
+	struct tls_key *key = &said->connection;
+	struct http2 *http2 = bpf_map_lookup_elem(&http2_connections, key);
 	struct http2 fresh = {};
 	__u32 length;
 
-	key->address = connection;
-	key->process = bpf_get_current_pid_tgid() >> 32;
-	http2 = bpf_map_lookup_elem(&http2_connections, key);
-	count(COUNT_TLS_WRITES, 1);
-	if (!head || bytes == 0 || bytes > 0x7fffffff)
-		return 0;
 	/* In the middle of a frame, or of what comes again, its first bytes are anything. */
 	if (http2 && (http2->frame_left || http2->header_has || http2->repeated_bytes)) {
-		read_http2(http2, &said, &call, buffer, bytes);
-		return 0;
+		read_http2(http2, said, call, buffer, bytes);
+		return;
 	}
+	/* GnuTLS is told so to go on with what it has. */
+	if (bytes == 0)
+		return;
 	length = looked_at(bytes);
-	if (bpf_probe_read_user(head->bytes, length, (void *)buffer))
-		return 0;
+	if (bpf_probe_read_user(head->bytes, length, (void *)buffer)) {
+		bpf_map_delete_elem(&http2_connections, key);
+		return;
+	}
 	if (length >= 16 && is_response(head)) {
 		/* The address of another connection before. */
 		if (http2)
 			bpf_map_delete_elem(&http2_connections, key);
-		said.size_bytes = length_in(OF_TLS, length, 0);
-		said.is_head_only = head->search.head_bytes == bytes;
-		keep(&said, bytes);
-		return 0;
+		said->size_bytes = length_in(OF_TLS, length, 0);
+		said->is_head_only = head->search.head_bytes == bytes;
+		keep(said, bytes);
+		return;
 	}
 	if (length >= FRAME_HEADER_BYTES && begins_http2(head)) {
+		fresh.born_ns = bpf_ktime_get_ns();
+		/* Streams of another connection with this address stay behind. */
+		fresh.generation = bpf_get_prandom_u32();
 		bpf_map_update_elem(&http2_connections, key, &fresh, BPF_ANY);
 		http2 = bpf_map_lookup_elem(&http2_connections, key);
 	}
 	if (http2)
-		read_http2(http2, &said, &call, buffer, bytes);
+		read_http2(http2, said, call, buffer, bytes);
+}
+
+/* What a server hands over to one of its connections. */
+static __always_inline int read_write(__u64 connection, __u64 buffer, __u64 bytes, __u64 taken_at, int is_cut)
+{
+	struct tls_call call = { .taken_at = taken_at };
+	struct tls_length said = { .is_cut = is_cut };
+	struct head *head = head_of(OF_TLS);
+
+	said.connection.address = connection;
+	said.connection.process = bpf_get_current_pid_tgid() >> 32;
+	count(COUNT_TLS_WRITES, 1);
+	if (!head || bytes > 0x7fffffff)
+		return 0;
+	if (__sync_lock_test_and_set(&head->is_busy, 1)) {
+		bpf_map_delete_elem(&http2_connections, &said.connection);
+		return 0;
+	}
+	read_any(head, &said, &call, buffer, bytes);
+	head->is_busy = 0;
 	return 0;
 }
 
-/* SSL_write(ssl, buffer, bytes), gnutls_record_send(session, buffer, bytes). */
+/* SSL_write(ssl, buffer, bytes), gnutls_record_send(session, buffer, bytes). The first has an int, and anything above it. */
 SEC("uprobe")
 int tls_write(void *registers)
 {
-	return read_write(argument(registers, 1), argument(registers, 2), argument(registers, 3), 0, 0);
+	return read_write(argument(registers, 1), argument(registers, 2), (__u32)argument(registers, 3), 0, 0);
 }
 
 /* SSL_write_ex(ssl, buffer, bytes, written). */
@@ -142,16 +169,17 @@ int tls_written(void *registers)
 	struct http2 *http2;
 	__s32 result = returned(registers);
 	__u64 taken = result > 0 ? result : 0;
+	__u64 all;
 
 	if (!call)
 		return 0;
 	http2 = bpf_map_lookup_elem(&http2_connections, &call->connection);
 	if (taken && call->taken_at && bpf_probe_read_user(&taken, sizeof(taken), (void *)call->taken_at))
 		taken = call->bytes;
-	if (http2 && taken)
-		http2->repeated_bytes = call->bytes > taken ? call->bytes - taken : 0;
-	else if (http2 && http2->repeated_bytes < call->bytes)
-		http2->repeated_bytes = call->bytes;
+	if (http2) {
+		all = call->bytes > http2->repeated_bytes ? call->bytes : http2->repeated_bytes;
+		http2->repeated_bytes = all > taken ? all - taken : 0;
+	}
 	bpf_map_delete_elem(&tls_calls, &thread);
 	return 0;
 }
@@ -163,14 +191,26 @@ int tls_write_of_go(void *registers)
 	return read_write(argument_of_go(registers, 1), argument_of_go(registers, 2), argument_of_go(registers, 3), 0, 1);
 }
 
+static __always_inline int forget(__u64 connection)
+{
+	struct tls_key key = { .address = connection, .process = bpf_get_current_pid_tgid() >> 32 };
+
+	bpf_map_delete_elem(&http2_connections, &key);
+	return 0;
+}
+
 /* SSL_free(ssl), gnutls_deinit(session): another connection may get the address. */
 SEC("uprobe")
 int tls_free(void *registers)
 {
-	struct tls_key key = { .address = argument(registers, 1), .process = bpf_get_current_pid_tgid() >> 32 };
+	return forget(argument(registers, 1));
+}
 
-	bpf_map_delete_elem(&http2_connections, &key);
-	return 0;
+/* (*tls.Conn).Close() of Go: the same. */
+SEC("uprobe")
+int tls_close_of_go(void *registers)
+{
+	return forget(argument_of_go(registers, 1));
 }
 
 /* How many records at the begin of a packet are looked at: what belongs to the session may stand before the response. */
@@ -183,9 +223,15 @@ static __noinline int begins_under_tls(struct __sk_buff *skb, struct packet *pac
 	__u32 thread = task->pid;
 	struct tls_length *known = bpf_map_lookup_elem(&tls_lengths, &thread);
 	__u32 offset = 0;
+	__u32 least_bytes;
 
-	if (!known)
+	/* Else what runs is not who sends, but was interrupted: a packet that an acknowledgement lets go. */
+	if (!known || !is_owned(skb))
 		return 0;
+	/* The smallest records of Go. */
+	least_bytes = known->first_record_bytes;
+	if (known->is_cut && least_bytes > RECORD_BYTES_OF_GO)
+		least_bytes = RECORD_BYTES_OF_GO;
 	if (bpf_ktime_get_ns() - known->at_ns >= TLS_FRESH_NS) {
 		bpf_map_delete_elem(&tls_lengths, &thread);
 		return 0;
@@ -198,9 +244,12 @@ static __noinline int begins_under_tls(struct __sk_buff *skb, struct packet *pac
 		    bpf_skb_load_bytes(skb, packet->payload_offset + offset, record, sizeof(record)))
 			return 0;
 		bytes = ((__u32)record[3] << 8) | record[4];
+		/* A handshake. */
+		if (record[0] == 22)
+			return 0;
 		/* A packet that this thread sends for another connection has no such record. */
 		if (record[0] == 23 && record[1] == 3 && bytes <= known->first_record_bytes + RECORD_OVERHEAD_MAX_BYTES &&
-		    (bytes >= known->first_record_bytes || known->is_cut)) {
+		    bytes >= least_bytes) {
 			*said = *known;
 			said->offset = offset;
 			said->record_overhead_bytes =
@@ -227,10 +276,11 @@ static __always_inline void take_connection(struct flow *flow, struct packet *pa
 {
 	struct http2 *http2 = bpf_map_lookup_elem(&http2_connections, &said->connection);
 
-	if (!http2)
+	if (!http2 || http2->born_ns != said->born_ns)
 		return;
 	flow->has_streams = 1;
 	flow->connection = said->connection;
+	flow->born_ns = said->born_ns;
 	http2->record_overhead_bytes = said->record_overhead_bytes;
 	http2->first_seq = packet->seq + said->offset - (__u32)said->written_bytes -
 			   (__u32)said->written_records * said->record_overhead_bytes;
@@ -243,7 +293,7 @@ static __always_inline void take_streams(struct flow *flow, struct packet *packe
 	__u32 end_seq;
 	__s32 unsent;
 
-	if (!http2 || http2->unsized) {
+	if (!http2 || http2->born_ns != flow->born_ns || http2->unsized) {
 		flow->size_bytes = 0;
 		flow->slack_bytes = 0;
 		return;
@@ -266,6 +316,6 @@ static __always_inline void note_idle(struct flow *flow)
 {
 	struct http2 *http2 = bpf_map_lookup_elem(&http2_connections, &flow->connection);
 
-	if (http2)
+	if (http2 && http2->born_ns == flow->born_ns)
 		http2->is_idle = 1;
 }

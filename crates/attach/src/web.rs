@@ -27,7 +27,8 @@ pub mod detach;
 pub mod exposition;
 pub mod ports;
 pub mod snapshot;
-pub mod tls_libraries;
+pub mod sources;
+mod tls_libraries;
 pub mod watch;
 
 /// What the control socket of a device's attachment is called, in the calling thread's network

@@ -36,7 +36,7 @@ pub use clsact::remove_leftovers;
 pub use error::ClassifierError;
 pub use flow::{Event, EventKind, Flow, FlowKey, Protocol};
 pub use go_functions::offset_of as offset_of_go_function;
-pub use tls_probe::{TlsProbe, lacks_for_tls};
+pub use tls_probe::{TlsProbe, lacks_for_sockets, lacks_for_tls, returns_break_filtered_processes};
 
 /// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");
@@ -90,6 +90,8 @@ pub struct Options {
     pub reads_heads: bool,
     /// Whether lengths that servers hand to their TLS library count, where [`TlsProbe`]s read them.
     pub reads_tls: bool,
+    /// Whether what stands in the servers' sockets counts where a length is not known.
+    pub reads_sockets: bool,
     /// How the programs get onto the device.
     pub via: Via,
 }
@@ -104,6 +106,7 @@ impl Options {
             cutoffs: Vec::new(),
             reads_heads: can_read_heads(),
             reads_tls: false,
+            reads_sockets: false,
             via: Via::of_this_kernel(),
         }
     }
@@ -157,6 +160,8 @@ pub struct Counted {
     pub sized_by_tls: u64,
     /// What servers handed to their TLS libraries, in calls.
     pub tls_writes: u64,
+    /// Responses without a known length for which it counted what stood in their socket.
+    pub by_socket: u64,
 }
 
 /// The programs on a device; they go when this is dropped.
@@ -206,7 +211,10 @@ impl Classifier {
         let lowest_band = u32::from(options.bands.clamp(2, BAND_COUNT as u8)) - 1;
         let reads_heads = u32::from(options.reads_heads && can_read_heads());
         let mut loader = EbpfLoader::new();
-        if !options.reads_tls {
+        if options.reads_tls {
+            // Few connections speak HTTP/2 for each that was remembered.
+            loader.map_max_entries("http2_connections", (options.flows_max / 4).max(1));
+        } else {
             for name in tls_probe::MAPS {
                 loader.map_max_entries(name, 1);
             }
@@ -217,6 +225,7 @@ impl Classifier {
             .override_global("lowest_band", &lowest_band, true)
             .override_global("reads_heads", &reads_heads, true)
             .override_global("reads_tls", &u32::from(options.reads_tls), true)
+            .override_global("reads_sockets", &u32::from(options.reads_sockets), true)
             .override_global("machine", &tls_probe::MACHINE, true)
             .map_max_entries("flows", options.flows_max)
             .load(OBJECT)
@@ -227,7 +236,7 @@ impl Classifier {
                 .map_err(|source| ClassifierError::load(source.into()))?;
         }
         if options.reads_tls {
-            for (name, _) in tls_probe::PROGRAMS {
+            for name in tls_probe::programs() {
                 tls_program(&mut ebpf, name)?
                     .load()
                     .map_err(|source| ClassifierError::load(source.into()))?;
@@ -282,6 +291,7 @@ impl Classifier {
             lowered_syn_acks: sum(5)?,
             sized_by_tls: sum(6)?,
             tls_writes: sum(7)?,
+            by_socket: sum(8)?,
         })
     }
 

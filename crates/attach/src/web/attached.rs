@@ -2,17 +2,15 @@
 
 use sooner_kernel::bands::{BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::capability;
-use sooner_kernel::classifier::{
-    Classifier, ClassifierError, Event, EventKind, Options, Via, lacks_for_tls,
-};
+use sooner_kernel::classifier::{Classifier, ClassifierError, Event, EventKind, Options, Via};
 use sooner_kernel::device::{self, Device};
 use sooner_link::{SIZE_CLASS_BYTES, SIZE_CLASSES};
 use sooner_policy::Cutoffs;
 
-use super::config::{AttachConfig, Servers, Shaping};
+use super::config::{AttachConfig, Shaping};
 use super::ports::{self, PortsError};
 use super::snapshot::{BandView, SizeView, Snapshot, mean_ms};
-use super::tls_libraries::TlsLibraries;
+use super::sources::Sources;
 use super::watch::Watch;
 
 /// Events taken in one go, so that a flood of them leaves time for all else.
@@ -58,9 +56,7 @@ pub struct Attached {
     config: AttachConfig,
     options: Options,
     ports: Vec<u16>,
-    tls: TlsLibraries,
-    /// Why lengths under TLS are not read.
-    lacks_for_tls: Option<String>,
+    sources: Sources,
     cutoffs: Cutoffs,
     /// As the programs have them.
     cutoffs_in_force: Vec<u64>,
@@ -100,30 +96,10 @@ impl Attached {
         if config.uses_clsact {
             options.via = Via::Clsact;
         }
-        let mut lacks_for_tls = match &config.servers {
-            Servers::Behind(_) => Some("the servers are behind this host".to_owned()),
-            _ if !config.reads_tls => Some("--no-tls-lengths".to_owned()),
-            _ => lacks_for_tls().map(|what| format!("that needs {what}")),
-        };
-        options.reads_tls = lacks_for_tls.is_none();
-        let attached = Classifier::attach(&device, &options);
-        let mut classifier = match attached {
-            // All that is not about TLS may work all the same.
-            Err(error) if options.reads_tls => {
-                options.reads_tls = false;
-                lacks_for_tls = Some(error.to_string());
-                Classifier::attach(&device, &options)?
-            }
-            attached => attached?,
-        };
-        let mut tls = TlsLibraries::default();
-        if options.reads_tls {
-            tls.look(&mut classifier, &config.servers);
-        }
+        let (classifier, sources) = Sources::attach(&device, &mut options, &config)?;
         Ok(Attached {
             classifier,
-            tls,
-            lacks_for_tls,
+            sources,
             bands,
             cutoffs_in_force: options.cutoffs.clone(),
             options,
@@ -151,17 +127,12 @@ impl Attached {
         } else {
             "lengths not read, which needs Linux 5.17: all by what they have had"
         };
-        let tls = match (&self.lacks_for_tls, self.tls.problem(), self.tls.paths()) {
-            (Some(why), _, _) => format!("not under TLS: {why}"),
-            (None, Some(why), _) => format!("not under TLS everywhere: {why}"),
-            (None, None, paths) if paths.is_empty() => "no TLS library found so far".to_owned(),
-            (None, None, paths) => format!("under TLS before {}", paths.join(", ")),
-        };
         format!(
-            "responses of port {} on {} in {BAND_COUNT} bands {limit}{} Mbit/s ({via}, {lengths}; {tls})",
+            "responses of port {} on {} in {BAND_COUNT} bands {limit}{} Mbit/s ({via}, {lengths}; {})",
             ports.join(", "),
             self.config.device,
             self.config.rate_bits_per_sec as f64 / 1e6,
+            self.sources.description(),
         )
     }
 
@@ -184,9 +155,7 @@ impl Attached {
 
     /// Looks for TLS libraries that came or went.
     pub fn look_for_libraries(&mut self) {
-        if self.options.reads_tls {
-            self.tls.look(&mut self.classifier, &self.config.servers);
-        }
+        self.sources.look(&mut self.classifier, &self.config);
     }
 
     /// Whether the device is still there; it is until the kernel says otherwise.
@@ -215,13 +184,14 @@ impl Attached {
                 Via::Clsact => "clsact".into(),
             },
             reads_heads: self.options.reads_heads,
-            tls_libraries: self.tls.paths(),
-            tls_problem: self.tls_problem(),
+            tls_libraries: self.sources.tls_libraries(),
+            tls_problem: self.sources.tls_problem(),
             bands: self.band_views(&stats, &flows),
             sizes: self.size_views(),
             responses: counted.responses,
             sized_responses: counted.sized + counted.sized_by_tls,
             sized_by_tls: counted.sized_by_tls,
+            ordered_by_socket: counted.by_socket,
             wrong_lengths: self.watch.wrong_lengths(),
             tls_writes: counted.tls_writes,
             under_way: self.watch.under_way() as u64,
@@ -231,11 +201,6 @@ impl Attached {
             lowered_syn_acks: counted.lowered_syn_acks,
             lost_events: counted.lost_events,
         })
-    }
-
-    fn tls_problem(&self) -> Option<String> {
-        let own = self.lacks_for_tls.clone();
-        own.or_else(|| self.tls.problem().map(str::to_owned))
     }
 
     fn band_views(

@@ -42,6 +42,8 @@ pub struct AttachConfig {
     pub flows_max: u32,
     /// Whether lengths of responses under TLS are read where the server hands them to its library.
     pub reads_tls: bool,
+    /// Whether what stands in sockets counts, where that can be seen.
+    pub reads_sockets: bool,
     /// Whether programs hang in a qdisc `clsact` even where the kernel has something better.
     pub uses_clsact: bool,
 }
@@ -58,6 +60,7 @@ impl AttachConfig {
             replace_qdisc: false,
             flows_max: 65_536,
             reads_tls: true,
+            reads_sockets: true,
             uses_clsact: false,
         }
     }

@@ -36,7 +36,7 @@ fn named(name: &str) -> String {
     format!("sooner_attach_{name}")
 }
 
-fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 10] {
+fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 11] {
     [
         ("responses", "Responses that began", all.responses),
         (
@@ -48,6 +48,11 @@ fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 10] {
             "responses_sized_by_tls",
             "Responses whose length was read before it was encrypted",
             all.sized_by_tls,
+        ),
+        (
+            "responses_ordered_by_socket",
+            "Responses without a known length for which it counted what stood in their socket",
+            all.ordered_by_socket,
         ),
         (
             "wrong_lengths",

@@ -34,6 +34,8 @@ pub struct Snapshot {
     pub sized_responses: u64,
     /// Those of them with a length that was read before it was encrypted.
     pub sized_by_tls: u64,
+    /// Responses without a known length for which it counted what stood in their socket.
+    pub ordered_by_socket: u64,
     /// Responses that ended and did not have the length that was known of them.
     pub wrong_lengths: u64,
     /// Calls by which servers handed plain text to their TLS libraries.

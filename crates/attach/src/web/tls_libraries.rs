@@ -10,19 +10,21 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use sooner_kernel::classifier::{Classifier, TlsProbe};
+use sooner_kernel::classifier::{Classifier, TlsProbe, returns_break_filtered_processes};
 use sooner_kernel::process_table;
 
 use super::config::Servers;
 use super::ports;
 
-/// A file by its device, as `/proc/PID/maps` writes it, and its inode.
-type FileId = (String, u64);
+/// A file by its device and its inode.
+type FileId = (u64, u64);
+/// A library stays probed until so many looks in a row have not seen it.
+const MISSES_MAX: u32 = 3;
 
 /// A file that a process has mapped to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mapped {
-    file: FileId,
+    inode: u64,
     /// Its addresses, as `/proc/PID/map_files` names it.
     addresses: String,
     /// Where it was, as the process sees it.
@@ -40,6 +42,7 @@ pub struct TlsLibraries {
 #[derive(Debug)]
 struct Known {
     path: PathBuf,
+    missed: u32,
     /// None where it has none of the functions.
     probe: Option<TlsProbe>,
 }
@@ -62,27 +65,62 @@ impl TlsLibraries {
                 }
             };
             for one in mapped {
-                if seen.insert(one.file.clone()) && !self.known.contains_key(&one.file) {
-                    self.learn(classifier, pid, one);
+                let place = place(pid, &one);
+                let Ok(file) = fs::metadata(&place).map(|found| (found.dev(), found.ino())) else {
+                    self.problem = Some(format!(
+                        "{} of process {pid} was replaced and cannot be opened any more; that needs CAP_CHECKPOINT_RESTORE, or a restart of the server",
+                        one.path.display()
+                    ));
+                    continue;
+                };
+                if !seen.insert(file) {
+                    continue;
+                }
+                if !self.known.contains_key(&file) {
+                    self.learn(classifier, pid, (file, &place, one.path));
                 }
             }
         }
-        let gone: Vec<FileId> = self.known.keys().cloned().collect();
-        for file in gone.into_iter().filter(|file| !seen.contains(file)) {
-            let known = self.known.remove(&file);
-            if let Some(probe) = known.and_then(|known| known.probe) {
+        for known in self.known.values_mut() {
+            known.missed += 1;
+        }
+        for file in &seen {
+            if let Some(known) = self.known.get_mut(file) {
+                known.missed = 0;
+            }
+        }
+        let gone = self
+            .known
+            .extract_if(.., |_, known| known.missed >= MISSES_MAX);
+        for (_, known) in gone {
+            if let Some(probe) = known.probe {
                 classifier.stop_probing(probe);
             }
         }
     }
 
-    fn learn(&mut self, classifier: &mut Classifier, pid: u32, mapped: Mapped) {
-        match classifier.probe(&place(pid, &mapped)) {
+    fn learn(
+        &mut self,
+        classifier: &mut Classifier,
+        pid: u32,
+        (file, place, path): (FileId, &Path, PathBuf),
+    ) {
+        if returns_break_filtered_processes() && is_filtered(pid) {
+            self.problem = Some(format!(
+                "process {pid} has a filter of system calls, which this kernel (6.11 to 6.13) lets a probe break"
+            ));
+            return;
+        }
+        match classifier.probe(place) {
             Ok(probe) => {
-                let path = mapped.path;
-                self.known.insert(mapped.file, Known { path, probe });
+                let known = Known {
+                    path,
+                    missed: 0,
+                    probe,
+                };
+                self.known.insert(file, known);
             }
-            Err(error) => self.problem = Some(format!("{}: {error}", mapped.path.display())),
+            Err(error) => self.problem = Some(format!("{}: {error}", path.display())),
         }
     }
 
@@ -112,7 +150,10 @@ fn processes(servers: &Servers) -> BTreeSet<u32> {
         .filter_map(|pid| Some((pid, process_table::parent(pid).ok()?)))
         .collect();
     loop {
-        let begun = parents.iter().filter(|(_, parent)| all.contains(parent));
+        // The first process holds sockets for others, and has begun all.
+        let begun = parents
+            .iter()
+            .filter(|(_, parent)| *parent != 1 && all.contains(parent));
         let more: Vec<u32> = begun
             .map(|(pid, _)| *pid)
             .filter(|pid| !all.contains(pid))
@@ -127,6 +168,7 @@ fn processes(servers: &Servers) -> BTreeSet<u32> {
 /// Its program, and what is called a TLS library.
 fn mapped_by(pid: u32) -> io::Result<Vec<Mapped>> {
     let program = fs::read_link(format!("/proc/{pid}/exe"))?;
+    let program = without_deleted(&program);
     let text = fs::read_to_string(format!("/proc/{pid}/maps"))?;
     let mapped = mapped_in(&text);
     Ok(mapped
@@ -146,15 +188,30 @@ fn mapped_in(text: &str) -> impl Iterator<Item = Mapped> {
         let mut words = line.splitn(6, ' ');
         let addresses = words.next()?;
         let is_run = words.next()?.contains('x');
-        let (device, inode) = (words.nth(1)?, words.next()?.parse().ok()?);
+        let inode = words.nth(2)?.parse().ok()?;
         let path = words.next()?.trim_start();
-        let path = path.strip_suffix(" (deleted)").unwrap_or(path);
-        (is_run && inode > 0 && path.starts_with('/')).then(|| Mapped {
-            file: (device.into(), inode),
+        let path = without_deleted(Path::new(path));
+        (is_run && inode > 0 && path.is_absolute()).then(|| Mapped {
+            inode,
             addresses: addresses.into(),
-            path: path.into(),
+            path,
         })
     })
+}
+
+/// A path as it was before the file was replaced.
+fn without_deleted(path: &Path) -> PathBuf {
+    let text = path.to_str();
+    let before = text.and_then(|text| text.strip_suffix(" (deleted)"));
+    before.map_or_else(|| path.to_owned(), PathBuf::from)
+}
+
+/// Whether a filter says which system calls it may make.
+fn is_filtered(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status
+        .lines()
+        .any(|line| line.starts_with("Seccomp:") && line.ends_with('2'))
 }
 
 /// Where this file can be opened from here: in the process's own root, or, where another one has
@@ -162,7 +219,7 @@ fn mapped_in(text: &str) -> impl Iterator<Item = Mapped> {
 fn place(pid: u32, mapped: &Mapped) -> PathBuf {
     let inside = mapped.path.strip_prefix("/").unwrap_or(&mapped.path);
     let by_name = PathBuf::from(format!("/proc/{pid}/root")).join(inside);
-    let is_it = fs::metadata(&by_name).is_ok_and(|found| found.ino() == mapped.file.1);
+    let is_it = fs::metadata(&by_name).is_ok_and(|found| found.ino() == mapped.inode);
     match is_it {
         true => by_name,
         false => PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.addresses)),
@@ -188,13 +245,13 @@ mod tests {
         let found: Vec<Mapped> = mapped_in(MAPS).collect();
         let words = found
             .iter()
-            .map(|one| format!("{} {} {}", one.file.0, one.file.1, one.path.display()));
+            .map(|one| format!("{} {}", one.inode, one.path.display()));
         assert_eq!(
             words.collect::<Vec<_>>(),
             [
-                "fe:00 1234 /usr/sbin/nginx",
-                "fe:00 77 /usr/lib/libssl.so.3",
-                "fe:00 78 /opt/my libs/libssl-1.1.so"
+                "1234 /usr/sbin/nginx",
+                "77 /usr/lib/libssl.so.3",
+                "78 /opt/my libs/libssl-1.1.so"
             ]
         );
         assert_eq!(found[1].addresses, "7f1000000000-7f1000050000");
@@ -209,7 +266,7 @@ mod tests {
         let program = std::env::current_exe().unwrap();
         let one = mapped.iter().find(|one| one.path == program).unwrap();
         let found = fs::metadata(place(own, one)).unwrap();
-        assert_eq!(found.ino(), one.file.1);
+        assert_eq!(found.ino(), one.inode);
         assert!(processes(&Servers::Process(own)).contains(&own));
     }
 

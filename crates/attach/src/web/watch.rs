@@ -55,10 +55,6 @@ impl Watch {
     /// Something happened to a response.
     pub fn note(&mut self, event: &Event) {
         let now = Time::from_ns(event.at_ns);
-        eprintln!(
-            "EV {:?} {:?} {:?}",
-            event.kind, event.key.client, event.flow
-        );
         match event.kind {
             EventKind::Started => self.started(event, now),
             EventKind::Ended => self.ended(event, now),

@@ -49,9 +49,12 @@ pub struct WebArgs {
     /// Only order: something behind this device limits the link, and lets it wait (needs sch_prio)
     #[arg(long)]
     no_shape: bool,
-    /// Do not read how long responses under TLS are where servers hand them to OpenSSL
+    /// Do not read how long responses under TLS are where servers hand them to their TLS library
     #[arg(long)]
     no_tls_lengths: bool,
+    /// Do not count what stands in sockets where a length is not known
+    #[arg(long)]
+    no_socket_lengths: bool,
     /// Put programs into a qdisc clsact, as on Linux before 6.6
     #[arg(long, hide = true)]
     clsact: bool,
@@ -79,6 +82,7 @@ impl WebArgs {
             replace_qdisc: self.replace_qdisc,
             flows_max: self.flows,
             reads_tls: !self.no_tls_lengths,
+            reads_sockets: !self.no_socket_lengths,
             uses_clsact: self.clsact,
             shaping: if self.no_shape {
                 Shaping::NotOurs

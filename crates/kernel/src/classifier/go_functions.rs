@@ -3,7 +3,7 @@
 //!
 //! Layout: the Go sources, `internal/abi/symtab.go` and `runtime/symtab.go`, of Go 1.18 and later.
 
-use object::{Object, ObjectSection, ObjectSegment};
+use object::{Architecture, Object, ObjectSection, ObjectSegment};
 
 /// Names of the table's section; the second in programs that may lie anywhere.
 const TABLES: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
@@ -11,25 +11,19 @@ const TABLES: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
 const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
 /// Machines that are known write addresses in so many bytes.
 const ADDRESS_BYTES: usize = 8;
-/// What a function begins with that looks whether its stack suffices: x86_64 in two ways, and
-/// aarch64. A probe anywhere else than at the begin of an instruction would break the program.
-const BEGINNINGS: [&[u8]; 3] = [
-    &[0x49, 0x3b, 0x66, 0x10],
-    &[0x4c, 0x8d, 0x64, 0x24],
-    &[0x90, 0x0b, 0x40, 0xf9],
-];
-/// The second way with a stack of more than 127 bytes.
-const BEGINNING_OF_LARGE: &[u8] = &[0x4c, 0x8d, 0xa4, 0x24];
+/// Instructions of four bytes after which, on aarch64, a function has looked at its stack.
+const CHECK_INSTRUCTIONS_MAX: usize = 8;
 
-/// Where in a program's file the function of this name begins; none where it is no program of Go
-/// that is known, or has no such function.
+/// Where in a program's file the function of this name has seen that its stack suffices: if it does
+/// not, the function begins again from the start. Its arguments are still where they were. None
+/// where it is no program of Go that is known, or has no such function.
 pub fn offset_of(program: &[u8], function: &str) -> Option<u64> {
     let file = object::File::parse(program).ok()?;
     let table = TABLES
         .iter()
         .find_map(|name| file.section_by_name(name)?.data().ok())?;
     // What Go 1.26 does not say any more is where its linker puts it. Where another linker did not,
-    // no function begins there, or another one of the same kind.
+    // no function begins there, or another one.
     let text = file.section_by_name(".text")?.address();
     let address = address_of(table, text, function.as_bytes())?;
     let segment = file.segments().find(|segment| {
@@ -40,9 +34,55 @@ pub fn offset_of(program: &[u8], function: &str) -> Option<u64> {
     let inside = address - segment.address();
     let offset = begin.checked_add(inside)?;
     let code = program.get(usize::try_from(offset).ok()?..)?;
-    let is_known = |begin: &&[u8]| code.starts_with(begin);
-    let is_function = BEGINNINGS.iter().any(is_known) || is_known(&BEGINNING_OF_LARGE);
-    (inside < length && is_function).then_some(offset)
+    let check = match file.architecture() {
+        Architecture::X86_64 => check_of_x86_64(code)?,
+        Architecture::Aarch64 => check_of_aarch64(code)?,
+        _ => return None,
+    };
+    (inside + check < length).then_some(offset + check)
+}
+
+/// How many bytes a function's look at its stack has. A probe anywhere else than at the begin of an
+/// instruction would break the program, so all of it has to be known.
+fn check_of_x86_64(code: &[u8]) -> Option<u64> {
+    // cmp rsp, [r14+16]; or lea r12, [rsp-N] and cmp r12, [r14+16].
+    let compared = match code {
+        [0x49, 0x3b, 0x66, 0x10, ..] => 4,
+        [0x4c, 0x8d, 0x64, 0x24, _, 0x4d, 0x3b, 0x66, 0x10, ..] => 9,
+        [
+            0x4c,
+            0x8d,
+            0xa4,
+            0x24,
+            _,
+            _,
+            _,
+            _,
+            0x4d,
+            0x3b,
+            0x66,
+            0x10,
+            ..,
+        ] => 12,
+        _ => return None,
+    };
+    // jbe, near or far.
+    match code.get(compared..)? {
+        [0x76, _, ..] => Some(compared as u64 + 2),
+        [0x0f, 0x86, ..] => Some(compared as u64 + 6),
+        _ => None,
+    }
+}
+
+/// The same: ldr x16, [x28, #16], then a comparison, and b.ls.
+fn check_of_aarch64(code: &[u8]) -> Option<u64> {
+    let instructions = code.chunks_exact(4).take(CHECK_INSTRUCTIONS_MAX);
+    let mut words = instructions.filter_map(|word| Some(u32::from_le_bytes(*word.first_chunk()?)));
+    if words.next()? != 0xf940_0b90 {
+        return None;
+    }
+    let before = words.position(|word| word & 0xff00_001f == 0x5400_0009)?;
+    Some(4 * (before as u64 + 2))
 }
 
 /// The function's address, as the table has it; `text` where the table does not say where all begin.
@@ -141,11 +181,35 @@ mod tests {
     fn an_offset_is_that_of_the_file() {
         let program = include_bytes!("../../../../fuzz/seeds/go_functions/program");
         let found = |name| offset_of(program, name);
-        assert_eq!(found("crypto/tls.(*Conn).Write"), Some(0x140));
+        assert_eq!(found("crypto/tls.(*Conn).Write"), Some(0x146));
         assert_eq!(found("main.none"), None);
         let mut other = program.to_vec();
         other[0x140] = 0;
         assert_eq!(offset_of(&other, "crypto/tls.(*Conn).Write"), None);
+    }
+
+    #[test]
+    fn a_probe_stands_behind_the_look_at_the_stack() {
+        let x86_64: [(&[u8], Option<u64>); 4] = [
+            (&[0x49, 0x3b, 0x66, 0x10, 0x76, 0x20, 0x55], Some(6)),
+            (
+                &[
+                    0x4c, 0x8d, 0xa4, 0x24, 0, 0xff, 0xff, 0xff, 0x4d, 0x3b, 0x66, 0x10, 0x0f,
+                    0x86, 1, 2, 3, 4, 0x55,
+                ],
+                Some(18),
+            ),
+            (&[0x49, 0x3b, 0x66, 0x10, 0x77, 0x20], None),
+            (&[0x55], None),
+        ];
+        for (code, expected) in x86_64 {
+            assert_eq!(check_of_x86_64(code), expected, "{code:x?}");
+        }
+        // ldr x16, [x28, #16]; cmp sp, x16; b.ls; str x30.
+        let aarch64 = [0xf940_0b90_u32, 0xeb30_63ff, 0x5400_0269, 0xf81e_0ffe];
+        let code: Vec<u8> = aarch64.iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert_eq!(check_of_aarch64(&code), Some(12));
+        assert_eq!(check_of_aarch64(&code[4..]), None);
     }
 
     proptest! {

@@ -5,26 +5,39 @@
 //! The kernel takes it away when its descriptor is closed, also by a kill.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use aya::programs::uprobe::{UProbeLinkId, UProbeScope};
 
-use super::{Classifier, ClassifierError, can_read_heads, go_functions, tls_program};
+use super::{Classifier, ClassifierError, can_read_heads, go_functions, is_at_least, tls_program};
 use crate::capability;
 
-/// The programs' names in the object, each with the functions that it is called before.
-pub(super) const PROGRAMS: [(&str, &[&str]); 5] = [
+/// A program of the object and the functions that it is called before.
+type Probed = (&'static str, &'static [&'static str]);
+
+/// Of libraries in C, by their symbols.
+const OF_C: [Probed; 4] = [
     ("tls_write", &["SSL_write", "gnutls_record_send"]),
     ("tls_write_ex", &["SSL_write_ex"]),
-    // Called when they return, which functions of Go do not bear.
+    // When they return.
     (
         "tls_written",
         &["SSL_write", "SSL_write_ex", "gnutls_record_send"],
     ),
-    (OF_GO, &["crypto/tls.(*Conn).Write"]),
     ("tls_free", &["SSL_free", "gnutls_deinit"]),
 ];
-const OF_GO: &str = "tls_write_of_go";
+/// Of programs in Go.
+const OF_GO: [Probed; 2] = [
+    ("tls_write_of_go", &["crypto/tls.(*Conn).Write"]),
+    ("tls_close_of_go", &["crypto/tls.(*Conn).Close"]),
+];
+
+/// The names of all programs.
+pub(super) fn programs() -> impl Iterator<Item = &'static str> {
+    OF_C.iter().chain(&OF_GO).map(|(name, _)| *name)
+}
+
 /// Maps that only these programs fill.
 pub(super) const MAPS: [&str; 4] = [
     "http2_connections",
@@ -35,21 +48,30 @@ pub(super) const MAPS: [&str; 4] = [
 /// How registers lie in memory (`bpf/maps.h`).
 pub(super) const MACHINE: u32 = if cfg!(target_arch = "aarch64") { 1 } else { 0 };
 
-/// What is missing here to read lengths under TLS; none where nothing is.
-pub fn lacks_for_tls() -> Option<&'static str> {
-    let is_there = |path: &str| Path::new(path).exists();
-    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        Some("a processor whose registers are known (x86_64 or aarch64)")
-    } else if !can_read_heads() {
-        Some("Linux 5.17")
-    } else if !is_there("/sys/kernel/btf/vmlinux") {
+const TYPES_OF_KERNEL: &str = "/sys/kernel/btf/vmlinux";
+const UPROBES: &str = "/sys/bus/event_source/devices/uprobe";
+
+/// What is missing here to read what stands in sockets; none where nothing is.
+pub fn lacks_for_sockets() -> Option<&'static str> {
+    if !Path::new(TYPES_OF_KERNEL).exists() {
         Some("a kernel with CONFIG_DEBUG_INFO_BTF")
-    } else if !is_there("/sys/bus/event_source/devices/uprobe") {
-        Some("a kernel with CONFIG_UPROBE_EVENTS")
     } else if !capability::has_perfmon() {
         Some("CAP_PERFMON")
     } else {
         None
+    }
+}
+
+/// What is missing here to read lengths under TLS; none where nothing is.
+pub fn lacks_for_tls() -> Option<&'static str> {
+    if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+        Some("a processor whose registers are known (x86_64 or aarch64)")
+    } else if !can_read_heads() {
+        Some("Linux 5.17")
+    } else if !Path::new(UPROBES).exists() {
+        Some("a kernel with CONFIG_UPROBE_EVENTS")
+    } else {
+        lacks_for_sockets()
     }
 }
 
@@ -60,32 +82,50 @@ pub struct TlsProbe(Vec<(&'static str, UProbeLinkId)>);
 impl Classifier {
     /// Reads what processes hand to this library from now on; none where the file has none of the
     /// functions. The classifier was loaded with [`super::Options::reads_tls`].
-    pub fn probe(&mut self, library: &Path) -> Result<Option<TlsProbe>, ClassifierError> {
-        let mut links = Vec::new();
-        let mut failure = None;
-        for (name, functions) in PROGRAMS {
+    pub fn probe(&mut self, library: &Path) -> io::Result<Option<TlsProbe>> {
+        let bytes = fs::read(library)?;
+        let mut probe = TlsProbe(Vec::new());
+        let attached = self
+            .probe_c(library, &mut probe)
+            .and_then(|()| self.probe_go(library, &bytes, &mut probe));
+        if let Err(error) = attached {
+            // All of them or none: a call that is seen only when it begins is counted twice.
+            self.stop_probing(probe);
+            return Err(io::Error::other(error));
+        }
+        Ok((!probe.0.is_empty()).then_some(probe))
+    }
+
+    fn probe_c(&mut self, library: &Path, probe: &mut TlsProbe) -> Result<(), ClassifierError> {
+        for (name, functions) in OF_C {
             let program = tls_program(&mut self.ebpf, name)?;
             for function in functions {
-                let attached = program.attach(*function, library, UProbeScope::AllProcesses);
-                let attached = match attached {
-                    Err(error) if is_unknown_symbol(&error) => {
-                        let Some(offset) = without_symbol(name, library, function) else {
-                            continue;
-                        };
-                        program.attach(offset, library, UProbeScope::AllProcesses)
-                    }
-                    attached => attached,
-                };
-                match attached {
-                    Ok(link) => links.push((name, link)),
-                    Err(error) => failure = Some(error),
+                match program.attach(*function, library, UProbeScope::AllProcesses) {
+                    Ok(link) => probe.0.push((name, link)),
+                    Err(error) if is_unknown_symbol(&error) => {}
+                    Err(error) => return Err(ClassifierError::load(error.into())),
                 }
             }
         }
-        match failure {
-            Some(error) if links.is_empty() => Err(ClassifierError::load(error.into())),
-            _ => Ok((!links.is_empty()).then_some(TlsProbe(links))),
+        Ok(())
+    }
+
+    fn probe_go(
+        &mut self,
+        library: &Path,
+        bytes: &[u8],
+        probe: &mut TlsProbe,
+    ) -> Result<(), ClassifierError> {
+        for (name, functions) in OF_GO {
+            let program = tls_program(&mut self.ebpf, name)?;
+            let found = functions.iter();
+            for offset in found.filter_map(|function| go_functions::offset_of(bytes, function)) {
+                let link = program.attach(offset, library, UProbeScope::AllProcesses);
+                let link = link.map_err(|error| ClassifierError::load(error.into()))?;
+                probe.0.push((name, link));
+            }
         }
+        Ok(())
     }
 
     /// Leaves a library alone.
@@ -99,12 +139,10 @@ impl Classifier {
     }
 }
 
-/// Where a function of Go is in a program that has no symbols.
-fn without_symbol(name: &str, program: &Path, function: &str) -> Option<u64> {
-    if name != OF_GO {
-        return None;
-    }
-    go_functions::offset_of(&fs::read(program).ok()?, function)
+/// Whether a probe at the return of a function may end a process that may not make every system
+/// call: on x86_64 it is one in Linux 6.11 to 6.13, which filters do not know.
+pub fn returns_break_filtered_processes() -> bool {
+    cfg!(target_arch = "x86_64") && is_at_least(6, 11) && !is_at_least(6, 14)
 }
 
 fn is_unknown_symbol(error: &aya::programs::ProgramError) -> bool {

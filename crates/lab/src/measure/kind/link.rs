@@ -38,6 +38,13 @@ struct PeerSpec<'a> {
     is_tls: bool,
 }
 
+/// A certificate for the server, where it needs one.
+fn certificate(is_tls: bool, folder: &Path) -> Result<Option<Certificate>> {
+    let address = SERVER_ADDRESS.to_string();
+    let made = is_tls.then(|| Certificate::make(folder, &[&address]));
+    made.transpose().context("cannot make a certificate")
+}
+
 impl Site {
     fn start(bench: &Bench<'_>, peer_spec: &PeerSpec<'_>, root: &Path) -> Result<Site> {
         let peer: Peer = peer_spec.peer.parse()?;
@@ -51,14 +58,8 @@ impl Site {
             )
         };
         let hosts = Hosts::up(&spec, bench.program)?;
-        let address = SERVER_ADDRESS.to_string();
-        let certificate = peer_spec
-            .is_tls
-            .then(|| Certificate::make(&folder, &[&address]));
         let options = PeerOptions {
-            tls: certificate
-                .transpose()
-                .context("cannot make a certificate")?,
+            tls: certificate(peer_spec.is_tls, &folder)?,
             http2: peer_spec.is_tls,
             ..PeerOptions::new(bench.program, &folder)
         };
@@ -111,10 +112,13 @@ impl PeerKeys {
 
 impl Site {
     /// nginx behind a device that nothing limits yet.
-    fn unshaped(bench: &Bench<'_>, spec: HostsSpec, root: &Path) -> Result<Site> {
+    fn unshaped(bench: &Bench<'_>, spec: HostsSpec, root: &Path, is_tls: bool) -> Result<Site> {
         let hosts = Hosts::up(&spec, bench.program)?;
         let folder = bench.folder("peer")?;
-        let options = PeerOptions::new(bench.program, &folder);
+        let options = PeerOptions {
+            tls: certificate(is_tls, &folder)?,
+            ..PeerOptions::new(bench.program, &folder)
+        };
         let peer = Peer::Nginx { limit_conn: None };
         let running = peer.start_unshaped(&hosts, root, &options)?;
         Ok(Site { running, hosts })

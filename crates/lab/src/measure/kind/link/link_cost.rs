@@ -6,7 +6,7 @@ use crate::counters::processes::TICKS_PER_SEC;
 use crate::hosts::{HostsSpec, SERVER_DEVICE, Shaper};
 use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record};
-use crate::peers::PORT;
+use crate::peers::{PORT, TLS_PORT};
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 use sooner_testbed::OwnedChild;
@@ -20,20 +20,32 @@ use std::time::{Duration, Instant};
 /// the queueing discipline's.
 #[derive(Debug)]
 pub struct LinkCost {
-    rate: String,
+    keys: LinkKeys,
     ways: Vec<BeforeDevice>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LinkKeys {
     rate: String,
+    #[serde(default)]
+    tls: bool,
+    /// Of a response: a few of TCP's windows by default.
+    #[serde(default = "some_windows")]
+    body_bytes: usize,
+}
+
+fn some_windows() -> usize {
+    100 * 1024
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BeforeDevice {
     before: Discipline,
+    /// Of `attach`.
+    #[serde(default)]
+    flags: Vec<String>,
 }
 
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -44,8 +56,6 @@ enum Discipline {
     Attach,
 }
 
-/// Of a response: a few of TCP's windows.
-const BODY_BYTES: usize = 100 * 1024;
 /// Until connections have their windows.
 const WARM_UP: Duration = Duration::from_secs(1);
 const READY_WAIT: Duration = Duration::from_secs(10);
@@ -54,9 +64,13 @@ impl LinkCost {
     /// Its keys.
     pub fn of(keys: &mut Keys) -> Result<Box<dyn Kind>, (String, String)> {
         Ok(Box::new(Self {
-            rate: keys.own::<LinkKeys>()?.rate,
+            keys: keys.own()?,
             ways: keys.ways()?,
         }))
+    }
+
+    fn port(&self) -> u16 {
+        if self.keys.tls { TLS_PORT } else { PORT }
     }
 
     /// Puts it before the device; gone when what it returns is dropped, or with the link.
@@ -64,9 +78,9 @@ impl LinkCost {
         &self,
         bench: &Bench<'_>,
         site: &Site,
-        way: &Discipline,
+        way: &BeforeDevice,
     ) -> Result<Option<OwnedChild>> {
-        match way {
+        match way.before {
             Discipline::Nothing => Ok(None),
             Discipline::Tbf => {
                 let mut tbf = site.hosts.on_server("tc");
@@ -78,7 +92,7 @@ impl LinkCost {
                     "root",
                     "tbf",
                     "rate",
-                    &self.rate,
+                    &self.keys.rate,
                 ]);
                 tbf.args(["burst", "128kb", "latency", "50ms"]);
                 bench.output(tbf)?;
@@ -92,9 +106,11 @@ impl LinkCost {
                     "--dev",
                     SERVER_DEVICE,
                     "--uplink",
-                    &self.rate,
+                    &self.keys.rate,
                 ]);
-                attach.args(["--port", &PORT.to_string()]);
+                attach
+                    .args(["--port", &self.port().to_string()])
+                    .args(&way.flags);
                 let mut running = bench.start(attach)?;
                 let ready = running.next_line(READY_WAIT);
                 ensure!(
@@ -110,7 +126,7 @@ impl LinkCost {
 impl Kind for LinkCost {
     fn run(&self, bench: &Bench<'_>, measure: &Measure, record: &mut Record) -> Result<()> {
         let root = bench.folder("root")?;
-        fs::write(root.join("large"), vec![b'x'; BODY_BYTES])?;
+        fs::write(root.join("large"), vec![b'x'; self.keys.body_bytes])?;
         bench.by_turns(measure, record, |_, way, _| {
             let way = keys_of(measure.place_of_way(way), &self.ways)?;
             // The link is limited by what is put before the device.
@@ -120,12 +136,12 @@ impl Kind for LinkCost {
                 super_packets: true,
                 ..HostsSpec::new(&format!("m{}", bench.number()), 1_000_000_000)
             };
-            let site = Site::unshaped(bench, spec, &root)?;
-            let _installed = self.install(bench, &site, &way.before)?;
+            let site = Site::unshaped(bench, spec, &root, self.keys.tls)?;
+            let _installed = self.install(bench, &site, way)?;
             let window = Duration::from_secs(bench.seconds(5, 1));
             let seconds = ((WARM_UP + window).as_secs() + 1).to_string();
-            let url = format!("{}/large", Site::origin(false));
-            let words = [
+            let url = format!("{}/large", Site::origin(self.keys.tls));
+            let mut words = vec![
                 "load",
                 "closed",
                 "--json",
@@ -136,6 +152,9 @@ impl Kind for LinkCost {
                 "--url",
                 &url,
             ];
+            if self.keys.tls {
+                words.push("--insecure");
+            }
             let _load = site.load(bench, &words)?;
             bench.pause(WARM_UP)?;
             let (busy, sent, begin) =
