@@ -16,7 +16,29 @@ static __always_inline struct head *head_of(__u32 whose)
 	return whose == OF_TLS ? bpf_map_lookup_elem(&tls_heads, &zero) : bpf_map_lookup_elem(&heads, &zero);
 }
 
-static long search_byte(__u32 at, void *whose)
+/* How many of these eight bytes stand before the first that is a '\r'. */
+static __always_inline __u32 bytes_before_return(__u64 bytes)
+{
+	__u64 other = bytes ^ 0x0d0d0d0d0d0d0d0dULL;
+	/* The highest bit of each that is one, up to the first at least. */
+	__u64 returns = (other - 0x0101010101010101ULL) & ~other & 0x8080808080808080ULL;
+	__u32 before = 0;
+
+	if (returns == 0)
+		return 8;
+	if (!(returns & 0xffffffff)) {
+		before += 4;
+		returns >>= 32;
+	}
+	if (!(returns & 0xffff)) {
+		before += 2;
+		returns >>= 16;
+	}
+	return before + !(returns & 0xff);
+}
+
+/* Looks at the next byte, or passes over the rest of a line that is none of those that matter. */
+static long search_on(__u32 index, void *whose)
 {
 	struct head *head = head_of(*(__u32 *)whose);
 
@@ -25,8 +47,19 @@ static long search_byte(__u32 at, void *whose)
 
 	struct search *search = &head->search;
 
+	__u32 at = search->at;
+
 	if (at >= HEAD_BYTES || at >= search->limit)
 		return 1;
+	if (search->empty_line == 0 && search->matched == 0 && search->state != IN_DIGITS) {
+		__u32 passed = bytes_before_return(*(__u64 *)&head->bytes[at]);
+
+		if (passed) {
+			search->at = at + passed;
+			return 0;
+		}
+	}
+	search->at = at + 1;
 
 	__u8 byte = head->bytes[at];
 	__u32 line = search->empty_line;
@@ -97,7 +130,7 @@ static __noinline __u64 length_in(__u32 whose, __u32 length, int is_head_request
 
 	__builtin_memset(search, 0, sizeof(*search));
 	search->limit = length;
-	bpf_loop(HEAD_BYTES, search_byte, &whose, 0);
+	bpf_loop(HEAD_BYTES, search_on, &whose, 0);
 	if (search->head_bytes == 0)
 		search->head_bytes = length;
 	/* These have no body. */

@@ -199,6 +199,7 @@ struct {
 /* How far the search for the length of a response is. */
 struct search {
 	__u64 length;
+	__u32 at;
 	__u32 limit;
 	/* Bytes of the field's name that match, and then: reading its digits. */
 	__u32 matched;
@@ -206,6 +207,7 @@ struct search {
 	/* Bytes of the empty line that match; 4 at the end of the head. */
 	__u32 empty_line;
 	__u32 head_bytes;
+	__u32 unused;
 };
 
 /* How far the search in a block of header fields is (HPACK). */
@@ -279,6 +281,8 @@ struct {
 /* What a server has written to a connection that speaks HTTP/2. */
 struct http2 {
 	__u64 born_ns;
+	/* Its socket, in the kernel; 0: no packet has been seen. */
+	__u64 tcp;
 	/* What responses of known length lack that is not written yet. */
 	__u64 left_bytes;
 	/* All that is written, in plain text, and in how many records. */
@@ -287,8 +291,10 @@ struct http2 {
 	/* Where that begins in the packets, and what a record adds; 0: no packet has been seen. */
 	__u32 first_seq;
 	__u32 record_overhead_bytes;
-	/* What was handed over and not taken: it comes again. */
-	__u32 repeated_bytes;
+	/* The last write: from where, how much, and what it looked like. */
+	__u64 last_buffer;
+	__u64 last_looks;
+	__u32 last_bytes;
 	/* All that was written has been acknowledged: responses that get nothing more from now on were cancelled. */
 	__u32 is_idle;
 	/* How often that was so. */
@@ -319,22 +325,6 @@ struct {
 	__type(value, struct http2);
 	__uint(max_entries, 8192);
 } http2_connections SEC(".maps");
-
-/* A call that hands over what is in HTTP/2, until it returns. */
-struct tls_call {
-	struct tls_key connection;
-	/* Where it tells how much it took; 0: it returns that. */
-	__u64 taken_at;
-	__u64 buffer;
-	__u64 bytes;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__type(key, __u32);
-	__type(value, struct tls_call);
-	__uint(max_entries, 4096);
-} tls_calls SEC(".maps");
 
 /* A response under way on one. */
 struct http2_stream {

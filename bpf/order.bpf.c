@@ -201,7 +201,7 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 	if (is_said)
 		flow->has_streams = 0;
 	if (is_said && said.has_streams) {
-		take_connection(flow, packet, &said);
+		take_connection(skb, flow, packet, &said);
 	} else if (is_said && flow->size_bytes) {
 		report_end(flow, &packet->key, EVENT_ENDED, flow->acked_ns);
 		begin(flow);

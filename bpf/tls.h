@@ -13,7 +13,7 @@ static __always_inline __u64 argument(void *registers, int which)
 {
 	volatile __u64 *all = registers;
 	__u64 on_aarch64 = all[which - 1];
-	__u64 on_x86_64 = which == 1 ? all[14] : which == 2 ? all[13] : which == 3 ? all[12] : all[11];
+	__u64 on_x86_64 = which == 1 ? all[14] : which == 2 ? all[13] : all[12];
 
 	return machine == MACHINE_AARCH64 ? on_aarch64 : on_x86_64;
 }
@@ -23,15 +23,6 @@ static __always_inline __u64 argument_of_go(void *registers, int which)
 	volatile __u64 *all = registers;
 	__u64 on_aarch64 = all[which - 1];
 	__u64 on_x86_64 = which == 1 ? all[10] : which == 2 ? all[5] : all[11];
-
-	return machine == MACHINE_AARCH64 ? on_aarch64 : on_x86_64;
-}
-
-static __always_inline __u64 returned(void *registers)
-{
-	volatile __u64 *all = registers;
-	__u64 on_aarch64 = all[0];
-	__u64 on_x86_64 = all[10];
 
 	return machine == MACHINE_AARCH64 ? on_aarch64 : on_x86_64;
 }
@@ -59,21 +50,65 @@ static __always_inline void keep(struct tls_length *said, __u32 bytes)
 	bpf_map_update_elem(&tls_lengths, &thread, said, BPF_ANY);
 }
 
-static __always_inline void read_http2(struct http2 *http2, struct tls_length *said, struct tls_call *call, __u64 buffer, __u32 bytes)
+/* Behind all that is written. */
+static __always_inline __u32 end_seq(struct http2 *http2)
 {
-	__u32 thread = bpf_get_current_pid_tgid();
-	__u32 repeated = http2->repeated_bytes;
-	struct tls_call *known;
+	return http2->first_seq + (__u32)http2->written_bytes + (__u32)http2->written_records * http2->record_overhead_bytes;
+}
 
-	call->connection = said->connection;
-	call->buffer = buffer;
-	call->bytes = bytes;
-	known = bpf_map_lookup_elem(&tls_calls, &thread);
-	/* One library by two names has two probes, which see the same call. */
-	if (known && known->connection.address == call->connection.address && known->buffer == buffer && known->bytes == bytes &&
-	    !said->is_cut)
-		return;
-	bpf_map_update_elem(&tls_calls, &thread, call, BPF_ANY);
+/* What so many bytes look like: their first and their last ones. */
+static __always_inline __u64 looks_of(__u64 buffer, __u32 bytes)
+{
+	__u64 first[4] = {};
+	__u64 last[4] = {};
+	__u64 looks = bytes;
+
+	if (bytes >= sizeof(first)) {
+		bpf_probe_read_user(first, sizeof(first), (void *)buffer);
+		bpf_probe_read_user(last, sizeof(last), (void *)(buffer + bytes - sizeof(last)));
+	} else if (bytes >= FRAME_HEADER_BYTES) {
+		bpf_probe_read_user(first, FRAME_HEADER_BYTES, (void *)buffer);
+	}
+	for (int i = 0; i < 4; i++)
+		looks = (looks ^ first[i] ^ (last[i] << 7 | last[i] >> 57)) * 0x9e3779b97f4a7c15ULL;
+	return looks;
+}
+
+/* How much of this write the server has handed over before: what its socket did not take it hands over again, whole records of it. A server
+ * whose library writes into memory hands over what is new, maybe from the same place, before its socket has all. */
+static __always_inline __u32 repeated_bytes(struct http2 *http2, __u64 buffer, __u32 bytes)
+{
+	__u32 record_bytes = RECORD_BYTES + http2->record_overhead_bytes;
+	__u32 last_begin, lacks;
+	struct tcp_sock *tcp = (struct tcp_sock *)http2->tcp;
+	__u32 write_seq;
+
+	/* It goes on behind what was taken. */
+	if (buffer < http2->last_buffer || buffer >= http2->last_buffer + http2->last_bytes)
+		return 0;
+	if (!tcp || bpf_probe_read_kernel(&write_seq, sizeof(write_seq), __builtin_preserve_access_index(&tcp->write_seq)))
+		return 0;
+	lacks = end_seq(http2) - write_seq;
+	if ((__s32)lacks <= 0)
+		return 0;
+	/* The one from which it goes on is the first that is not whole in the socket. */
+	lacks = (lacks + record_bytes - 1) / record_bytes * RECORD_BYTES;
+	last_begin = http2->last_bytes - (__u32)(buffer - http2->last_buffer);
+	if (lacks > last_begin)
+		lacks = last_begin;
+	if (buffer != http2->last_buffer)
+		return buffer == http2->last_buffer + http2->last_bytes - lacks ? last_begin : 0;
+	return bytes >= last_begin && looks_of(buffer, last_begin) == http2->last_looks ? last_begin : 0;
+}
+
+static __always_inline void read_http2(struct http2 *http2, struct tls_length *said, __u64 buffer, __u32 bytes)
+{
+	/* A write of Go takes all. */
+	__u32 repeated = said->is_cut ? 0 : repeated_bytes(http2, buffer, bytes);
+
+	http2->last_buffer = buffer;
+	http2->last_bytes = bytes;
+	http2->last_looks = looks_of(buffer, bytes);
 	if (bytes <= repeated)
 		return;
 	said->has_streams = 1;
@@ -85,21 +120,21 @@ static __always_inline void read_http2(struct http2 *http2, struct tls_length *s
 		keep(said, bytes);
 }
 
-static __always_inline void read_any(struct head *head, struct tls_length *said, struct tls_call *call, __u64 buffer, __u64 bytes)
+static __always_inline void read_any(struct head *head, struct tls_length *said, __u64 buffer, __u64 bytes)
 {
 	struct tls_key *key = &said->connection;
 	struct http2 *http2 = bpf_map_lookup_elem(&http2_connections, key);
 	struct http2 fresh = {};
 	__u32 length;
 
-	/* In the middle of a frame, or of what comes again, its first bytes are anything. */
-	if (http2 && (http2->frame_left || http2->header_has || http2->repeated_bytes)) {
-		read_http2(http2, said, call, buffer, bytes);
-		return;
-	}
 	/* GnuTLS is told so to go on with what it has. */
 	if (bytes == 0)
 		return;
+	/* In the middle of a frame, or of what comes again, its first bytes are anything. */
+	if (http2 && (http2->frame_left || http2->header_has || buffer == http2->last_buffer)) {
+		read_http2(http2, said, buffer, bytes);
+		return;
+	}
 	length = looked_at(bytes);
 	if (bpf_probe_read_user(head->bytes, length, (void *)buffer)) {
 		bpf_map_delete_elem(&http2_connections, key);
@@ -122,13 +157,12 @@ static __always_inline void read_any(struct head *head, struct tls_length *said,
 		http2 = bpf_map_lookup_elem(&http2_connections, key);
 	}
 	if (http2)
-		read_http2(http2, said, call, buffer, bytes);
+		read_http2(http2, said, buffer, bytes);
 }
 
 /* What a server hands over to one of its connections. */
-static __always_inline int read_write(__u64 connection, __u64 buffer, __u64 bytes, __u64 taken_at, int is_cut)
+static __always_inline int read_write(__u64 connection, __u64 buffer, __u64 bytes, int is_cut)
 {
-	struct tls_call call = { .taken_at = taken_at };
 	struct tls_length said = { .is_cut = is_cut };
 	struct head *head = head_of(OF_TLS);
 
@@ -141,54 +175,24 @@ static __always_inline int read_write(__u64 connection, __u64 buffer, __u64 byte
 		bpf_map_delete_elem(&http2_connections, &said.connection);
 		return 0;
 	}
-	read_any(head, &said, &call, buffer, bytes);
+	read_any(head, &said, buffer, bytes);
 	head->is_busy = 0;
 	return 0;
 }
 
-/* SSL_write(ssl, buffer, bytes), gnutls_record_send(session, buffer, bytes). The first has an int, and anything above it. */
+/* SSL_write(ssl, buffer, bytes), SSL_write_ex(ssl, buffer, bytes, written), gnutls_record_send(session, buffer, bytes). The first has an
+ * int, and anything above it. */
 SEC("uprobe")
 int tls_write(void *registers)
 {
-	return read_write(argument(registers, 1), argument(registers, 2), (__u32)argument(registers, 3), 0, 0);
+	return read_write(argument(registers, 1), argument(registers, 2), (__u32)argument(registers, 3), 0);
 }
 
-/* SSL_write_ex(ssl, buffer, bytes, written). */
-SEC("uprobe")
-int tls_write_ex(void *registers)
-{
-	return read_write(argument(registers, 1), argument(registers, 2), argument(registers, 3), argument(registers, 4), 0);
-}
-
-/* Any of these returns: what it did not take is handed over once more. */
-SEC("uretprobe")
-int tls_written(void *registers)
-{
-	__u32 thread = bpf_get_current_pid_tgid();
-	struct tls_call *call = bpf_map_lookup_elem(&tls_calls, &thread);
-	struct http2 *http2;
-	__s32 result = returned(registers);
-	__u64 taken = result > 0 ? result : 0;
-	__u64 all;
-
-	if (!call)
-		return 0;
-	http2 = bpf_map_lookup_elem(&http2_connections, &call->connection);
-	if (taken && call->taken_at && bpf_probe_read_user(&taken, sizeof(taken), (void *)call->taken_at))
-		taken = call->bytes;
-	if (http2) {
-		all = call->bytes > http2->repeated_bytes ? call->bytes : http2->repeated_bytes;
-		http2->repeated_bytes = all > taken ? all - taken : 0;
-	}
-	bpf_map_delete_elem(&tls_calls, &thread);
-	return 0;
-}
-
-/* (*tls.Conn).Write(buffer) of Go, which begins with small records, and takes all. */
+/* (*tls.Conn).Write(buffer) of Go, which begins with small records. */
 SEC("uprobe")
 int tls_write_of_go(void *registers)
 {
-	return read_write(argument_of_go(registers, 1), argument_of_go(registers, 2), argument_of_go(registers, 3), 0, 1);
+	return read_write(argument_of_go(registers, 1), argument_of_go(registers, 2), argument_of_go(registers, 3), 1);
 }
 
 static __always_inline int forget(__u64 connection)
@@ -215,6 +219,14 @@ int tls_close_of_go(void *registers)
 
 /* How many records at the begin of a packet are looked at: what belongs to the session may stand before the response. */
 #define RECORDS_LOOKED_AT 6
+
+/* Whether a record may add so much to its plain text: TLS 1.3, or 1.2 with ciphers that need no padding; others add more. */
+static __always_inline int is_overhead(__u32 bytes, int is_cut)
+{
+	if (is_cut)
+		return (__s32)bytes <= RECORD_OVERHEAD_MAX_BYTES;
+	return bytes == 16 || bytes == 17 || bytes == 24 || (bytes >= 32 && bytes <= RECORD_OVERHEAD_MAX_BYTES);
+}
 
 /* Whether what the thread that sends this packet has just handed to its TLS library begins in it. */
 static __noinline int begins_under_tls(struct __sk_buff *skb, struct packet *packet, struct tls_length *said)
@@ -248,8 +260,8 @@ static __noinline int begins_under_tls(struct __sk_buff *skb, struct packet *pac
 		if (record[0] == 22)
 			return 0;
 		/* A packet that this thread sends for another connection has no such record. */
-		if (record[0] == 23 && record[1] == 3 && bytes <= known->first_record_bytes + RECORD_OVERHEAD_MAX_BYTES &&
-		    bytes >= least_bytes) {
+		if (record[0] == 23 && record[1] == 3 && bytes >= least_bytes &&
+		    is_overhead(bytes - known->first_record_bytes, known->is_cut)) {
 			*said = *known;
 			said->offset = offset;
 			said->record_overhead_bytes =
@@ -272,12 +284,13 @@ static __always_inline void take_length(struct flow *flow, struct tls_length *sa
 }
 
 /* The flow's packets are those of this connection. */
-static __always_inline void take_connection(struct flow *flow, struct packet *packet, struct tls_length *said)
+static __always_inline void take_connection(struct __sk_buff *skb, struct flow *flow, struct packet *packet, struct tls_length *said)
 {
 	struct http2 *http2 = bpf_map_lookup_elem(&http2_connections, &said->connection);
 
 	if (!http2 || http2->born_ns != said->born_ns)
 		return;
+	http2->tcp = (__u64)tcp_of(skb);
 	flow->has_streams = 1;
 	flow->connection = said->connection;
 	flow->born_ns = said->born_ns;
@@ -290,7 +303,6 @@ static __always_inline void take_connection(struct flow *flow, struct packet *pa
 static __always_inline void take_streams(struct flow *flow, struct packet *packet)
 {
 	struct http2 *http2 = bpf_map_lookup_elem(&http2_connections, &flow->connection);
-	__u32 end_seq;
 	__s32 unsent;
 
 	if (!http2 || http2->born_ns != flow->born_ns || http2->unsized) {
@@ -298,9 +310,7 @@ static __always_inline void take_streams(struct flow *flow, struct packet *packe
 		flow->slack_bytes = 0;
 		return;
 	}
-	end_seq = http2->first_seq + (__u32)http2->written_bytes +
-		  (__u32)http2->written_records * http2->record_overhead_bytes;
-	unsent = end_seq - packet->seq;
+	unsent = end_seq(http2) - packet->seq;
 	if (unsent < 0)
 		unsent = packet->payload_bytes;
 	flow->size_bytes = flow->sent_bytes + unsent;

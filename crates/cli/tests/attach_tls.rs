@@ -161,9 +161,40 @@ fn node_hands_lengths_over() {
     assert!(ready.contains("under TLS before "), "{ready}");
     lengths_are_known(&host, &clients);
     // What says no length has none, and what follows has one again.
+    let by_socket = || top(&host)["ordered_by_socket"].as_u64().unwrap();
+    let before = by_socket();
     for flag in ["--http1.1", "--http2"] {
         let ask = || drop(curl(&clients, &[flag], &["streamed", "small"]));
         assert_eq!(added(&host, ask), (1, 0), "{flag}");
     }
+    // Those go by what stands in their sockets.
+    assert!(by_socket() >= before + 2, "{before}");
+    // One that never fills its socket sinks by what it has had.
+    let sunk = || -> u64 {
+        let bands = top(&host)["bands"].as_array().unwrap().clone();
+        bands[4..]
+            .iter()
+            .map(|band| band["sent_bytes"].as_u64().unwrap())
+            .sum()
+    };
+    let before = sunk();
+    assert_eq!(
+        curl(&clients, &["--http1.1"], &["trickle"]),
+        "1.1:200:409600"
+    );
+    assert!(sunk() > before + 100_000, "{before}");
+    attached.end(Signal::TERM).unwrap();
+    let flags = ["--no-tls-lengths", "--no-socket-lengths"];
+    let (attached, ready) = attach_by(host.inside(SOONER), "10mbit", &flags);
+    assert!(
+        ready.contains("not in sockets: --no-socket-lengths"),
+        "{ready}"
+    );
+    curl(&clients, &["--http1.1"], &["streamed"]);
+    let all = top(&host);
+    assert_eq!(
+        (&all["ordered_by_socket"], &all["sized_by_tls"]),
+        (&0.into(), &0.into())
+    );
     attached.end(Signal::TERM).unwrap();
 }

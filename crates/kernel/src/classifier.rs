@@ -13,6 +13,7 @@
 //! [`remove_leftovers`] does after a kill. Programs that mark packets for bands that are gone do no
 //! harm: the mark names a class that is not there.
 
+mod c_functions;
 mod clsact;
 mod error;
 mod flow;
@@ -32,11 +33,12 @@ use aya::{Ebpf, EbpfLoader};
 use crate::bands::{BAND_COUNT, Bands};
 use crate::device::Device;
 use crate::netlink::u32_at;
+pub use c_functions::offset_of as offset_of_c_function;
 pub use clsact::remove_leftovers;
 pub use error::ClassifierError;
 pub use flow::{Event, EventKind, Flow, FlowKey, Protocol};
 pub use go_functions::offset_of as offset_of_go_function;
-pub use tls_probe::{TlsProbe, lacks_for_sockets, lacks_for_tls, returns_break_filtered_processes};
+pub use tls_probe::{TlsProbe, lacks_for_sockets, lacks_for_tls};
 
 /// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use sooner_kernel::classifier::{Classifier, TlsProbe, returns_break_filtered_processes};
+use sooner_kernel::classifier::{Classifier, TlsProbe};
 use sooner_kernel::process_table;
 
 use super::config::Servers;
@@ -77,7 +77,7 @@ impl TlsLibraries {
                     continue;
                 }
                 if !self.known.contains_key(&file) {
-                    self.learn(classifier, pid, (file, &place, one.path));
+                    self.learn(classifier, (file, &place, one.path));
                 }
             }
         }
@@ -102,15 +102,8 @@ impl TlsLibraries {
     fn learn(
         &mut self,
         classifier: &mut Classifier,
-        pid: u32,
         (file, place, path): (FileId, &Path, PathBuf),
     ) {
-        if returns_break_filtered_processes() && is_filtered(pid) {
-            self.problem = Some(format!(
-                "process {pid} has a filter of system calls, which this kernel (6.11 to 6.13) lets a probe break"
-            ));
-            return;
-        }
         match classifier.probe(place) {
             Ok(probe) => {
                 let known = Known {
@@ -204,14 +197,6 @@ fn without_deleted(path: &Path) -> PathBuf {
     let text = path.to_str();
     let before = text.and_then(|text| text.strip_suffix(" (deleted)"));
     before.map_or_else(|| path.to_owned(), PathBuf::from)
-}
-
-/// Whether a filter says which system calls it may make.
-fn is_filtered(pid: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    status
-        .lines()
-        .any(|line| line.starts_with("Seccomp:") && line.ends_with('2'))
 }
 
 /// Where this file can be opened from here: in the process's own root, or, where another one has

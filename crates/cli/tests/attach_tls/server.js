@@ -6,7 +6,19 @@ const http2 = require('http2');
 const [address, port, certificate, key] = process.argv.slice(2);
 const SIZES = { '/small': 1000, '/large': 200000, '/streamed': 200000 };
 
+// Less than the link takes, so that it never stands in the socket.
+function trickle(response, times) {
+  if (times === 0) return response.end();
+  response.write(Buffer.alloc(4096, '#'));
+  setTimeout(trickle, 10, response, times - 1);
+}
+
 function answer(request, response) {
+  if (request.url === '/trickle') {
+    response.writeHead(200, { 'content-type': 'application/octet-stream' });
+    trickle(response, 100);
+    return;
+  }
   const bytes = SIZES[request.url];
   if (bytes === undefined) {
     response.writeHead(404, { 'content-length': 0 });

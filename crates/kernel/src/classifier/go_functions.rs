@@ -74,7 +74,7 @@ fn check_of_x86_64(code: &[u8]) -> Option<u64> {
     }
 }
 
-/// The same: ldr x16, [x28, #16], then a comparison, and b.ls.
+/// The same: `ldr x16, [x28, #16]`, then a comparison, and `b.ls`.
 fn check_of_aarch64(code: &[u8]) -> Option<u64> {
     let instructions = code.chunks_exact(4).take(CHECK_INSTRUCTIONS_MAX);
     let mut words = instructions.filter_map(|word| Some(u32::from_le_bytes(*word.first_chunk()?)));
@@ -179,7 +179,7 @@ mod tests {
     /// `fuzz/seeds`: two functions that look whether their stack suffices, from byte 0x100 on.
     #[test]
     fn an_offset_is_that_of_the_file() {
-        let program = include_bytes!("../../../../fuzz/seeds/go_functions/program");
+        let program = include_bytes!("../../../../fuzz/seeds/probed_program/program");
         let found = |name| offset_of(program, name);
         assert_eq!(found("crypto/tls.(*Conn).Write"), Some(0x146));
         assert_eq!(found("main.none"), None);

@@ -10,19 +10,19 @@ use std::path::Path;
 
 use aya::programs::uprobe::{UProbeLinkId, UProbeScope};
 
-use super::{Classifier, ClassifierError, can_read_heads, go_functions, is_at_least, tls_program};
+use super::{Classifier, ClassifierError, c_functions, can_read_heads, go_functions, tls_program};
 use crate::capability;
 
 /// A program of the object and the functions that it is called before.
 type Probed = (&'static str, &'static [&'static str]);
 
+/// Finds where in a file a probe of a function stands.
+type Find = fn(&[u8], &str) -> Option<u64>;
+
 /// Of libraries in C, by their symbols.
-const OF_C: [Probed; 4] = [
-    ("tls_write", &["SSL_write", "gnutls_record_send"]),
-    ("tls_write_ex", &["SSL_write_ex"]),
-    // When they return.
+const OF_C: [Probed; 2] = [
     (
-        "tls_written",
+        "tls_write",
         &["SSL_write", "SSL_write_ex", "gnutls_record_send"],
     ),
     ("tls_free", &["SSL_free", "gnutls_deinit"]),
@@ -39,12 +39,7 @@ pub(super) fn programs() -> impl Iterator<Item = &'static str> {
 }
 
 /// Maps that only these programs fill.
-pub(super) const MAPS: [&str; 4] = [
-    "http2_connections",
-    "http2_streams",
-    "tls_calls",
-    "tls_lengths",
-];
+pub(super) const MAPS: [&str; 3] = ["http2_connections", "http2_streams", "tls_lengths"];
 /// How registers lie in memory (`bpf/maps.h`).
 pub(super) const MACHINE: u32 = if cfg!(target_arch = "aarch64") { 1 } else { 0 };
 
@@ -85,41 +80,33 @@ impl Classifier {
     pub fn probe(&mut self, library: &Path) -> io::Result<Option<TlsProbe>> {
         let bytes = fs::read(library)?;
         let mut probe = TlsProbe(Vec::new());
-        let attached = self
-            .probe_c(library, &mut probe)
-            .and_then(|()| self.probe_go(library, &bytes, &mut probe));
-        if let Err(error) = attached {
-            // All of them or none: a call that is seen only when it begins is counted twice.
-            self.stop_probing(probe);
-            return Err(io::Error::other(error));
+        let kinds: [(&[Probed], Find); 2] = [
+            (&OF_C, c_functions::offset_of),
+            (&OF_GO, go_functions::offset_of),
+        ];
+        for (probed, find) in kinds {
+            if let Err(error) = self.probe_these(probed, find, (library, &bytes), &mut probe) {
+                // All of them or none: an address that is used anew is another connection.
+                self.stop_probing(probe);
+                return Err(io::Error::other(error));
+            }
         }
         Ok((!probe.0.is_empty()).then_some(probe))
     }
 
-    fn probe_c(&mut self, library: &Path, probe: &mut TlsProbe) -> Result<(), ClassifierError> {
-        for (name, functions) in OF_C {
-            let program = tls_program(&mut self.ebpf, name)?;
-            for function in functions {
-                match program.attach(*function, library, UProbeScope::AllProcesses) {
-                    Ok(link) => probe.0.push((name, link)),
-                    Err(error) if is_unknown_symbol(&error) => {}
-                    Err(error) => return Err(ClassifierError::load(error.into())),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn probe_go(
+    fn probe_these(
         &mut self,
-        library: &Path,
-        bytes: &[u8],
+        probed: &[Probed],
+        find: Find,
+        (library, bytes): (&Path, &[u8]),
         probe: &mut TlsProbe,
     ) -> Result<(), ClassifierError> {
-        for (name, functions) in OF_GO {
+        for (name, functions) in probed {
             let program = tls_program(&mut self.ebpf, name)?;
-            let found = functions.iter();
-            for offset in found.filter_map(|function| go_functions::offset_of(bytes, function)) {
+            for offset in functions
+                .iter()
+                .filter_map(|function| find(bytes, function))
+            {
                 let link = program.attach(offset, library, UProbeScope::AllProcesses);
                 let link = link.map_err(|error| ClassifierError::load(error.into()))?;
                 probe.0.push((name, link));
@@ -137,19 +124,4 @@ impl Classifier {
             }
         }
     }
-}
-
-/// Whether a probe at the return of a function may end a process that may not make every system
-/// call: on x86_64 it is one in Linux 6.11 to 6.13, which filters do not know.
-pub fn returns_break_filtered_processes() -> bool {
-    cfg!(target_arch = "x86_64") && is_at_least(6, 11) && !is_at_least(6, 14)
-}
-
-fn is_unknown_symbol(error: &aya::programs::ProgramError) -> bool {
-    use aya::programs::ProgramError;
-    use aya::programs::uprobe::UProbeError;
-    matches!(
-        error,
-        ProgramError::UProbeError(UProbeError::SymbolError { .. })
-    )
 }
