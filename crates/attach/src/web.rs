@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`config`] | what the operator requested |
 //! | [`ports`] | which ports a process, a control group or any server listens on |
+//! | [`sources`] | from where lengths are known besides plain heads, and what is missing for the rest |
 //! | `tls_libraries` | where servers hand plain text to a TLS library, and the probes there |
 //! | [`attached`] | bands and programs on a device, the cutoffs between the bands learned as responses pass |
 //! | [`watch`] | response times by size, beside those that FAIR would have given |

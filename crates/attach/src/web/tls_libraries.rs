@@ -35,7 +35,7 @@ struct Mapped {
 #[derive(Debug, Default)]
 pub struct TlsLibraries {
     known: BTreeMap<FileId, Known>,
-    /// Why a library is not read, the last reason.
+    /// Why a process or a file cannot be looked at, the last reason.
     problem: Option<String>,
 }
 
@@ -43,8 +43,8 @@ pub struct TlsLibraries {
 struct Known {
     path: PathBuf,
     missed: u32,
-    /// None where it has none of the functions.
-    probe: Option<TlsProbe>,
+    /// None where it has none of the functions; or why it is not read, which is not tried again.
+    probe: Result<Option<TlsProbe>, String>,
 }
 
 impl TlsLibraries {
@@ -93,7 +93,7 @@ impl TlsLibraries {
             .known
             .extract_if(.., |_, known| known.missed >= MISSES_MAX);
         for (_, known) in gone {
-            if let Some(probe) = known.probe {
+            if let Ok(Some(probe)) = known.probe {
                 classifier.stop_probing(probe);
             }
         }
@@ -104,28 +104,29 @@ impl TlsLibraries {
         classifier: &mut Classifier,
         (file, place, path): (FileId, &Path, PathBuf),
     ) {
-        match classifier.probe(place) {
-            Ok(probe) => {
-                let known = Known {
-                    path,
-                    missed: 0,
-                    probe,
-                };
-                self.known.insert(file, known);
-            }
-            Err(error) => self.problem = Some(format!("{}: {error}", path.display())),
-        }
+        let probe = classifier.probe(place);
+        let known = Known {
+            probe: probe.map_err(|error| format!("{}: {error}", path.display())),
+            path,
+            missed: 0,
+        };
+        self.known.insert(file, known);
     }
 
     /// The paths of those that are read, as their processes see them.
     pub fn paths(&self) -> Vec<String> {
-        let read = self.known.values().filter(|known| known.probe.is_some());
+        let read = self
+            .known
+            .values()
+            .filter(|known| matches!(known.probe, Ok(Some(_))));
         read.map(|known| known.path.display().to_string()).collect()
     }
 
     /// Why one is not read.
     pub fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
+        let mut failed = self.known.values();
+        let failed = failed.find_map(|known| known.probe.as_ref().err());
+        self.problem.as_ref().or(failed).map(String::as_str)
     }
 }
 

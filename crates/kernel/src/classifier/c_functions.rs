@@ -2,7 +2,7 @@
 //!
 //! A probe replaces an instruction. The kernel does what the simplest ones do by itself (Linux,
 //! `arch/x86/kernel/uprobes.c`); others it runs one by one with a second trap, which a virtual
-//! machine leaves for: 13 us a call were measured so, and 1 us without. So the probe stands at the
+//! machine leaves for: 13 us a call were measured so, and 1 to 2 us without. So the probe stands at the
 //! first of the simple ones before which the arguments are where they were.
 
 use iced_x86::{
@@ -26,20 +26,30 @@ pub fn offset_of(library: &[u8], function: &str) -> Option<u64> {
     let symbol = symbols.find(|symbol| {
         symbol.is_definition() && symbol.name() == Ok(function) && symbol.address() > 0
     })?;
-    let address = symbol.address();
+    let (offset, code) = code_at(&file, library, symbol.address())?;
+    let code = &code[..code.len().min(INSTRUCTIONS_MAX * INSTRUCTION_BYTES_MAX)];
+    match file.architecture() {
+        Architecture::X86_64 => Some(offset + simple_instruction(code).unwrap_or(0)),
+        _ => Some(offset),
+    }
+}
+
+/// Where in the file an address is, and what stands there up to the end of its segment.
+pub(super) fn code_at<'a>(
+    file: &object::File<'_>,
+    bytes: &'a [u8],
+    address: u64,
+) -> Option<(u64, &'a [u8])> {
     let segment = file.segments().find(|segment| {
         let begin = segment.address();
         (begin..begin.saturating_add(segment.size())).contains(&address)
     })?;
     let (begin, length) = segment.file_range();
     let inside = address - segment.address();
-    let offset = begin.checked_add(inside).filter(|_| inside < length)?;
-    let code = library.get(usize::try_from(offset).ok()?..)?;
-    let code = &code[..code.len().min(INSTRUCTIONS_MAX * INSTRUCTION_BYTES_MAX)];
-    match file.architecture() {
-        Architecture::X86_64 => Some(offset + simple_instruction(code).unwrap_or(0)),
-        _ => Some(offset),
-    }
+    let offset = begin.checked_add(inside)?;
+    let end = usize::try_from(begin.checked_add(length)?).ok()?;
+    let code = bytes.get(usize::try_from(offset).ok()?..end.min(bytes.len()))?;
+    (!code.is_empty()).then_some((offset, code))
 }
 
 /// How far behind the begin of the function it is.

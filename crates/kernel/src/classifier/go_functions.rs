@@ -3,7 +3,9 @@
 //!
 //! Layout: the Go sources, `internal/abi/symtab.go` and `runtime/symtab.go`, of Go 1.18 and later.
 
-use object::{Architecture, Object, ObjectSection, ObjectSegment};
+use object::{Architecture, Object, ObjectSection};
+
+use super::c_functions::code_at;
 
 /// Names of the table's section; the second in programs that may lie anywhere.
 const TABLES: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
@@ -26,20 +28,13 @@ pub fn offset_of(program: &[u8], function: &str) -> Option<u64> {
     // no function begins there, or another one.
     let text = file.section_by_name(".text")?.address();
     let address = address_of(table, text, function.as_bytes())?;
-    let segment = file.segments().find(|segment| {
-        let begin = segment.address();
-        (begin..begin.saturating_add(segment.size())).contains(&address)
-    })?;
-    let (begin, length) = segment.file_range();
-    let inside = address - segment.address();
-    let offset = begin.checked_add(inside)?;
-    let code = program.get(usize::try_from(offset).ok()?..)?;
+    let (offset, code) = code_at(&file, program, address)?;
     let check = match file.architecture() {
         Architecture::X86_64 => check_of_x86_64(code)?,
         Architecture::Aarch64 => check_of_aarch64(code)?,
         _ => return None,
     };
-    (inside + check < length).then_some(offset + check)
+    (check < code.len() as u64).then_some(offset + check)
 }
 
 /// How many bytes a function's look at its stack has. A probe anywhere else than at the begin of an

@@ -1,8 +1,7 @@
 //! The probe that reads lengths before a server's TLS library encrypts them.
 //!
 //! A breakpoint at `SSL_write` and its like of a library or a program, in each process that has it
-//! mapped.
-//! The kernel takes it away when its descriptor is closed, also by a kill.
+//! mapped. The kernel takes it away when its descriptor is closed, also by a kill.
 
 use std::fs;
 use std::io;

@@ -125,6 +125,8 @@ impl Attached<'_> {
 
     /// Who orders lock queues goes before those that wait there, or comes too late.
     fn raise_lock_worker(&mut self) {
+        // It may have begun anew since the last look.
+        self.find_lock_worker();
         if let Some(process) = self.helpers.lock_worker {
             let level = self.levels.top();
             self.apply(Change { process, level });
