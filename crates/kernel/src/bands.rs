@@ -12,7 +12,7 @@
 //! the highest band that has something to send, and each may use the whole rate.
 //!
 //! **Super-packets.** TCP hands a device packets of up to 64 KB, 52 ms at 10 Mbit/s, and HTB sends
-//! them whole. While the bands are there, a super-packet is limited to 100 us of the rate, one
+//! them whole. While the bands are there, a super-packet is limited to 250 us of the rate, one
 //! frame at least; connections older than the bands keep theirs.
 //!
 //! **What is replaced.** A root qdisc with handle 0: is the kernel's default (noqueue, fq_codel,

@@ -35,7 +35,7 @@ const BURST_SLACK_BYTES: u64 = 86;
 /// with one frame).
 const BURST_US: u64 = 1200;
 /// The longest a super-packet may occupy the link, unless one frame takes longer.
-const SUPER_PACKET_US: u64 = 100;
+const SUPER_PACKET_US: u64 = 250;
 /// TCP takes its headers (about 320 bytes) off the size limit before it divides by the segment
 /// size.
 const GSO_HEADER_ROOM_BYTES: u64 = 512;
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_gigabit_keeps_small_super_packets() {
         let plan = Plan::new(1_000_000_000, 1514, 8, 0).unwrap();
-        assert_eq!(plan.gso_limits(UNLIMITED).segments, 8);
+        assert_eq!(plan.gso_limits(UNLIMITED).segments, 20);
         assert_eq!(plan.classes(2)[0].1.burst_bytes, 150_000);
     }
 
