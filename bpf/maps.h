@@ -25,6 +25,9 @@
 /* A response may be so many times its slack longer than was said before what it has had counts. */
 #define SLACKS_BEYOND 4
 
+/* An acknowledgement that came later says nothing of the link. */
+#define DELAY_MAX_NS 10000000000ULL
+
 enum { MACHINE_X86_64, MACHINE_AARCH64 };
 
 /* Set before loading; the verifier removes what they rule out. */
@@ -35,6 +38,12 @@ volatile const __u32 reads_tls = 0;
 volatile const __u32 machine = MACHINE_X86_64;
 /* Whether what stands in the servers' sockets counts where a length is not known. */
 volatile const __u32 reads_sockets = 0;
+/* Whether packets are given their band, or only looked at. */
+volatile const __u32 marks = 1;
+/* Whether delays and what arrives are measured, for which device of which network namespace. */
+volatile const __u32 measures = 0;
+volatile const __u32 device_index = 0;
+volatile const __u32 namespace_number = 0;
 /* The priority of band 0; the others follow. */
 volatile const __u32 first_priority = 0x50050001;
 volatile const __u32 lowest_band = BANDS_MAX - 1;
@@ -91,6 +100,35 @@ struct flow {
 	/* The connection, and when that began: another one may have its address by now. */
 	struct tls_key connection;
 	__u64 born_ns;
+	/* Of the packet that is timed: when it left the device, and the number behind it. */
+	__u64 timed_left_ns;
+	__u32 timed_end;
+	__u32 timed;
+	/* Of all its responses: payload that was queued, with what was sent again, and in how many packets; what has arrived; what is
+	 * acknowledged, and up to which number. */
+	__u64 payload_bytes;
+	__u64 delivered_bytes;
+	__u64 acked_bytes;
+	__u32 acked_seq;
+	__u32 segments;
+	/* What TCP had counted as arrived before. */
+	__u32 first_delivered;
+	__u32 unused;
+};
+
+/* A SYN-ACK whose delay is measured. */
+struct handshake {
+	__u64 left_ns;
+	__u32 timed;
+	__u32 unused;
+};
+
+/* For how long a packet to a client was on its way, and its acknowledgement. */
+struct delay {
+	__u8 client[16];
+	__u64 at_ns;
+	__u32 delay_us;
+	__u32 is_light;
 };
 
 /* A request that nothing was sent for yet. */
@@ -130,6 +168,10 @@ enum counter {
 	COUNT_SIZED_BY_TLS,
 	COUNT_TLS_WRITES,
 	COUNT_BY_SOCKET,
+	/* Payload that has arrived, payload that has left, and with the headers. */
+	COUNT_DELIVERED_BYTES,
+	COUNT_LEFT_PAYLOAD_BYTES,
+	COUNT_LEFT_BYTES,
 	COUNTERS,
 };
 
@@ -195,6 +237,18 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
 } events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} delays SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, struct flow_key);
+	__type(value, struct handshake);
+	__uint(max_entries, 16384);
+} timed_handshakes SEC(".maps");
 
 /* How far the search for the length of a response is. */
 struct search {

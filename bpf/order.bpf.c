@@ -30,6 +30,7 @@
 #include "http2.h"
 #include "socket.h"
 #include "tls.h"
+#include "delay.h"
 
 static __noinline void report(struct flow *flow, struct flow_key *key, __u32 kind, __u64 at_ns)
 {
@@ -107,7 +108,8 @@ static __always_inline void find_band(struct flow *flow, __u32 unsent_bytes)
 
 static __always_inline void mark(struct __sk_buff *skb, __u32 band)
 {
-	skb->priority = first_priority + band;
+	if (marks)
+		skb->priority = first_priority + band;
 }
 
 /* Whether far more handshakes began than ended in a response, which may take its time: that of the window after counts as well. */
@@ -278,6 +280,8 @@ int order_egress(struct __sk_buff *skb)
 		/* A connection of the same two ends that was never seen to end is over. */
 		bpf_map_delete_elem(&flows, &packet.key);
 		bpf_map_delete_elem(&requests, &packet.key);
+		if (measures)
+			note_syn_ack(&packet);
 		mark_syn_ack(skb);
 		return TC_ACT_UNSPEC;
 	}
@@ -303,6 +307,8 @@ int order_egress(struct __sk_buff *skb)
 
 	if (new_bytes > packet.payload_bytes)
 		new_bytes = packet.payload_bytes;
+	if (measures && packet.payload_bytes)
+		note_queued(skb, &packet, flow, new_bytes);
 	if (packet.payload_bytes)
 		order_payload(skb, &packet, flow, new_bytes);
 	else
@@ -364,7 +370,11 @@ int order_ingress(struct __sk_buff *skb)
 
 	if (!read_packet(skb, &packet, 0) || packet.key.protocol != IPPROTO_TCP || packet.syn)
 		return TC_ACT_UNSPEC;
+	if (measures)
+		note_shaken(&packet);
 	flow = bpf_map_lookup_elem(&flows, &packet.key);
+	if (measures && packet.ack)
+		note_acked(&packet, flow);
 	if (!flow) {
 		if (packet.payload_bytes)
 			remember_request(&packet, begins_with_head(skb, &packet));

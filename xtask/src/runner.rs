@@ -16,12 +16,13 @@ use std::time::{Duration, Instant};
 /// four they waited for one another's waiting.
 const TESTS_PER_TWO_CORES: usize = 5;
 /// Modules that measure how long something takes, or how much memory: nothing runs beside them.
-const ALONE: [&str; 5] = [
+const ALONE: [&str; 6] = [
     "flood",
     "gate_memory",
     "gate_under_fire",
     "oltp_growth",
     "surge",
+    "uplink_auto",
 ];
 /// Modules of tests that take tens of seconds each: a process a test, so that none waits for another.
 const SLOW: [&str; 5] = ["drivers", "lab", "lab_measures", "oltp", "principles"];

@@ -7,6 +7,7 @@
 //! | [`sources`] | from where lengths are known besides plain heads, and what is missing for the rest |
 //! | `tls_libraries` | where servers hand plain text to a TLS library, and the probes there |
 //! | [`attached`] | bands and programs on a device, the cutoffs between the bands learned as responses pass |
+//! | `auto_uplink` | the rate of an uplink that is found: measured, decided, put on the device |
 //! | [`watch`] | response times by size, beside those that FAIR would have given |
 //! | [`snapshot`] | all that as values, for programs and for `attach top` |
 //! | [`exposition`] | the same for Prometheus |
@@ -22,6 +23,7 @@ use crate::control;
 use snapshot::Snapshot;
 
 pub mod attached;
+mod auto_uplink;
 pub mod config;
 pub mod daemon;
 pub mod detach;

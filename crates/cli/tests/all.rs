@@ -36,3 +36,4 @@ mod solve;
 mod surge;
 mod unwritable;
 mod unwritable_stderr;
+mod uplink_auto;

@@ -108,9 +108,14 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+fn said(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 pub fn top(host: &Host) -> Value {
-    let words = ["attach", "top", "--json"];
+    let words = ["attach", "top", "--json", "--dev", DEVICE];
     let output = host.inside(SOONER).args(words).output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 

@@ -280,7 +280,7 @@ fn what_is_wrong_is_said_in_one_line() {
     for (arguments, said) in [
         (
             &["--client", "10.0.0.2,rtt=5"][..],
-            "neither rtt_ms=NUMBER nor loss=NUMBER",
+            "neither rtt_ms=NUMBER, loss=NUMBER nor jitter_ms=NUMBER",
         ),
         (&[], "--client"),
         (

@@ -70,6 +70,9 @@ pub struct BandsOptions {
     /// Whether the bands limit the link to the rate; else a limiter behind them does, and they only
     /// order (sch_prio).
     pub limits_rate: bool,
+    /// The rate by which super-packets are limited, where the link's own will change; none: the
+    /// link's own.
+    pub gso_rate_bits_per_sec: Option<u64>,
     /// Whether a configured qdisc may be replaced.
     pub replace: Replace,
 }
@@ -82,6 +85,7 @@ impl BandsOptions {
             bands: BAND_COUNT as u8,
             lower_share_per_mille: 0,
             limits_rate: true,
+            gso_rate_bits_per_sec: None,
             replace: Replace::No,
         }
     }
@@ -106,6 +110,8 @@ pub struct BandStats {
 #[derive(Debug)]
 pub struct Bands {
     device: Device,
+    /// What was asked for, with the rate of now.
+    options: BandsOptions,
     connection: Connection,
     record: Record,
     /// Held until everything is restored.
@@ -150,10 +156,13 @@ impl Bands {
             bands,
             lower_share_per_mille,
             limits_rate,
+            gso_rate_bits_per_sec,
             replace,
         } = options;
         let frame_bytes = device.frame_bytes();
         let plan = Plan::new(rate_bits_per_sec, frame_bytes, bands, lower_share_per_mille)?;
+        let gso_rate = gso_rate_bits_per_sec.unwrap_or(rate_bits_per_sec);
+        let gso_plan = Plan::new(gso_rate, frame_bytes, bands, lower_share_per_mille)?;
         if !capability::has_net_admin() {
             return Err(BandsError::NotPermitted {
                 device: device.name.clone(),
@@ -168,9 +177,10 @@ impl Bands {
             .link(device.index)
             .map_err(|source| BandsError::kernel("ask about", device, source))?
             .gso;
-        let record = Record::write(device, previous, plan.gso_limits(previous))?;
+        let record = Record::write(device, previous, gso_plan.gso_limits(previous))?;
         let mut bands = Bands {
             device: device.clone(),
+            options,
             connection,
             record,
             _ownership: ownership,
@@ -218,6 +228,28 @@ impl Bands {
     /// What went through each band so far.
     pub fn stats(&mut self) -> io::Result<[BandStats; BAND_COUNT]> {
         Ok(by_band(&self.connection.classes(self.device.index)?))
+    }
+
+    /// Limits the link to another rate from now on; what waits goes on waiting. The bands limit it:
+    /// [`BandsOptions::limits_rate`].
+    pub fn set_rate(&mut self, rate_bits_per_sec: u64) -> Result<(), BandsError> {
+        assert!(
+            self.options.limits_rate,
+            "another limiter is behind these bands"
+        );
+        let BandsOptions {
+            bands,
+            lower_share_per_mille,
+            ..
+        } = self.options;
+        let frame_bytes = self.device.frame_bytes();
+        let plan = Plan::new(rate_bits_per_sec, frame_bytes, bands, lower_share_per_mille)?;
+        for (place, class) in plan.classes(self.device.index) {
+            let changed = self.connection.change_htb_class(place, &class);
+            changed.map_err(|source| BandsError::kernel(error::CHANGE, &self.device, source))?;
+        }
+        self.options.rate_bits_per_sec = rate_bits_per_sec;
+        Ok(())
     }
 
     /// Takes the bands away and restores what was before; dropping does the same without an answer.

@@ -15,6 +15,7 @@
 
 mod c_functions;
 mod clsact;
+mod delay;
 mod error;
 mod flow;
 mod go_functions;
@@ -35,10 +36,11 @@ use crate::device::Device;
 use crate::netlink::u32_at;
 pub use c_functions::offset_of as offset_of_c_function;
 pub use clsact::remove_leftovers;
+pub use delay::{Delay, lacks_for_delays};
 pub use error::ClassifierError;
 pub use flow::{Event, EventKind, Flow, FlowKey, Protocol};
 pub use go_functions::offset_of as offset_of_go_function;
-pub use tls_probe::{TlsProbe, lacks_for_sockets, lacks_for_tls};
+pub use tls_probe::{TlsFunctions, TlsProbe, lacks_for_sockets, lacks_for_tls};
 
 /// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");
@@ -94,6 +96,10 @@ pub struct Options {
     pub reads_tls: bool,
     /// Whether what stands in the servers' sockets counts where a length is not known.
     pub reads_sockets: bool,
+    /// Whether packets are given their band, or only looked at.
+    pub marks: bool,
+    /// Whether delays of packets and what arrives are measured: [`Classifier::next_delay`].
+    pub measures: bool,
     /// How the programs get onto the device.
     pub via: Via,
 }
@@ -109,6 +115,8 @@ impl Options {
             reads_heads: can_read_heads(),
             reads_tls: false,
             reads_sockets: false,
+            marks: true,
+            measures: false,
             via: Via::of_this_kernel(),
         }
     }
@@ -164,6 +172,12 @@ pub struct Counted {
     pub tls_writes: u64,
     /// Responses without a known length for which it counted what stood in their socket.
     pub by_socket: u64,
+    /// Payload that has arrived, bytes; this and what follows is 0 where nothing is measured.
+    pub delivered_bytes: u64,
+    /// Payload that has left the device.
+    pub left_payload_bytes: u64,
+    /// That with all headers.
+    pub left_bytes: u64,
 }
 
 /// The programs on a device; they go when this is dropped.
@@ -174,6 +188,7 @@ pub struct Classifier {
     counters: PerCpuArray<MapData, u64>,
     flows: HashMap<MapData, [u8; FlowKey::BYTES], [u8; Flow::BYTES]>,
     events: RingBuf<MapData>,
+    delays: RingBuf<MapData>,
     clsact: Option<clsact::Ours>,
 }
 
@@ -198,6 +213,9 @@ impl Classifier {
                 .attach_with_options(&device.name, direction, attachment(handle))
                 .map_err(|source| ClassifierError::attach(device, source))?;
         }
+        if options.measures {
+            delay::attach(&mut classifier.ebpf)?;
+        }
         Ok(classifier)
     }
 
@@ -221,7 +239,18 @@ impl Classifier {
                 loader.map_max_entries(name, 1);
             }
         }
+        if options.measures {
+            loader.map_max_entries("timed_handshakes", (options.flows_max / 4).max(1));
+        } else {
+            loader.map_max_entries("timed_handshakes", 1);
+            loader.map_max_entries("delays", delay::RING_BYTES_MIN);
+        }
+        let namespace_number = delay::namespace_number();
         let mut ebpf = loader
+            .override_global("marks", &u32::from(options.marks), true)
+            .override_global("measures", &u32::from(options.measures), true)
+            .override_global("device_index", &device.index, true)
+            .override_global("namespace_number", &namespace_number, true)
             .override_global("first_priority", &first_priority, true)
             .override_global("link_header_bytes", &link_header_bytes, true)
             .override_global("lowest_band", &lowest_band, true)
@@ -244,6 +273,9 @@ impl Classifier {
                     .map_err(|source| ClassifierError::load(source.into()))?;
             }
         }
+        if options.measures {
+            delay::load(&mut ebpf)?;
+        }
         let mut ports: HashMap<_, u16, u8> = HashMap::try_from(map(&mut ebpf, "ports")?)?;
         for port in &options.ports {
             ports.insert(port, 1, 0)?;
@@ -253,6 +285,7 @@ impl Classifier {
             counters: PerCpuArray::try_from(map(&mut ebpf, "counters")?)?,
             flows: HashMap::try_from(map(&mut ebpf, "flows")?)?,
             events: RingBuf::try_from(map(&mut ebpf, "events")?)?,
+            delays: RingBuf::try_from(map(&mut ebpf, "delays")?)?,
             ebpf,
             clsact: None,
         };
@@ -278,6 +311,11 @@ impl Classifier {
         self.events.next().and_then(|bytes| Event::read(&bytes))
     }
 
+    /// The oldest delay that was not taken yet; there is room for some 8 000.
+    pub fn next_delay(&mut self) -> Option<Delay> {
+        self.delays.next().and_then(|bytes| Delay::read(&bytes))
+    }
+
     /// What is counted so far.
     pub fn counted(&self) -> io::Result<Counted> {
         let sum = |index: u32| -> io::Result<u64> {
@@ -294,6 +332,9 @@ impl Classifier {
             sized_by_tls: sum(6)?,
             tls_writes: sum(7)?,
             by_socket: sum(8)?,
+            delivered_bytes: sum(9)?,
+            left_payload_bytes: sum(10)?,
+            left_bytes: sum(11)?,
         })
     }
 

@@ -11,7 +11,7 @@ mod setup;
 
 pub use claim::{Claim, Standing, median};
 pub(crate) use setup::SetupTable;
-pub use setup::{Client, Gaps, Model, Setup};
+pub use setup::{Client, Gaps, Model, RouterLink, Setup};
 
 use crate::measure::is_of_measurements;
 use serde::Deserialize;

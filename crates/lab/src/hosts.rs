@@ -10,6 +10,7 @@
 //! removes them; after a kill, the next [`Hosts::up`] or [`clean()`] does, by a record in
 //! /run/sooner. The owner of a record is alive exactly while the record is locked.
 
+mod bottleneck;
 mod clean;
 mod error;
 mod group;
@@ -36,7 +37,7 @@ use group::Group;
 use plumbing::Namespaces;
 pub use plumbing::{SERVER_ADDRESS, SERVER_DEVICE};
 use record::{Made, NAME_PREFIX, Record};
-pub use spec::{ClientSpec, HostsSpec, Shaper};
+pub use spec::{Bottleneck, ClientSpec, HostsSpec, Shaper};
 
 /// How long the emulator's last words may take.
 const COUNTERS_WAIT: Duration = Duration::from_secs(2);
@@ -192,7 +193,11 @@ impl Hosts {
     fn limit(&mut self) -> Result<(), HostsError> {
         let (spec, server) = (&self.spec, &self.namespaces.server);
         tuning::set(server, &tuning::of_server(spec))?;
-        if spec.shaper == Shaper::Host {
+        if let (Some(bottleneck), Some(router)) = (&spec.bottleneck, &self.namespaces.router) {
+            let clients = spec.client_addresses();
+            let (rate, packets) = (spec.rate_bits_per_sec, spec.queue_packets);
+            bottleneck::limit(router, bottleneck, rate, packets, &clients)?;
+        } else if spec.shaper == Shaper::Host {
             let device = plumbing::SERVER_DEVICE;
             let remark = shape::shape(server, device, spec.rate_bits_per_sec, spec.queue_packets)?;
             self.remarks.extend(remark);

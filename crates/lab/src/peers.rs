@@ -43,6 +43,11 @@ pub enum Peer {
         /// Requests at a time; more are refused with status 503. None: all are let in.
         limit_conn: Option<NonZeroU32>,
     },
+    /// nginx before another nginx that has the files, as before an application server.
+    NginxProxy {
+        /// Whether that one sends a response no faster than 500 KB a second.
+        is_slow: bool,
+    },
     /// Apache that gives its threads back while a response waits to be written.
     ApacheEvent,
     /// Apache with one process a connection, as in 2003.
@@ -50,7 +55,10 @@ pub enum Peer {
     /// Caddy with its file server.
     Caddy,
     /// Node with a file server of its standard library.
-    Node,
+    Node {
+        /// Whether its responses do not say how long they are (chunked).
+        is_chunked: bool,
+    },
     /// A server that knows nothing of `sooner attach web` beside it.
     Attached {
         /// The server.
@@ -163,10 +171,14 @@ impl Peer {
             Peer::Nginx {
                 limit_conn: Some(count),
             } => format!("nginx, at most {count} at a time"),
+            Peer::NginxProxy { is_slow } => {
+                format!("nginx, {} backend", nginx::speed(*is_slow))
+            }
             Peer::ApacheEvent => "Apache event".into(),
             Peer::ApachePrefork => "Apache prefork".into(),
             Peer::Caddy => "Caddy".into(),
-            Peer::Node => "Node".into(),
+            Peer::Node { is_chunked: false } => "Node".into(),
+            Peer::Node { is_chunked: true } => "Node, chunked".into(),
             Peer::Attached { server, extra } => {
                 let name = format!("{} + attach", server.label());
                 [&[name][..], extra].concat().join(" ")
@@ -182,12 +194,14 @@ impl Peer {
     /// The package that has it, when it is not there.
     pub fn missing(&self) -> Option<&'static str> {
         match self {
-            Peer::Nginx { .. } => program::missing(&nginx::PROGRAMS).then_some("nginx"),
+            Peer::Nginx { .. } | Peer::NginxProxy { .. } => {
+                program::missing(&nginx::PROGRAMS).then_some("nginx")
+            }
             Peer::ApacheEvent | Peer::ApachePrefork => {
                 apache::is_missing().then_some("apache2-bin")
             }
             Peer::Caddy => program::missing(&caddy::PROGRAMS).then_some("caddy"),
-            Peer::Node => program::missing(&node::PROGRAMS).then_some("nodejs"),
+            Peer::Node { .. } => program::missing(&node::PROGRAMS).then_some("nodejs"),
             Peer::Attached { server, .. } => server.missing(),
             Peer::Sooner { mechanism, .. } => {
                 (!mechanism.needs_root() && program::missing(&["setpriv"])).then_some("util-linux")
@@ -217,10 +231,11 @@ impl Peer {
     fn text(&self, setting: &Setting<'_>) -> String {
         match self {
             Peer::Nginx { limit_conn } => nginx::config(setting, *limit_conn),
+            Peer::NginxProxy { is_slow } => nginx::proxy_config(setting, *is_slow),
             Peer::ApacheEvent => apache::config(setting, apache::Mpm::Event),
             Peer::ApachePrefork => apache::config(setting, apache::Mpm::Prefork),
             Peer::Caddy => caddy::config(setting),
-            Peer::Node => node::config(setting),
+            Peer::Node { is_chunked } => node::config(setting, *is_chunked),
             Peer::Attached { server, extra } => {
                 let words = attached::arguments(setting.options, setting.rate_bits_per_sec, extra);
                 format!("{}\nsooner {}\n", server.text(setting), words.join(" "))
@@ -304,11 +319,13 @@ impl Peer {
 
     fn command(&self, hosts: &Hosts, setting: &Setting<'_>) -> io::Result<Command> {
         match self {
-            Peer::Nginx { limit_conn } => nginx::command(hosts, setting, *limit_conn),
+            Peer::Nginx { .. } | Peer::NginxProxy { .. } => {
+                nginx::command(hosts, setting, &self.text(setting))
+            }
             Peer::ApacheEvent => apache::command(hosts, setting, apache::Mpm::Event),
             Peer::ApachePrefork => apache::command(hosts, setting, apache::Mpm::Prefork),
             Peer::Caddy => caddy::command(hosts, setting),
-            Peer::Node => node::command(hosts, setting),
+            Peer::Node { is_chunked } => node::command(hosts, setting, *is_chunked),
             Peer::Attached { server, .. } => server.command(hosts, setting),
             Peer::Sooner {
                 policy,

@@ -4,6 +4,7 @@
 //! Compared are always peers that ran at the same time with the very same arrivals. Whatever ends a
 //! run (its end, an error, Ctrl-C), its processes are ended and its hosts removed.
 
+mod bottleneck;
 #[cfg(test)]
 mod example;
 pub mod load;

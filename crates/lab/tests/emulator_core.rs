@@ -17,7 +17,7 @@ fn address(number: u8) -> Ipv4Addr {
 }
 
 fn client(number: u8, rtt_ms: f64, loss: f64) -> Client {
-    let path = Path::new(rtt_ms, loss).unwrap();
+    let path = Path::new(rtt_ms, loss, 0.0).unwrap();
     Client {
         address: address(number),
         path,
@@ -89,6 +89,7 @@ fn the_two_directions_together_are_the_round_trip_time() {
         path: Path {
             rtt_ns: 101,
             loss_ppm: 0,
+            jitter_ns: 0,
         },
     };
     let mut emulator = Emulator::new(&[odd], 1, Bounds::default()).unwrap();
@@ -280,4 +281,40 @@ proptest! {
         prop_assert_eq!(sum.packets + emulator.counts().unknown_client_packets, events.len() as u64);
         prop_assert_eq!(sum.packets, sum.lost_packets + sum.bound_packets + sum.released_packets);
     }
+}
+
+#[test]
+fn jitter_holds_packets_for_longer_and_none_overtakes_another() {
+    let client = Client {
+        address: address(2),
+        path: Path::new(10.0, 0.0, 20.0).unwrap(),
+    };
+    let mut emulator = Emulator::new(&[client], 1, Bounds::default()).unwrap();
+    for number in 0..1000 {
+        let now_ns = number * 1_000_000;
+        emulator.arrive(
+            Direction::ToClient,
+            &packet(Direction::ToClient, 2, 0, 40),
+            now_ns,
+        );
+        emulator.arrive(
+            Direction::ToServer,
+            &packet(Direction::ToServer, 2, 0, 40),
+            now_ns,
+        );
+    }
+    let (mut held_ms, mut last_ns) = (Vec::new(), 0);
+    while let Some(at_ns) = emulator.wake_at_ns() {
+        assert!(at_ns >= last_ns);
+        last_ns = at_ns;
+        if emulator.release(at_ns).unwrap().direction == Direction::ToClient {
+            held_ms.push(at_ns as f64 / 1e6 - held_ms.len() as f64);
+        } else {
+            // The way back has no jitter: nothing of it is late.
+            assert_eq!(at_ns % 1_000_000, 0);
+        }
+    }
+    assert_eq!(held_ms.len(), 1000);
+    assert!(held_ms.iter().all(|held| (5.0..=25.0).contains(held)));
+    assert!(held_ms.iter().any(|held| *held > 20.0));
 }

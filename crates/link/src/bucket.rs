@@ -31,6 +31,12 @@ impl Bucket {
         }
     }
 
+    /// The link has another rate from now on; what was charged stays charged.
+    pub fn set_rate(&mut self, rate_bits_per_sec: u64, credit_ns: u64) {
+        self.rate_bits_per_sec = rate_bits_per_sec.max(1);
+        self.credit_ns = credit_ns;
+    }
+
     /// Puts `bytes` on the link. `late`: they could have been sent before, so unused time is made
     /// up for; an idle link has nothing to make up.
     pub fn charge(&mut self, bytes: u64, late: bool, now: Time) {
@@ -109,6 +115,16 @@ mod tests {
         assert_eq!(bucket.free_at(), Time::from_ns(1_001_000));
         bucket.busy_until(Time::from_ns(500_000));
         assert_eq!(bucket.free_at(), Time::from_ns(1_001_000));
+    }
+
+    #[test]
+    fn another_rate_holds_for_what_comes() {
+        let mut bucket = Bucket::new(8 * MEGABIT, 0);
+        bucket.charge(1_000, false, Time::ZERO);
+        bucket.set_rate(80 * MEGABIT, 0);
+        assert_eq!(bucket.free_at(), Time::from_ns(1_000_000));
+        bucket.charge(1_000, false, Time::ZERO);
+        assert_eq!(bucket.free_at(), Time::from_ns(1_100_000));
     }
 
     #[test]

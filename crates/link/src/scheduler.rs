@@ -128,6 +128,33 @@ impl LinkScheduler {
         }
     }
 
+    /// The link is metered otherwise from now on; what was charged stays charged. Where a policy
+    /// counts in turns, its turns stay as they were at the start.
+    pub fn set_limits(&mut self, limits: LinkLimits) {
+        assert!(
+            self.rate_bits_per_sec.is_some(),
+            "a link without a limit stays without one"
+        );
+        self.rate_bits_per_sec = Some(limits.rate_bits_per_sec);
+        self.limits = limits;
+        self.bucket
+            .set_rate(limits.rate_bits_per_sec, limits.credit_ns);
+    }
+
+    /// The rate of the link, if there is a limit.
+    pub fn rate_bits_per_sec(&self) -> Option<u64> {
+        self.rate_bits_per_sec
+    }
+
+    /// Charged to the link so far, with packet headers; without pacing what was given to sockets.
+    pub fn sent_wire_bytes(&self) -> u64 {
+        if self.is_paced {
+            self.charged_bytes()
+        } else {
+            wire::payload_cost_bytes(self.socket_bytes)
+        }
+    }
+
     /// A connection comes in; where the link is paced its packets without payload are charged.
     pub fn open(&mut self, now: Time) -> FlowId {
         let connection = self.new_name();

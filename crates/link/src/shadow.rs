@@ -76,6 +76,11 @@ struct Progress {
 }
 
 impl Shadow {
+    /// The link has another rate for jobs that come from now on.
+    pub fn set_rate(&mut self, rate_bits_per_sec: u64) {
+        self.rate_bits_per_sec = rate_bits_per_sec;
+    }
+
     /// A link of `rate_bits_per_sec` without jobs, that follows at most `jobs_max` at once.
     pub fn new(rate_bits_per_sec: u64, jobs_max: usize) -> Self {
         Self {

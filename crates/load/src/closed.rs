@@ -19,6 +19,7 @@ use sooner_kernel::process::thread_cpu_time_ns;
 use sooner_kernel::signals::EndSignals;
 use std::cell::RefCell;
 use std::io;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -37,6 +38,8 @@ pub struct ClosedOptions {
     pub targets: Vec<Target>,
     /// Number of connections, all kept alive.
     pub connections: u32,
+    /// Connection i sends from address i modulo their number; none: the system's choice.
+    pub sources: Vec<IpAddr>,
     /// HTTP/2 with so many streams at a time on every connection; `None`: HTTP/1.1. Where the
     /// server allows fewer, more connections are opened.
     pub http2_streams: Option<NonZeroU32>,
@@ -54,6 +57,14 @@ pub enum ClosedError {
         "cannot make a socket: {0}; is the congestion control in net.ipv4.tcp_available_congestion_control?"
     )]
     Socket(io::Error),
+    /// A socket cannot send from an address.
+    #[error("cannot send from {address}: {error}; give addresses that this host has")]
+    Source {
+        /// The address.
+        address: IpAddr,
+        /// What the system says.
+        error: io::Error,
+    },
     /// Signals cannot be waited for.
     #[error("cannot listen to signals: {0}")]
     Signals(io::Error),
@@ -70,35 +81,59 @@ pub fn run(
 
 async fn carry_out(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
     descriptors::raise_limit(u64::from(options.connections) + 1024).ok();
-    UnconnectedSocket::new(options.targets[0].endpoint.address, &options.socket)
-        .map_err(ClosedError::Socket)?;
-    let client = Rc::new(Client::new(options.socket.clone()));
+    let clients = clients(options)?;
     let mut signals = EndSignals::listen().map_err(ClosedError::Signals)?;
     let window = Rc::new(RefCell::new(Window::default()));
     let warm_up = options.duration.mul_f64(WARM_UP_SHARE);
     let tasks = LocalSet::new();
     let measurement = async {
-        for target in options
-            .targets
-            .iter()
-            .cycle()
-            .take(options.connections as usize)
-        {
-            start(target, options.http2_streams, &client, &window);
+        let targets = options.targets.iter().cycle();
+        let connections = targets.zip(clients.iter().cycle());
+        for (target, client) in connections.take(options.connections as usize) {
+            start(target, options.http2_streams, client, &window);
         }
-        let begin = Beginning::now(&client);
+        let begin = Beginning::now(&clients);
         if sleep_unless_stopped(warm_up, &mut signals).await {
             // What there is is of the warm-up.
-            return begin.until_now(&client, Some(options.duration));
+            return begin.until_now(&clients, Some(options.duration));
         }
         window.take();
-        let begin = Beginning::now(&client);
+        let begin = Beginning::now(&clients);
         let rest = options.duration - warm_up;
         let is_stopped = sleep_unless_stopped(rest, &mut signals).await;
-        begin.until_now(&client, is_stopped.then_some(options.duration))
+        begin.until_now(&clients, is_stopped.then_some(options.duration))
     };
     let lasted = tasks.run_until(measurement).await;
     Ok(window.take().into_run(options.connections, lasted))
+}
+
+/// One for each address to send from.
+fn clients(options: &ClosedOptions) -> Result<Vec<Rc<Client>>, ClosedError> {
+    let sources = options.sources.iter().map(|source| Some(*source));
+    let sources: Vec<Option<IpAddr>> = match options.sources.len() {
+        0 => vec![None],
+        _ => sources.collect(),
+    };
+    let client = |source| {
+        let socket = SocketOptions {
+            source,
+            ..options.socket.clone()
+        };
+        let tried = UnconnectedSocket::new(options.targets[0].endpoint.address, &socket);
+        tried.map_err(|error| match source {
+            Some(address) => ClosedError::Source { address, error },
+            None => ClosedError::Socket(error),
+        })?;
+        Ok(Rc::new(Client::new(socket)))
+    };
+    sources.into_iter().map(client).collect()
+}
+
+fn body_bytes(clients: &[Rc<Client>]) -> u64 {
+    clients
+        .iter()
+        .map(|client| client.receiver().body_bytes())
+        .sum()
 }
 
 /// Sleeps, or returns true as soon as a signal asks for the end.
@@ -117,20 +152,20 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn now(client: &Client) -> Beginning {
+    fn now(clients: &[Rc<Client>]) -> Beginning {
         Beginning {
             start_ns: monotonic_ns(),
             cpu_ns: thread_cpu_time_ns(),
-            body_bytes: client.receiver().body_bytes(),
+            body_bytes: body_bytes(clients),
         }
     }
 
-    fn until_now(&self, client: &Client, stopped_of: Option<Duration>) -> Lasted {
+    fn until_now(&self, clients: &[Rc<Client>], stopped_of: Option<Duration>) -> Lasted {
         let elapsed_ns = (monotonic_ns() - self.start_ns).max(1);
         Lasted {
             elapsed_ns,
             cpu_share: (thread_cpu_time_ns() - self.cpu_ns) as f64 / elapsed_ns as f64,
-            body_bytes: client.receiver().body_bytes() - self.body_bytes,
+            body_bytes: body_bytes(clients) - self.body_bytes,
             stopped_of,
         }
     }

@@ -1,5 +1,6 @@
 //! What an uplink is told at start, and why it may refuse.
 
+use crate::auto_rate::Tell;
 use sooner_kernel::bands::BandsError;
 use sooner_link::{Ahead, StreamRule};
 use sooner_policy::{BAND_COUNT, PolicyName};
@@ -20,10 +21,14 @@ pub enum Mechanism {
 }
 
 /// How to order one uplink.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct UplinkConfig {
-    /// The rate of the link.
+    /// The rate of the link; where it is found, the most that is let through.
     pub rate_bits_per_sec: u64,
+    /// Whether the rate is found while traffic flows.
+    pub is_auto: bool,
+    /// Hears what is found, a line each.
+    pub tell: Option<Tell>,
     /// Who goes first.
     pub policy: PolicyName,
     /// Where the order is made.
@@ -50,6 +55,8 @@ impl UplinkConfig {
     pub fn new(rate_bits_per_sec: u64, policy: PolicyName) -> Self {
         Self {
             rate_bits_per_sec,
+            is_auto: false,
+            tell: None,
             policy,
             mechanism: Mechanism::Auto,
             device: None,

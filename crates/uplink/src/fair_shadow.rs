@@ -63,6 +63,10 @@ impl FairShadow {
 }
 
 impl Observer for FairShadow {
+    fn rate_changed(&self, rate_bits_per_sec: u64) {
+        self.lock().shadow.set_rate(rate_bits_per_sec);
+    }
+
     fn started(&self, job: u64, wire_bytes: Option<u64>, now: Time) {
         self.lock().shadow.started(job, wire_bytes, now);
     }

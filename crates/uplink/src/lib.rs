@@ -12,6 +12,7 @@
 //! beneath, so that what already left for the kernel is ordered too.
 #![forbid(unsafe_code)]
 
+mod auto_rate;
 mod config;
 mod fair_shadow;
 mod flow;
@@ -23,6 +24,7 @@ mod stream;
 mod stream_flow;
 mod uplink;
 
+pub use auto_rate::{Found, Tell};
 pub use config::{Mechanism, UplinkConfig, UplinkError};
 pub use fair_shadow::FairShadow;
 pub use flow::Flow;

@@ -10,7 +10,7 @@ use crate::pacer::Backlog;
 use sooner_kernel::bands::{Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
-use sooner_link::{BandChooser, LinkLimits, Pacing, transmission_ns};
+use sooner_link::{Ahead, BandChooser, LinkLimits, Pacing, transmission_ns};
 use sooner_policy::{BAND_COUNT, GuardLimits};
 
 const _: () = assert!(
@@ -23,6 +23,7 @@ pub(crate) struct Plan {
     pub(crate) pacing: Option<Pacing>,
     pub(crate) bands: Option<BandChooser>,
     pub(crate) backlog: Option<Backlog>,
+    pub(crate) metering: Metering,
     pub(crate) installed_bands: InstalledBands,
     pub(crate) description: String,
 }
@@ -34,10 +35,23 @@ pub(crate) struct InstalledBands {
     bands: Option<(Bands, u8)>,
 }
 
+/// The rate by which super-packets are limited where that of the link is found: one frame.
+const GSO_RATE_BITS_PER_SEC: u64 = 10_000_000;
+/// The turns of policies that count in turns, where the rate is found.
+const NOMINAL_BITS_PER_SEC: u64 = 100_000_000;
+
 impl InstalledBands {
     /// The socket priority that selects a band; `None` without bands.
     pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
         self.bands.as_ref().map(|_| Bands::priority_of(band))
+    }
+
+    /// Limits the device to another rate, where there are bands.
+    pub(crate) fn set_rate(&mut self, rate_bits_per_sec: u64) -> Result<(), BandsError> {
+        match &mut self.bands {
+            Some((bands, _)) => bands.set_rate(rate_bits_per_sec),
+            None => Ok(()),
+        }
     }
 
     /// The socket priority that selects the last band; `None` without bands.
@@ -84,13 +98,14 @@ impl Plan {
         let options = BandsOptions {
             bands: config.bands,
             replace,
+            gso_rate_bits_per_sec: config.is_auto.then_some(GSO_RATE_BITS_PER_SEC),
             ..BandsOptions::at_rate(config.rate_bits_per_sec)
         };
         Bands::install_as(device, options)
     }
 
     fn in_user_space(config: &UplinkConfig, device: Option<&Device>, remark: &str) -> Self {
-        let limits = limits(config, device.is_some());
+        let limits = first_limits(config, device.is_some());
         let backlog = device.and_then(|device| backlog(device, config));
         let loop_remark = if backlog.is_some() {
             ", watching the device's queue"
@@ -101,13 +116,14 @@ impl Plan {
             pacing: Some(pacing(limits, config.guard)),
             bands: None,
             backlog,
+            metering: Metering::of(config, device.is_some()),
             installed_bands: InstalledBands::default(),
             description: format!("in user space{loop_remark}{remark}"),
         }
     }
 
     fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_paced: bool) -> Self {
-        let limits = limits(config, true);
+        let limits = first_limits(config, true);
         let how = if and_paced {
             "in user space and in"
         } else {
@@ -117,6 +133,7 @@ impl Plan {
             pacing: and_paced.then(|| pacing(limits, config.guard)),
             bands: Some(BandChooser::into_bands(config.policy, config.bands)),
             backlog: backlog(device, config).filter(|_| and_paced),
+            metering: Metering::of(config, true),
             installed_bands: InstalledBands {
                 bands: Some((bands, config.bands)),
             },
@@ -134,17 +151,48 @@ fn pacing(limits: LinkLimits, is_guarded: bool) -> Pacing {
     Pacing { limits, guard }
 }
 
+/// By which limits are made of a rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Metering {
+    ahead: Option<Ahead>,
+    leads_out: bool,
+}
+
+impl Metering {
+    fn of(config: &UplinkConfig, leads_out: bool) -> Self {
+        Self {
+            ahead: config.ahead,
+            leads_out,
+        }
+    }
+
+    /// The limits at a rate.
+    pub(crate) fn limits(self, rate_bits_per_sec: u64) -> LinkLimits {
+        limits(rate_bits_per_sec, self.ahead, self.leads_out)
+    }
+}
+
+/// What a policy is made with; where the rate is found, that of another rate comes later.
+fn first_limits(config: &UplinkConfig, leads_out: bool) -> LinkLimits {
+    let rate_bits_per_sec = if config.is_auto {
+        NOMINAL_BITS_PER_SEC
+    } else {
+        config.rate_bits_per_sec
+    };
+    limits(rate_bits_per_sec, config.ahead, leads_out)
+}
+
 /// How the link is metered; `leads_out`: a device does, and bytes can wait in its queue.
 ///
 /// One grant waits in the device while the next writer wakes up, with bands beneath as well: TCP
 /// keeps two packets of a connection in the device's queue, so with more ahead the next turn goes
 /// to another connection, and the largest share the link instead of going one after the other. On
 /// loopback nothing waits anywhere: there the scheduler is the link.
-fn limits(config: &UplinkConfig, leads_out: bool) -> LinkLimits {
-    let limits = LinkLimits::at_rate(config.rate_bits_per_sec);
-    let ahead_ns = match config.ahead {
-        Some(ahead) => ahead.ns(config.rate_bits_per_sec),
-        None if leads_out => transmission_ns(limits.quantum_wire_bytes(), config.rate_bits_per_sec),
+fn limits(rate_bits_per_sec: u64, ahead: Option<Ahead>, leads_out: bool) -> LinkLimits {
+    let limits = LinkLimits::at_rate(rate_bits_per_sec);
+    let ahead_ns = match ahead {
+        Some(ahead) => ahead.ns(rate_bits_per_sec),
+        None if leads_out => transmission_ns(limits.quantum_wire_bytes(), rate_bits_per_sec),
         None => 0,
     };
     LinkLimits { ahead_ns, ..limits }
@@ -154,8 +202,7 @@ fn limits(config: &UplinkConfig, leads_out: bool) -> LinkLimits {
 fn backlog(device: &Device, config: &UplinkConfig) -> Option<Backlog> {
     Some(Backlog {
         probe: BacklogProbe::open(device).ok()?,
-        limit_bytes: queued_bytes_max(config),
-        rate_bits_per_sec: config.rate_bits_per_sec,
+        ahead: config.ahead,
     })
 }
 
@@ -164,9 +211,7 @@ fn backlog(device: &Device, config: &UplinkConfig) -> Option<Backlog> {
 ///
 /// Every packet more is one that all others wait for at each of their round trips, and a small
 /// response over TLS has five.
-fn queued_bytes_max(config: &UplinkConfig) -> u64 {
-    let rate = config.rate_bits_per_sec;
-    let ahead = config.ahead;
+pub(crate) fn queued_bytes_max(rate: u64, ahead: Option<Ahead>) -> u64 {
     ahead
         .map_or(0, |ahead| ahead.bytes(rate))
         .max(LinkLimits::at_rate(rate).quantum_wire_bytes())
@@ -204,38 +249,28 @@ fn why_no_bands(refusal: &BandsError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sooner_link::Ahead;
     use sooner_link::wire::PACKET_BYTES;
-    use sooner_policy::PolicyName;
 
-    fn config(ahead: Option<Ahead>) -> UplinkConfig {
-        UplinkConfig {
-            ahead,
-            ..UplinkConfig::new(10_000_000, PolicyName::Srpt)
-        }
-    }
+    const RATE: u64 = 10_000_000;
 
     #[test]
     fn one_grant_lies_ahead_where_a_device_leads_out_unless_told() {
         let plain = LinkLimits::at_rate(10_000_000);
-        assert_eq!(limits(&config(None), false), plain);
+        assert_eq!(limits(RATE, None, false), plain);
         let ahead_ns = transmission_ns(plain.quantum_wire_bytes(), 10_000_000);
-        assert_eq!(
-            limits(&config(None), true),
-            LinkLimits { ahead_ns, ..plain }
-        );
-        assert_eq!(queued_bytes_max(&config(None)), PACKET_BYTES);
+        assert_eq!(limits(RATE, None, true), LinkLimits { ahead_ns, ..plain });
+        assert_eq!(queued_bytes_max(RATE, None), PACKET_BYTES);
     }
 
     #[test]
     fn what_was_asked_lies_ahead_everywhere() {
         for (packets, queued) in [(0, 1), (1, 1), (60, 60)] {
-            let config = config(Some(Ahead::Packets(packets)));
+            let ahead = Some(Ahead::Packets(packets));
             for leads_out in [false, true] {
-                let ahead_ns = limits(&config, leads_out).ahead_ns;
+                let ahead_ns = limits(RATE, ahead, leads_out).ahead_ns;
                 assert_eq!(ahead_ns, packets * 1_211_200);
             }
-            assert_eq!(queued_bytes_max(&config), queued * PACKET_BYTES);
+            assert_eq!(queued_bytes_max(RATE, ahead), queued * PACKET_BYTES);
         }
     }
 

@@ -1,10 +1,11 @@
 //! The task that wakes the next writer when the link can take more.
 
+use crate::mechanism::queued_bytes_max;
 use crate::shared_link::SharedLink;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::qdisc::BacklogProbe;
 use sooner_kernel::timer::PacingTimer;
-use sooner_link::transmission_ns;
+use sooner_link::{Ahead, transmission_ns};
 use sooner_policy::Time;
 use std::sync::Weak;
 use std::time::Duration;
@@ -14,28 +15,25 @@ use std::time::Duration;
 /// that pace.
 const HOLD_NS_MAX: u64 = 10_000_000;
 
-/// The loop closed on the device's own queue: while more than `limit_bytes` are still inside the
-/// host, the next grant is held back.
+/// The loop closed on the device's own queue: while more than may lie ahead of the link are still
+/// inside the host, the next grant is held back.
 ///
 /// This sees what no account of our own can: other programs' traffic on the same device, and a link
 /// slower than it was said to be.
 pub(crate) struct Backlog {
     pub(crate) probe: BacklogProbe,
-    pub(crate) limit_bytes: u64,
-    pub(crate) rate_bits_per_sec: u64,
+    /// How much may lie ahead of the link; none: one grant.
+    pub(crate) ahead: Option<Ahead>,
 }
 
 impl Backlog {
     /// Until when to hold, if the device's queue is too long; a device that stops answering holds
     /// nothing.
-    fn hold_until(&mut self, now: Time) -> Option<Time> {
-        let excess_bytes = self
-            .probe
-            .backlog_bytes()
-            .ok()?
-            .checked_sub(self.limit_bytes + 1)?
-            + 1;
-        let drain_ns = transmission_ns(excess_bytes, self.rate_bits_per_sec);
+    fn hold_until(&mut self, rate_bits_per_sec: u64, now: Time) -> Option<Time> {
+        let limit_bytes = queued_bytes_max(rate_bits_per_sec, self.ahead);
+        let backlog_bytes = self.probe.backlog_bytes().ok()?;
+        let excess_bytes = backlog_bytes.checked_sub(limit_bytes + 1)? + 1;
+        let drain_ns = transmission_ns(excess_bytes, rate_bits_per_sec);
         Some(now.after(drain_ns.clamp(50_000, HOLD_NS_MAX)))
     }
 }
@@ -66,7 +64,9 @@ pub(crate) async fn run(
         };
         let now = Time::from_ns(monotonic_ns());
         let backlog = backlog.as_mut().filter(|_| !held);
-        let hold_until = backlog.and_then(|backlog| backlog.hold_until(now));
+        let rate_bits_per_sec = strong.lock().link.rate_bits_per_sec();
+        let rate_bits_per_sec = rate_bits_per_sec.unwrap_or(u64::MAX);
+        let hold_until = backlog.and_then(|backlog| backlog.hold_until(rate_bits_per_sec, now));
         held = hold_until.is_some();
         match hold_until {
             Some(until) => strong.lock().link.hold_until(until),

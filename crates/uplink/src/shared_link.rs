@@ -5,7 +5,8 @@
 //! because hyper's upgraded connections must be `Send`. Observers and wakers are called after it is
 //! released.
 
-use crate::mechanism::InstalledBands;
+use crate::auto_rate::AutoRate;
+use crate::mechanism::{InstalledBands, Metering};
 use crate::observer::Observer;
 use crate::pacer;
 use sooner_kernel::clock::monotonic_ns;
@@ -26,7 +27,11 @@ pub(crate) struct SharedLink {
     pub(crate) marks_bands: bool,
     pub(crate) pacer_wanted: Arc<Notify>,
     pub(crate) observer: OnceLock<Arc<dyn Observer>>,
-    installed_bands: InstalledBands,
+    /// Finds the link's rate; none: it was given.
+    pub(crate) auto_rate: Option<AutoRate>,
+    metering: Metering,
+    /// Apart from the scheduler: changing it asks the kernel.
+    installed_bands: Mutex<InstalledBands>,
 }
 
 /// What is behind the lock.
@@ -39,8 +44,15 @@ pub(crate) struct State {
 }
 
 impl SharedLink {
-    pub(crate) fn new(link: LinkScheduler, installed_bands: InstalledBands) -> Self {
+    pub(crate) fn new(
+        link: LinkScheduler,
+        installed_bands: InstalledBands,
+        metering: Metering,
+        auto_rate: Option<AutoRate>,
+    ) -> Self {
         Self {
+            auto_rate,
+            metering,
             is_paced: link.is_paced(),
             asks_for_paths: link.asks_for_paths(),
             marks_bands: link.chooses_bands(),
@@ -51,7 +63,7 @@ impl SharedLink {
             }),
             pacer_wanted: Arc::default(),
             observer: OnceLock::new(),
-            installed_bands,
+            installed_bands: Mutex::new(installed_bands),
         }
     }
 
@@ -66,11 +78,26 @@ impl SharedLink {
     }
 
     pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
-        self.installed_bands.priority_of(band)
+        self.bands().priority_of(band)
     }
 
     pub(crate) fn last_priority(&self) -> Option<u32> {
-        self.installed_bands.last_priority()
+        self.bands().last_priority()
+    }
+
+    /// The link has another rate from now on, here and on the device.
+    pub(crate) fn set_rate(&self, rate_bits_per_sec: u64) {
+        // A device that is gone carries nothing at any rate.
+        let _ = self.bands().set_rate(rate_bits_per_sec);
+        let limits = self.metering.limits(rate_bits_per_sec);
+        self.change(|link, _| link.set_limits(limits));
+    }
+
+    fn bands(&self) -> MutexGuard<'_, InstalledBands> {
+        // The kernel must be put back whatever happened.
+        self.installed_bands
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the connection may write now; without pacing it always may.

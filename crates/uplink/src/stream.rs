@@ -9,6 +9,7 @@
 //! streams writes without waiting; its streams waited before.
 
 mod accounting;
+mod measuring;
 mod sending;
 mod socket_options;
 
@@ -16,6 +17,7 @@ use crate::flow::{Flow, Signals};
 use crate::shared_link::SharedLink;
 use sooner_link::{Answer, FlowId};
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -41,6 +43,8 @@ pub struct GatedStream {
     /// Written since the kernel was last asked about the network to the client; only under a policy
     /// that wants to know.
     unsampled_bytes: u64,
+    /// Its client, where the link's rate is to be found.
+    measured_client: Option<IpAddr>,
 }
 
 impl GatedStream {
@@ -55,6 +59,7 @@ impl GatedStream {
             unsettled_bytes: 0,
             limits_unsent: flow.shared.is_paced || flow.shared.marks_bands,
             unsampled_bytes: 0,
+            measured_client: None,
         }
     }
 
@@ -106,6 +111,7 @@ impl AsyncWrite for GatedStream {
         }
         self.settle_sent();
         self.sample_path_again();
+        self.measure_on();
         let Answer::Go(granted) = self.shared.ask(self.flow, want as u64, cx.waker()) else {
             return Poll::Pending;
         };
@@ -151,6 +157,7 @@ impl AsyncWrite for GatedStream {
 
 impl Drop for GatedStream {
     fn drop(&mut self) {
+        self.measure_last();
         let now = self.shared.now();
         let effects = {
             let mut state = self.shared.lock();

@@ -1,8 +1,9 @@
 //! The handle a server holds: wraps its sockets, which share one scheduler.
 
+use crate::auto_rate::{self, AutoRate, Found};
 use crate::config::{UplinkConfig, UplinkError};
 use crate::flow::{Flow, Signals};
-use crate::mechanism::{InstalledBands, Plan};
+use crate::mechanism::{InstalledBands, Metering, Plan};
 use crate::observer::Observer;
 use crate::pacer;
 use crate::shared_link::{SharedLink, now};
@@ -33,6 +34,8 @@ impl Uplink {
         Self::assemble(
             LinkConfig::default(),
             InstalledBands::default(),
+            Metering::default(),
+            None,
             "not ordered: no --uplink was given".into(),
         )
     }
@@ -51,7 +54,16 @@ impl Uplink {
             pacing: plan.pacing,
             bands: plan.bands,
         };
-        let uplink = Self::assemble(link, plan.installed_bands, plan.description);
+        let most = config.rate_bits_per_sec;
+        let auto_rate = config
+            .is_auto
+            .then(|| AutoRate::new(most, config.tell.clone()));
+        let (bands, metering) = (plan.installed_bands, plan.metering);
+        let uplink = Self::assemble(link, bands, metering, auto_rate, plan.description);
+        if config.is_auto {
+            uplink.shared.set_rate(most);
+            tokio::spawn(auto_rate::run(Arc::downgrade(&uplink.shared)));
+        }
         if uplink.shared.is_paced {
             // Less lateness for every sleep of this thread; the default slack of 50 us only saves
             // power.
@@ -65,10 +77,17 @@ impl Uplink {
         Ok(uplink)
     }
 
-    fn assemble(config: LinkConfig, installed_bands: InstalledBands, description: String) -> Self {
+    fn assemble(
+        config: LinkConfig,
+        installed_bands: InstalledBands,
+        metering: Metering,
+        auto_rate: Option<AutoRate>,
+        description: String,
+    ) -> Self {
         let link = LinkScheduler::new(config, now());
+        let shared = SharedLink::new(link, installed_bands, metering, auto_rate);
         Self {
-            shared: Arc::new(SharedLink::new(link, installed_bands)),
+            shared: Arc::new(shared),
             description: description.into(),
         }
     }
@@ -99,6 +118,7 @@ impl Uplink {
         };
         let mut stream = GatedStream::new(io, &flow);
         stream.sample_path_first();
+        stream.measure_first();
         (stream, flow)
     }
 
@@ -128,6 +148,11 @@ impl Uplink {
     /// Tells `observer` of every response from now on; there is one, and the first stays.
     pub fn observe(&self, observer: Arc<dyn Observer>) {
         self.shared.observer.get_or_init(|| observer);
+    }
+
+    /// What is believed of the link; none where its rate was given.
+    pub fn found(&self) -> Option<Found> {
+        self.shared.auto_rate.as_ref().map(AutoRate::found)
     }
 
     /// What is there now. Looks at every connection: for once a second, not for every request.

@@ -18,6 +18,7 @@ pub mod sizes;
 pub mod surge;
 mod synthetic;
 pub mod trace;
+mod uplink_rate;
 pub mod users;
 pub mod wire;
 
@@ -32,4 +33,5 @@ pub use root::{RootError, RootSummary, mkroot};
 pub use schedule::{Phase, Schedule, ScheduleError};
 pub use sizes::{Distribution, DistributionError, Sampler, Sizes};
 pub use trace::{Object, Row, Trace, TraceError, TraceRequest};
+pub use uplink_rate::UplinkRate;
 pub use users::{Behaviour, Users, UsersOptions};

@@ -1,18 +1,25 @@
 //! Bands and programs on a device, and what is learned while they are there.
 
+use sooner_bottleneck::Decision;
 use sooner_kernel::bands::{BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::capability;
-use sooner_kernel::classifier::{Classifier, ClassifierError, Event, EventKind, Options, Via};
+use sooner_kernel::classifier::{
+    Classifier, ClassifierError, Event, EventKind, Options, Via, lacks_for_delays,
+};
 use sooner_kernel::device::{self, Device};
 use sooner_link::{SIZE_CLASS_BYTES, SIZE_CLASSES};
 use sooner_policy::Cutoffs;
 
-use super::config::{AttachConfig, Shaping};
+use super::auto_uplink::AutoUplink;
+use super::config::{AttachConfig, Shaping, Uplink};
 use super::ports::{self, PortsError};
 use super::snapshot::{BandView, SizeView, Snapshot, mean_ms};
 use super::sources::Sources;
+use super::tls_libraries::Looked;
 use super::watch::Watch;
 
+/// The rate by which super-packets are limited where that of the link is found.
+const GSO_RATE_BITS_PER_SEC: u64 = 10_000_000;
 /// Events taken in one go, so that a flood of them leaves time for all else.
 const EVENTS_AT_ONCE: usize = 10_000;
 
@@ -36,6 +43,17 @@ pub enum AttachError {
     /// The programs cannot be put there.
     #[error(transparent)]
     Classifier(#[from] ClassifierError),
+    /// The rate cannot be found here.
+    #[error(
+        "--uplink auto needs {0}; give the rate of the narrowest link on the way out, like 10mbit"
+    )]
+    NoDelays(&'static str),
+    /// The rate cannot be found where another limits it.
+    #[error("--uplink auto limits the link itself: leave --no-shape out, or give the rate")]
+    NotOurs,
+    /// What was counted cannot be read.
+    #[error("what was counted cannot be read: {0}")]
+    Counters(#[source] std::io::Error),
     /// The link is asked to carry more than the device can.
     #[error("an uplink of {rate} bit/s is more than device `{device}` carries ({speed} Mbit/s); give the rate of the narrowest link on the way out", rate = .rate_bits_per_sec, speed = .speed_mbit)]
     TooFast {
@@ -52,7 +70,11 @@ pub enum AttachError {
 #[derive(Debug)]
 pub struct Attached {
     classifier: Classifier,
-    bands: Bands,
+    /// None: it only looks.
+    bands: Option<Bands>,
+    device: Device,
+    /// How the rate is found; none: it was given.
+    auto_uplink: Option<AutoUplink>,
     config: AttachConfig,
     options: Options,
     ports: Vec<u16>,
@@ -72,25 +94,26 @@ impl Attached {
         let device = device::by_name(&config.device).map_err(AttachError::NoDevice)?;
         let ports = ports::of(&config.servers)?;
         permitted()?;
-        not_beyond(&device, config.rate_bits_per_sec)?;
-        let replace = if config.replace_qdisc {
-            Replace::Yes
-        } else {
-            Replace::No
+        let auto_uplink = auto_uplink(&device, &config)?;
+        let rate_bits_per_sec = match config.uplink {
+            Uplink::Rate(rate_bits_per_sec) => rate_bits_per_sec,
+            Uplink::Auto { .. } => auto_uplink
+                .as_ref()
+                .map_or(0, AutoUplink::most_bits_per_sec),
         };
-        let bands = Bands::install_as(
-            &device,
-            BandsOptions {
-                lower_share_per_mille: config.lower_share_per_mille,
-                limits_rate: config.shaping == Shaping::Ours,
-                replace,
-                ..BandsOptions::at_rate(config.rate_bits_per_sec)
-            },
-        )?;
+        not_beyond(&device, rate_bits_per_sec)?;
+        let options = bands_options(&config, rate_bits_per_sec);
+        let bands = if config.observes {
+            None
+        } else {
+            Some(Bands::install_as(&device, options)?)
+        };
         let cutoffs = Cutoffs::default();
         let mut options = Options {
             flows_max: config.flows_max,
             cutoffs: cutoffs.cutoffs().to_vec(),
+            marks: !config.observes,
+            measures: auto_uplink.is_some(),
             ..Options::for_ports(ports.clone())
         };
         if config.uses_clsact {
@@ -101,11 +124,13 @@ impl Attached {
             classifier,
             sources,
             bands,
+            device,
+            watch: watch_of(&config, rate_bits_per_sec),
+            auto_uplink,
             cutoffs_in_force: options.cutoffs.clone(),
             options,
             ports,
             cutoffs,
-            watch: Watch::new(config.rate_bits_per_sec),
             started_ns: now_ns,
             config,
         })
@@ -118,9 +143,20 @@ impl Attached {
             Via::Tcx => "TCX",
             Via::Clsact => "clsact",
         };
-        let limit = match self.config.shaping {
-            Shaping::Ours => "at ",
-            Shaping::NotOurs => "that others limit to ",
+        let limit = match (self.config.uplink, self.config.shaping) {
+            (Uplink::Auto { .. }, _) => {
+                let most = self.rate_bits_per_sec() as f64 / 1e6;
+                format!("at a rate that is found, at most {most} Mbit/s")
+            }
+            (Uplink::Rate(rate), Shaping::Ours) => format!("at {} Mbit/s", rate as f64 / 1e6),
+            (Uplink::Rate(rate), Shaping::NotOurs) => {
+                format!("that others limit to {} Mbit/s", rate as f64 / 1e6)
+            }
+        };
+        let order = if self.bands.is_some() {
+            format!("in {BAND_COUNT} bands {limit}")
+        } else {
+            format!("are looked at and not ordered, {limit}")
         };
         let lengths = if self.options.reads_heads {
             "lengths of plain HTTP read"
@@ -128,17 +164,44 @@ impl Attached {
             "lengths not read, which needs Linux 5.17: all by what they have had"
         };
         format!(
-            "responses of port {} on {} in {BAND_COUNT} bands {limit}{} Mbit/s ({via}, {lengths}; {})",
+            "responses of port {} on {} {order} ({via}, {lengths}; {})",
             ports.join(", "),
             self.config.device,
-            self.config.rate_bits_per_sec as f64 / 1e6,
             self.sources.description(),
         )
     }
 
     /// The device.
     pub fn device(&self) -> &Device {
-        self.bands.device()
+        &self.device
+    }
+
+    /// Whether anything is ordered, and not only looked at.
+    pub fn orders(&self) -> bool {
+        self.bands.is_some()
+    }
+
+    /// Looks what the link carries, and follows it; gives what is worth a line in a log.
+    pub fn follow_uplink(&mut self, now_ns: u64) -> Result<Option<Decision>, AttachError> {
+        let Some(auto) = &mut self.auto_uplink else {
+            return Ok(None);
+        };
+        let news = auto.step(
+            &mut self.classifier,
+            &self.device,
+            self.bands.as_mut(),
+            now_ns,
+        )?;
+        self.watch.set_rate(auto.carries_bits_per_sec());
+        Ok(news)
+    }
+
+    fn rate_bits_per_sec(&self) -> u64 {
+        match (&self.auto_uplink, self.config.uplink) {
+            (Some(auto), _) => auto.rate_bits_per_sec(),
+            (None, Uplink::Rate(rate_bits_per_sec)) => rate_bits_per_sec,
+            (None, Uplink::Auto { .. }) => 0,
+        }
     }
 
     /// Takes the events that are there, and puts new cutoffs in force if they changed.
@@ -153,9 +216,15 @@ impl Attached {
         self.put_cutoffs_in_force()
     }
 
-    /// Looks for TLS libraries that came or went.
-    pub fn look_for_libraries(&mut self) {
-        self.sources.look(&mut self.classifier, &self.config);
+    /// A look for TLS libraries that came or went, for a thread that may wait; none where they are
+    /// not read.
+    pub fn look_for_libraries(&self) -> Option<impl FnOnce() -> Looked + Send + 'static + use<>> {
+        self.sources.look(&self.config)
+    }
+
+    /// Takes what such a look has found.
+    pub fn take_libraries(&mut self, looked: Looked) {
+        self.sources.take(&mut self.classifier, looked);
     }
 
     /// Whether the device is still there; it is until the kernel says otherwise.
@@ -172,11 +241,15 @@ impl Attached {
         for (_, flow) in self.classifier.flows() {
             flows[usize::from(flow.band).min(BAND_COUNT - 1)] += 1;
         }
-        let stats = self.bands.stats()?;
+        let stats = match &mut self.bands {
+            Some(bands) => bands.stats()?,
+            None => Default::default(),
+        };
         Ok(Snapshot {
             pid: std::process::id(),
             device: self.config.device.clone(),
-            rate_bits_per_sec: self.config.rate_bits_per_sec,
+            rate_bits_per_sec: self.rate_bits_per_sec(),
+            uplink: self.auto_uplink.as_ref().map(|auto| auto.view(now_ns)),
             ports: self.ports.clone(),
             uptime_s: now_ns.saturating_sub(self.started_ns) as f64 / 1e9,
             via: match self.options.via {
@@ -266,6 +339,50 @@ fn permitted() -> Result<(), AttachError> {
         return Err(AttachError::NotPermitted("CAP_BPF"));
     }
     Ok(())
+}
+
+/// The search for the rate, where there is one.
+fn auto_uplink(device: &Device, config: &AttachConfig) -> Result<Option<AutoUplink>, AttachError> {
+    let Uplink::Auto { most_bits_per_sec } = config.uplink else {
+        return Ok(None);
+    };
+    if config.shaping == Shaping::NotOurs {
+        return Err(AttachError::NotOurs);
+    }
+    if let Some(lacks) = lacks_for_delays() {
+        return Err(AttachError::NoDelays(lacks));
+    }
+    Ok(Some(AutoUplink::new(
+        device,
+        most_bits_per_sec,
+        config.observes,
+    )))
+}
+
+fn bands_options(config: &AttachConfig, rate_bits_per_sec: u64) -> BandsOptions {
+    let replace = if config.replace_qdisc {
+        Replace::Yes
+    } else {
+        Replace::No
+    };
+    let is_auto = matches!(config.uplink, Uplink::Auto { .. });
+    BandsOptions {
+        lower_share_per_mille: config.lower_share_per_mille,
+        limits_rate: config.shaping == Shaping::Ours,
+        // Whatever is found, a packet is one frame: connections keep what they began with.
+        gso_rate_bits_per_sec: is_auto.then_some(GSO_RATE_BITS_PER_SEC),
+        replace,
+        ..BandsOptions::at_rate(rate_bits_per_sec)
+    }
+}
+
+/// Responses that begin before a rate is known are not compared.
+fn watch_of(config: &AttachConfig, rate_bits_per_sec: u64) -> Watch {
+    let mut watch = Watch::new(rate_bits_per_sec);
+    if matches!(config.uplink, Uplink::Auto { .. }) {
+        watch.set_rate(None);
+    }
+    watch
 }
 
 /// A device that does not say how fast it is (virtual ones) is believed to be fast enough.

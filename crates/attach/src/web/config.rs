@@ -14,6 +14,18 @@ pub enum Servers {
     Behind(Vec<u16>),
 }
 
+/// The link out of the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uplink {
+    /// Its rate, bits a second.
+    Rate(u64),
+    /// Its rate is found while traffic flows.
+    Auto {
+        /// The most that is let through, bits a second; none: what the device carries.
+        most_bits_per_sec: Option<u64>,
+    },
+}
+
 /// Who limits what leaves to the uplink's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shaping {
@@ -28,14 +40,16 @@ pub enum Shaping {
 pub struct AttachConfig {
     /// The device's name.
     pub device: String,
-    /// Rate of the link out of it.
-    pub rate_bits_per_sec: u64,
+    /// The link out of it.
+    pub uplink: Uplink,
     /// Which servers' responses.
     pub servers: Servers,
     /// Who limits the rate.
     pub shaping: Shaping,
     /// What the lower bands keep together, thousandths of the link.
     pub lower_share_per_mille: u16,
+    /// Whether nothing is ordered nor limited: packets are only looked at.
+    pub observes: bool,
     /// Whether a configured qdisc may be replaced, for good.
     pub replace_qdisc: bool,
     /// Flows that are remembered at most.
@@ -50,13 +64,14 @@ pub struct AttachConfig {
 
 impl AttachConfig {
     /// For these servers, with the defaults for all else.
-    pub fn new(device: &str, rate_bits_per_sec: u64, servers: Servers) -> AttachConfig {
+    pub fn new(device: &str, uplink: Uplink, servers: Servers) -> AttachConfig {
         AttachConfig {
             device: device.into(),
-            rate_bits_per_sec,
+            uplink,
             servers,
             shaping: Shaping::Ours,
             lower_share_per_mille: 50,
+            observes: false,
             replace_qdisc: false,
             flows_max: 65_536,
             reads_tls: true,

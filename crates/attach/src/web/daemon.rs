@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::signals::EndSignals;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::attached::{AttachError, Attached};
@@ -45,6 +46,13 @@ pub enum Told {
     Cleaned(Vec<String>),
     /// Responses are ordered from now on; how, in one line.
     Ready(String),
+    /// Another rate, and why, in one line; `is_done` unless it is only observed.
+    Decided {
+        /// The line.
+        line: String,
+        /// Whether it was put into force.
+        is_done: bool,
+    },
     /// It ends, and takes everything away.
     Stopping,
 }
@@ -54,7 +62,7 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         // Before anything is changed, so that no signal can come too early.
         let mut ends = EndSignals::listen()?;
         let cleaned = detach::clean()?;
@@ -67,31 +75,57 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
         let ended = tokio::select! {
             biased;
             _ = ends.next() => Ok(()),
-            ended = work(&mut attached, &control) => ended,
+            ended = work(&mut attached, &control, &mut tell) => ended,
         };
         tell(Told::Stopping);
         // The socket last: when it is gone the device is as it was.
         drop(attached);
         drop(control);
         ended
-    })
+    });
+    // A look at other processes keeps nothing that has to be put back.
+    runtime.shutdown_background();
+    ended
 }
 
 /// Never returns but on an error.
-async fn work(attached: &mut Attached, control: &Control) -> Result<(), DaemonError> {
+async fn work(
+    attached: &mut Attached,
+    control: &Control,
+    tell: &mut impl FnMut(Told),
+) -> Result<(), DaemonError> {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut count = 0_u32;
+    let mut libraries: Option<JoinHandle<_>> = None;
     loop {
         tokio::select! {
             _ = looks.tick() => {
                 attached.take_events()?;
+                match attached.follow_uplink(monotonic_ns()) {
+                    Ok(Some(decision)) => tell(Told::Decided {
+                        line: decision.to_string(),
+                        is_done: attached.orders(),
+                    }),
+                    Ok(None) => {}
+                    Err(_) if !attached.has_device() => {
+                        return Err(DaemonError::Gone(attached.device().name.clone()));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
                 count = count.wrapping_add(1);
                 if count.is_multiple_of(LOOKS_BETWEEN_DEVICE) && !attached.has_device() {
                     return Err(DaemonError::Gone(attached.device().name.clone()));
                 }
-                if count.is_multiple_of(LOOKS_BETWEEN_LIBRARIES) {
-                    attached.look_for_libraries();
+                if count.is_multiple_of(LOOKS_BETWEEN_LIBRARIES) && libraries.is_none() {
+                    libraries = attached.look_for_libraries().map(spawn_blocking);
+                }
+            }
+            // A look that failed found nothing; the next one comes.
+            looked = async { libraries.as_mut()?.await.ok() }, if libraries.is_some() => {
+                libraries = None;
+                if let Some(looked) = looked {
+                    attached.take_libraries(looked);
                 }
             }
             () = control.answer(|| attached.snapshot(monotonic_ns())) => {}

@@ -1,7 +1,7 @@
 //! A snapshot as OpenMetrics text, which Prometheus reads. Names follow Prometheus: seconds and
 //! bytes, `_total` for what only grows.
 
-use super::snapshot::{BandView, SizeView, Snapshot};
+use super::snapshot::{BandView, SizeView, Snapshot, UplinkView};
 use sooner_operate::metrics::{Families, Labels, Unit};
 use std::fmt;
 
@@ -18,6 +18,12 @@ pub fn encode(all: &Snapshot) -> Result<String, fmt::Error> {
         None,
         under_way,
     );
+    let rate = [of_device(all, all.rate_bits_per_sec / 8)];
+    let help = "What may leave in a second";
+    to.gauges(&named("uplink_rate"), help, Some(Unit::Bytes), rate);
+    if let Some(uplink) = &all.uplink {
+        of_uplink(&mut to, all, uplink);
+    }
     for (name, help, unit, is_gauge, value) in BANDS {
         let rows = of_bands(all, value);
         if is_gauge {
@@ -30,6 +36,22 @@ pub fn encode(all: &Snapshot) -> Result<String, fmt::Error> {
         to.counters(&named(name), help, unit, of_sizes(all, value));
     }
     to.encode()
+}
+
+/// Of an uplink whose rate is found.
+fn of_uplink(to: &mut Families, all: &Snapshot, uplink: &UplinkView) {
+    let carries = uplink
+        .carries_bits_per_sec
+        .map(|bits| of_device(all, bits / 8));
+    let help = "What the link is believed to carry in a second";
+    to.gauges(&named("uplink_carries"), help, Some(Unit::Bytes), carries);
+    let mut waits = of_device(all, 0);
+    waits.1 = uplink.waits_ms / 1e3;
+    let help = "What all clients wait for beyond this host";
+    to.gauges(&named("uplink_wait"), help, Some(Unit::Seconds), [waits]);
+    let decided = [of_device(all, uplink.decided)];
+    let help = "Changes of the rate";
+    to.counters(&named("uplink_decisions"), help, None, decided);
 }
 
 fn named(name: &str) -> String {

@@ -10,8 +10,10 @@ pub struct Snapshot {
     pub pid: u32,
     /// The device.
     pub device: String,
-    /// Rate of the link.
+    /// Rate of the link; where it is found, what may leave now.
     pub rate_bits_per_sec: u64,
+    /// How that rate is found; none: it was given.
+    pub uplink: Option<UplinkView>,
     /// The servers' ports.
     pub ports: Vec<u16>,
     /// Since when, s.
@@ -52,6 +54,48 @@ pub struct Snapshot {
     pub lowered_syn_acks: u64,
     /// Beginnings and ends that were not seen in time.
     pub lost_events: u64,
+}
+
+/// An uplink whose rate is found while traffic flows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct UplinkView {
+    /// What is believed: `open`, `trial`, `drain`, `hold` or `probe`.
+    pub state: String,
+    /// Whether nothing is changed, and `decisions` are what would be.
+    pub observes: bool,
+    /// The most that is ever let through.
+    pub most_bits_per_sec: u64,
+    /// What the link is believed to carry; none: not known.
+    pub carries_bits_per_sec: Option<u64>,
+    /// What arrived in a second, over the last half.
+    pub delivered_bits_per_sec: u64,
+    /// What all clients wait for beyond this host, ms.
+    pub waits_ms: f64,
+    /// Clients heard of just now.
+    pub clients: u64,
+    /// Those of them with next to nothing under way, who can say what all wait for.
+    pub light_clients: u64,
+    /// Decisions so far.
+    pub decided: u64,
+    /// The last of them, oldest first.
+    pub decisions: Vec<DecisionView>,
+}
+
+/// A change of the rate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct DecisionView {
+    /// How long ago, s.
+    pub ago_s: f64,
+    /// What is believed from then on.
+    pub state: String,
+    /// What may leave from then on.
+    pub rate_bits_per_sec: u64,
+    /// What the link was believed to carry; none: not known.
+    pub carries_bits_per_sec: Option<u64>,
+    /// What clients waited for, ms.
+    pub waits_ms: f64,
+    /// Why.
+    pub why: String,
 }
 
 /// One band.

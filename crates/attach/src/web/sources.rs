@@ -7,7 +7,7 @@ use sooner_kernel::classifier::{
 use sooner_kernel::device::Device;
 
 use super::config::{AttachConfig, Servers};
-use super::tls_libraries::TlsLibraries;
+use super::tls_libraries::{Looked, TlsLibraries};
 
 /// What is read, and what is missing for the rest.
 #[derive(Debug)]
@@ -57,15 +57,25 @@ impl Sources {
             }
             attached => attached?,
         };
-        sources.look(&mut classifier, config);
+        if let Some(look) = sources.look(config) {
+            sources.take(&mut classifier, look());
+        }
         Ok((classifier, sources))
     }
 
-    /// Looks for TLS libraries that came or went.
-    pub fn look(&mut self, classifier: &mut Classifier, config: &AttachConfig) {
-        if self.lacks_for_tls.is_none() {
-            self.libraries.look(classifier, &config.servers);
-        }
+    /// A look for TLS libraries that came or went, which takes its time; none where they are not
+    /// read.
+    pub fn look(
+        &self,
+        config: &AttachConfig,
+    ) -> Option<impl FnOnce() -> Looked + Send + 'static + use<>> {
+        let is_read = self.lacks_for_tls.is_none();
+        is_read.then(|| self.libraries.look(&config.servers))
+    }
+
+    /// Takes what such a look has found.
+    pub fn take(&mut self, classifier: &mut Classifier, looked: Looked) {
+        self.libraries.take(classifier, looked);
     }
 
     /// What is read, in a few words.

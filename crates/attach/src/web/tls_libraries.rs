@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use sooner_kernel::classifier::{Classifier, TlsProbe};
+use sooner_kernel::classifier::{Classifier, TlsFunctions, TlsProbe};
 use sooner_kernel::process_table;
 
 use super::config::Servers;
@@ -47,47 +47,58 @@ struct Known {
     probe: Result<Option<TlsProbe>, String>,
 }
 
+/// What a look has found.
+#[derive(Debug, Default)]
+pub struct Looked {
+    seen: BTreeSet<FileId>,
+    new: Vec<NewFile>,
+    problem: Option<String>,
+}
+
+/// A file that was not known before the look.
+#[derive(Debug)]
+struct NewFile {
+    file: FileId,
+    /// Where it can be opened from here.
+    place: PathBuf,
+    path: PathBuf,
+    functions: io::Result<TlsFunctions>,
+}
+
 impl TlsLibraries {
-    /// Looks for libraries that came or went.
-    pub fn look(&mut self, classifier: &mut Classifier, servers: &Servers) {
-        let mut seen = BTreeSet::new();
-        self.problem = None;
-        for pid in processes(servers) {
-            let mapped = match mapped_by(pid) {
-                Ok(mapped) => mapped,
-                Err(error) => {
-                    if error.kind() == io::ErrorKind::PermissionDenied {
-                        self.problem = Some(format!(
-                            "what process {pid} has mapped cannot be seen; that needs CAP_SYS_PTRACE"
-                        ));
-                    }
-                    continue;
-                }
+    /// A look for libraries that came or went, which reads files of all processes: not for an event
+    /// loop.
+    pub fn look(&self, servers: &Servers) -> impl FnOnce() -> Looked + Send + 'static + use<> {
+        let known: BTreeSet<FileId> = self.known.keys().copied().collect();
+        let servers = servers.clone();
+        move || {
+            let mut looked = Looked::default();
+            for pid in processes(&servers) {
+                looked.look_at(pid, &known);
+            }
+            looked
+        }
+    }
+
+    /// Puts probes into what has come, and takes them out of what has gone.
+    pub fn take(&mut self, classifier: &mut Classifier, looked: Looked) {
+        self.problem = looked.problem;
+        for new in looked.new {
+            let probe = new.functions.and_then(|functions| {
+                let has_some = !functions.is_empty();
+                let probe = has_some.then(|| classifier.probe(&new.place, &functions));
+                probe.transpose()
+            });
+            let known = Known {
+                probe: probe.map_err(|error| format!("{}: {error}", new.path.display())),
+                path: new.path,
+                missed: 0,
             };
-            for one in mapped {
-                let place = place(pid, &one);
-                let Ok(file) = fs::metadata(&place).map(|found| (found.dev(), found.ino())) else {
-                    self.problem = Some(format!(
-                        "{} of process {pid} was replaced and cannot be opened any more; that needs CAP_CHECKPOINT_RESTORE, or a restart of the server",
-                        one.path.display()
-                    ));
-                    continue;
-                };
-                if !seen.insert(file) {
-                    continue;
-                }
-                if !self.known.contains_key(&file) {
-                    self.learn(classifier, (file, &place, one.path));
-                }
-            }
+            self.known.insert(new.file, known);
         }
-        for known in self.known.values_mut() {
-            known.missed += 1;
-        }
-        for file in &seen {
-            if let Some(known) = self.known.get_mut(file) {
-                known.missed = 0;
-            }
+        for (file, known) in &mut self.known {
+            let is_seen = looked.seen.contains(file);
+            known.missed = if is_seen { 0 } else { known.missed + 1 };
         }
         let gone = self
             .known
@@ -97,20 +108,6 @@ impl TlsLibraries {
                 classifier.stop_probing(probe);
             }
         }
-    }
-
-    fn learn(
-        &mut self,
-        classifier: &mut Classifier,
-        (file, place, path): (FileId, &Path, PathBuf),
-    ) {
-        let probe = classifier.probe(place);
-        let known = Known {
-            probe: probe.map_err(|error| format!("{}: {error}", path.display())),
-            path,
-            missed: 0,
-        };
-        self.known.insert(file, known);
     }
 
     /// The paths of those that are read, as their processes see them.
@@ -127,6 +124,40 @@ impl TlsLibraries {
         let mut failed = self.known.values();
         let failed = failed.find_map(|known| known.probe.as_ref().err());
         self.problem.as_ref().or(failed).map(String::as_str)
+    }
+}
+
+impl Looked {
+    fn look_at(&mut self, pid: u32, known: &BTreeSet<FileId>) {
+        let mapped = match mapped_by(pid) {
+            Ok(mapped) => mapped,
+            Err(error) => {
+                if error.kind() == io::ErrorKind::PermissionDenied {
+                    self.problem = Some(format!(
+                        "what process {pid} has mapped cannot be seen; that needs CAP_SYS_PTRACE"
+                    ));
+                }
+                return;
+            }
+        };
+        for one in mapped {
+            let place = place(pid, &one);
+            let Ok(file) = fs::metadata(&place).map(|found| (found.dev(), found.ino())) else {
+                self.problem = Some(format!(
+                    "{} of process {pid} was replaced and cannot be opened any more; that needs CAP_CHECKPOINT_RESTORE, or a restart of the server",
+                    one.path.display()
+                ));
+                continue;
+            };
+            if self.seen.insert(file) && !known.contains(&file) {
+                self.new.push(NewFile {
+                    file,
+                    functions: TlsFunctions::of(&place),
+                    place,
+                    path: one.path,
+                });
+            }
+        }
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Took {
 #[derive(Debug)]
 pub struct Watch {
     shadow: Shadow,
+    /// Whether the link's rate is known, so that FAIR's is.
+    has_rate: bool,
     took: [Took; SIZE_CLASSES],
     /// Responses under way by their number.
     under_way: HashSet<u64>,
@@ -45,10 +47,19 @@ impl Watch {
     pub fn new(rate_bits_per_sec: u64) -> Watch {
         Watch {
             shadow: Shadow::new(rate_bits_per_sec, JOBS_MAX),
+            has_rate: true,
             took: [Took::default(); SIZE_CLASSES],
             under_way: HashSet::new(),
             broken: 0,
             wrong_lengths: 0,
+        }
+    }
+
+    /// The link's rate from now on; none: not known, and what begins is not compared.
+    pub fn set_rate(&mut self, rate_bits_per_sec: Option<u64>) {
+        self.has_rate = rate_bits_per_sec.is_some();
+        if let Some(rate_bits_per_sec) = rate_bits_per_sec {
+            self.shadow.set_rate(rate_bits_per_sec);
         }
     }
 
@@ -99,7 +110,7 @@ impl Watch {
         if self.under_way.len() >= JOBS_MAX {
             self.under_way.clear();
         }
-        let size_bytes = event.flow.size_bytes;
+        let size_bytes = event.flow.size_bytes.filter(|_| self.has_rate);
         self.under_way.insert(event.response);
         self.shadow
             .started(event.response, size_bytes.map(payload_cost_bytes), now);

@@ -57,7 +57,7 @@ pub struct TopArgs {
 /// Something that is attached.
 enum Snapshot {
     /// To a device.
-    Device(DeviceSnapshot),
+    Device(Box<DeviceSnapshot>),
     /// To a PostgreSQL server.
     Server(ServerSnapshot),
 }
@@ -89,7 +89,7 @@ impl Snapshot {
 fn attached(device: Option<&str>) -> Result<Vec<Snapshot>> {
     let mut found: Vec<Snapshot> = web::attached(device)?
         .into_iter()
-        .map(Snapshot::Device)
+        .map(|device| Snapshot::Device(Box::new(device)))
         .collect();
     if device.is_none() {
         found.extend(postgres::attached()?.into_iter().map(Snapshot::Server));

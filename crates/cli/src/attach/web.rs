@@ -3,14 +3,14 @@
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use sooner_attach::web::ask;
-use sooner_attach::web::config::{AttachConfig, Servers, Shaping};
+use sooner_attach::web::config::{AttachConfig, Servers, Shaping, Uplink};
 use sooner_attach::web::daemon::{self, Told};
 use sooner_attach::web::detach::{self, Detached};
 use sooner_attach::web::snapshot::Snapshot;
 use sooner_kernel::device::{self, Device};
 use sooner_operate::Supervisor;
 use sooner_operate::{print, say_as};
-use sooner_workload::Rate;
+use sooner_workload::{Rate, UplinkRate};
 use std::io;
 use std::process::ExitCode;
 
@@ -25,9 +25,9 @@ pub struct WebArgs {
     #[arg(long, value_name = "DEVICE")]
     dev: String,
     /// Rate of the narrowest link on the way out, like 100mbit or 100M; a little less than what it
-    /// carries
-    #[arg(long, value_name = "RATE")]
-    uplink: Rate,
+    /// carries. Where it is not known, `auto` finds it while traffic flows; auto:100mbit is a most
+    #[arg(long, value_name = "RATE|auto")]
+    uplink: UplinkRate,
     /// Ports of the servers
     #[arg(long = "port", value_name = "PORT", value_delimiter = ',', default_values_t = [80, 443], conflicts_with_all = ["cgroup", "pid"])]
     ports: Vec<u16>,
@@ -46,6 +46,9 @@ pub struct WebArgs {
     /// Connections remembered at most, some 200 bytes of kernel memory each
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     flows: u32,
+    /// Only look and count: order and limit nothing, and say what `--uplink auto` would do
+    #[arg(long, conflicts_with_all = ["no_shape", "replace_qdisc"])]
+    observe: bool,
     /// Only order: something behind this device limits the link, and lets it wait (needs sch_prio)
     #[arg(long)]
     no_shape: bool,
@@ -77,8 +80,15 @@ impl WebArgs {
             (_, _, true) => Servers::Behind(self.ports),
             _ => Servers::Ports(self.ports),
         };
+        let uplink = match self.uplink {
+            UplinkRate::Known(rate) => Uplink::Rate(rate.bits_per_sec()),
+            UplinkRate::Auto(most) => Uplink::Auto {
+                most_bits_per_sec: most.map(Rate::bits_per_sec),
+            },
+        };
         Ok(AttachConfig {
             lower_share_per_mille: (self.share * 10.0).round() as u16,
+            observes: self.observe,
             replace_qdisc: self.replace_qdisc,
             flows_max: self.flows,
             reads_tls: !self.no_tls_lengths,
@@ -89,7 +99,7 @@ impl WebArgs {
             } else {
                 Shaping::Ours
             },
-            ..AttachConfig::new(&self.dev, self.uplink.bits_per_sec(), servers)
+            ..AttachConfig::new(&self.dev, uplink, servers)
         })
     }
 }
@@ -107,6 +117,10 @@ pub fn web(args: WebArgs) -> Result<ExitCode> {
         Told::Ready(how) => {
             print(format_args!("ready: {how}"));
             supervisor.ready(&how);
+        }
+        Told::Decided { line, is_done } => {
+            let would = if is_done { "" } else { "would be: " };
+            say_as("sooner attach", format_args!("uplink {would}{line}"));
         }
         Told::Stopping => supervisor.stopping(),
     })?;

@@ -1,8 +1,11 @@
 //! What `attach status` and `attach top` print of a snapshot.
 
-use sooner_attach::web::snapshot::{BandView, SizeView, Snapshot};
+use sooner_attach::web::snapshot::{BandView, SizeView, Snapshot, UplinkView};
 use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, bytes, duration, round_rate, significant};
+
+/// Decisions on a page.
+const DECISIONS_SHOWN: usize = 5;
 
 /// One line: where, since when, and how much.
 pub fn status_line(snapshot: &Snapshot) -> String {
@@ -31,6 +34,7 @@ pub fn page(snapshot: &Snapshot) -> String {
         snapshot.broken_responses,
         snapshot.resent_packets
     );
+    page += &snapshot.uplink.as_ref().map_or(String::new(), of_uplink);
     let heads = ["band", "up to", "flows", "waiting", "sent", "dropped"];
     let mut rows = vec![heads.map(String::from)];
     rows.extend(snapshot.bands.iter().enumerate().map(of_band));
@@ -47,6 +51,37 @@ pub fn page(snapshot: &Snapshot) -> String {
     let mut rows = vec![heads.map(String::from)];
     rows.extend(snapshot.sizes.iter().map(of_size));
     page + &aligned(&rows)
+}
+
+/// What is believed of an uplink whose rate is found, and the last reasons.
+fn of_uplink(view: &UplinkView) -> String {
+    let carries = view
+        .carries_bits_per_sec
+        .map_or("not known".into(), |rate| round_rate(rate as f64));
+    let observes = if view.observes {
+        ", nothing is changed"
+    } else {
+        ""
+    };
+    let mut text = format!(
+        "uplink {}: carries {carries}, {} arrive, clients wait {} beyond this host ({} heard, {} light){observes}\n",
+        view.state,
+        round_rate(view.delivered_bits_per_sec as f64),
+        duration(view.waits_ms),
+        view.clients,
+        view.light_clients,
+    );
+    for decision in view.decisions.iter().rev().take(DECISIONS_SHOWN) {
+        text += &format!(
+            "  {:.1} s ago: {} at {}: {}\n",
+            decision.ago_s,
+            decision.state,
+            round_rate(decision.rate_bits_per_sec as f64),
+            decision.why,
+        );
+    }
+    text.push('\n');
+    text
 }
 
 fn of_band((band, view): (usize, &BandView)) -> [String; 6] {

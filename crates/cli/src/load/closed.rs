@@ -12,6 +12,7 @@ use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
 use sooner_report::number;
 use sooner_stats::Verdict;
+use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ pub struct ClosedArgs {
     /// Length of the run, like 10 or 10s; the first fifth is not measured.
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
+    /// Send from these addresses of this host, connection i from number i modulo how many there are.
+    #[arg(long, value_name = "ADDR[,ADDR...]", value_delimiter = ',')]
+    from: Vec<IpAddr>,
     /// TCP congestion control of the client's sockets, like cubic.
     #[arg(long, value_name = "NAME")]
     congestion_control: Option<String>,
@@ -46,6 +50,7 @@ pub fn run(args: ClosedArgs) -> Result<ExitCode> {
     let options = ClosedOptions {
         targets,
         connections: args.connections,
+        sources: args.from,
         http2_streams: args.protocol.http2_streams(),
         duration: args.duration,
         socket: SocketOptions {

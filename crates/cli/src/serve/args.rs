@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use sooner_policy::PolicyName;
 use sooner_web::access_log::{Destination, LogFormat};
 use sooner_web::config::{AheadAmount, ListenAddress, MechanismName, Policy};
-use sooner_workload::Rate;
+use sooner_workload::UplinkRate;
 use std::path::PathBuf;
 
 /// Arguments of `sooner serve`.
@@ -36,9 +36,9 @@ pub struct ServeArgs {
     #[arg(long, help = policy_help())]
     pub policy: Option<Policy>,
     /// Rate of the link out of this machine, such as 100mbit or 100M; without it responses are not
-    /// ordered
-    #[arg(long, value_name = "RATE")]
-    pub uplink: Option<Rate>,
+    /// ordered. Where it is not known, auto finds it while traffic flows; auto:100mbit is a most
+    #[arg(long, value_name = "RATE|auto")]
+    pub uplink: Option<UplinkRate>,
     /// Network device towards that link, for the kernel's bands [default: the one that carries the
     /// first address]
     #[arg(long, value_name = "DEV")]

@@ -1,10 +1,16 @@
 //! From the table `[uplink]` to what the uplink is told.
 use sooner_link::{LinkLimits, StreamRule};
+use sooner_operate::say;
 use sooner_uplink::{Mechanism, UplinkConfig};
 use sooner_web::config::{MechanismName, Misconfigured, StreamOrder, UplinkTable};
-use sooner_workload::Rate;
+use sooner_workload::{Rate, UplinkRate};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+/// The most that is let through where nothing else is said: no link beyond is as fast.
+const MOST_BITS_PER_SEC: u64 = 10_000_000_000;
+/// By which sizes are chosen where the rate is found, later.
+const NOMINAL_BITS_PER_SEC: u64 = 20_000_000;
 /// Smaller reads would cost more system calls than they save memory.
 const CHUNK_BYTES_MIN: u64 = 16 << 10;
 /// Bytes read from a file at once where nothing is ordered.
@@ -18,7 +24,7 @@ const RECORD_BYTES_MAX: u64 = 16 << 10;
 #[derive(Debug, Clone)]
 pub struct Link {
     /// Its rate; none: nothing is ordered.
-    pub rate: Option<Rate>,
+    pub rate: Option<UplinkRate>,
     /// Whether responses are ordered on it.
     pub is_ordered: bool,
 }
@@ -31,7 +37,7 @@ impl Link {
             .as_ref()
             .map(|text| {
                 text.get_ref()
-                    .parse::<Rate>()
+                    .parse::<UplinkRate>()
                     .map_err(|error| Misconfigured::at(text, "uplink.rate", error))
             })
             .transpose()?;
@@ -40,17 +46,25 @@ impl Link {
     }
 
     /// The rate, if responses are to be ordered.
-    pub fn ordered_rate(&self) -> Option<Rate> {
+    pub fn ordered_rate(&self) -> Option<UplinkRate> {
         self.rate.filter(|_| self.is_ordered)
+    }
+
+    /// By which sizes are chosen, bits a second; none: nothing is ordered.
+    fn nominal_bits_per_sec(&self) -> Option<u64> {
+        let rate = self.ordered_rate()?.known();
+        Some(rate.map_or(NOMINAL_BITS_PER_SEC, Rate::bits_per_sec))
     }
 
     /// Bytes to read from a file at once: whole quanta, so that a chunk does not end in a small
     /// packet.
     pub fn chunk_bytes(&self) -> usize {
-        let bytes = self.ordered_rate().map_or(CHUNK_BYTES_UNORDERED, |rate| {
-            let quantum_bytes = LinkLimits::at_rate(rate.bits_per_sec()).quantum_bytes;
-            CHUNK_BYTES_MIN.div_ceil(quantum_bytes) * quantum_bytes
-        });
+        let bytes = self
+            .nominal_bits_per_sec()
+            .map_or(CHUNK_BYTES_UNORDERED, |rate| {
+                let quantum_bytes = LinkLimits::at_rate(rate).quantum_bytes;
+                CHUNK_BYTES_MIN.div_ceil(quantum_bytes) * quantum_bytes
+            });
         bytes as usize
     }
 
@@ -58,9 +72,10 @@ impl Link {
     /// from silence needs a whole record for its client to notice. Below 4 KiB the records' own
     /// bytes begin to cost more than half a percent.
     pub fn record_bytes(&self) -> u64 {
-        self.ordered_rate().map_or(RECORD_BYTES_MAX, |rate| {
-            (rate.bits_per_sec() / 8 * 3 / 1000).clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX)
-        })
+        self.nominal_bits_per_sec()
+            .map_or(RECORD_BYTES_MAX, |rate| {
+                (rate / 8 * 3 / 1000).clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX)
+            })
     }
 
     /// What to tell the uplink of a server that listens on `addresses`; none: it is not ordered.
@@ -69,8 +84,15 @@ impl Link {
         table: &UplinkTable,
         addresses: &[SocketAddr],
     ) -> Option<UplinkConfig> {
-        let rate = self.ordered_rate()?;
-        let mut config = UplinkConfig::new(rate.bits_per_sec(), table.policy());
+        let rate_bits_per_sec = match self.ordered_rate()? {
+            UplinkRate::Known(rate) => rate.bits_per_sec(),
+            UplinkRate::Auto(most) => most.map_or(MOST_BITS_PER_SEC, Rate::bits_per_sec),
+        };
+        let mut config = UplinkConfig::new(rate_bits_per_sec, table.policy());
+        if matches!(self.rate, Some(UplinkRate::Auto(_))) {
+            config.is_auto = true;
+            config.tell = Some(Arc::new(|line: &str| say(format_args!("uplink {line}"))));
+        }
         config.mechanism = match table.mechanism() {
             MechanismName::Auto | MechanismName::None => Mechanism::Auto,
             MechanismName::UserSpace => Mechanism::UserSpace,
@@ -128,5 +150,18 @@ mod tests {
         assert!(ordered.chunk_bytes() >= 16 << 10);
         let unordered = link("[uplink]\nrate = \"10mbit\"\nmechanism = \"none\"").unwrap();
         assert_eq!(unordered.ordered_rate(), None);
+    }
+
+    #[test]
+    fn a_rate_that_is_found_has_a_most() {
+        let addresses = ["127.0.0.1:80".parse().unwrap()];
+        for (text, most) in [("auto", MOST_BITS_PER_SEC), ("auto:50mbit", 50_000_000)] {
+            let table = format!("[uplink]\nrate = \"{text}\"");
+            let config = Config::parse(&table).unwrap();
+            let link = Link::of(&config.uplink).unwrap();
+            let told = link.uplink_config(&config.uplink, &addresses).unwrap();
+            assert_eq!((told.rate_bits_per_sec, told.is_auto), (most, true));
+            assert_eq!(link.record_bytes(), 7500);
+        }
     }
 }

@@ -107,6 +107,9 @@ pub(super) const PUT_UP: &str = "put bands on";
 /// The same where the bands only order.
 pub(super) const PUT_UP_PRIO: &str = "put priorities on";
 
+/// The step in which a device with bands gets another rate.
+pub(super) const CHANGE: &str = "change the rate of";
+
 fn owner(pid: Option<u32>) -> String {
     match pid {
         Some(pid) => format!("process {pid}"),

@@ -73,45 +73,61 @@ pub fn lacks_for_tls() -> Option<&'static str> {
 #[derive(Debug)]
 pub struct TlsProbe(Vec<(&'static str, UProbeLinkId)>);
 
-impl Classifier {
-    /// Reads what processes hand to this library from now on; none where the file has none of the
-    /// functions. The classifier was loaded with [`super::Options::reads_tls`].
-    pub fn probe(&mut self, library: &Path) -> io::Result<Option<TlsProbe>> {
+/// Where in a file the functions stand that hand over plain text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsFunctions(Vec<(&'static str, u64)>);
+
+impl TlsFunctions {
+    /// Reads the whole file, which may be long: not for an event loop.
+    pub fn of(library: &Path) -> io::Result<TlsFunctions> {
         let bytes = fs::read(library)?;
-        let mut probe = TlsProbe(Vec::new());
         let kinds: [(&[Probed], Find); 2] = [
             (&OF_C, c_functions::offset_of),
             (&OF_GO, go_functions::offset_of),
         ];
+        let mut found = TlsFunctions::default();
         for (probed, find) in kinds {
-            if let Err(error) = self.probe_these(probed, find, (library, &bytes), &mut probe) {
-                // All of them or none: an address that is used anew is another connection.
-                self.stop_probing(probe);
-                return Err(io::Error::other(error));
+            for (name, functions) in probed {
+                let offsets = functions.iter().filter_map(|one| find(&bytes, one));
+                found.0.extend(offsets.map(|offset| (*name, offset)));
             }
         }
-        Ok((!probe.0.is_empty()).then_some(probe))
+        Ok(found)
     }
 
-    fn probe_these(
-        &mut self,
-        probed: &[Probed],
-        find: Find,
-        (library, bytes): (&Path, &[u8]),
-        probe: &mut TlsProbe,
-    ) -> Result<(), ClassifierError> {
-        for (name, functions) in probed {
-            let program = tls_program(&mut self.ebpf, name)?;
-            for offset in functions
-                .iter()
-                .filter_map(|function| find(bytes, function))
-            {
-                let link = program.attach(offset, library, UProbeScope::AllProcesses);
-                let link = link.map_err(|error| ClassifierError::load(error.into()))?;
-                probe.0.push((name, link));
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Classifier {
+    /// Reads what processes hand to this library from now on. The classifier was loaded with
+    /// [`super::Options::reads_tls`].
+    pub fn probe(&mut self, library: &Path, functions: &TlsFunctions) -> io::Result<TlsProbe> {
+        let mut probe = TlsProbe(Vec::new());
+        for (name, offset) in &functions.0 {
+            match self.probe_at(name, *offset, library) {
+                Ok(link) => probe.0.push((name, link)),
+                Err(error) => {
+                    // All of them or none: an address that is used anew is another connection.
+                    self.stop_probing(probe);
+                    return Err(io::Error::other(error));
+                }
             }
         }
-        Ok(())
+        Ok(probe)
+    }
+
+    fn probe_at(
+        &mut self,
+        name: &'static str,
+        offset: u64,
+        library: &Path,
+    ) -> Result<UProbeLinkId, ClassifierError> {
+        let program = tls_program(&mut self.ebpf, name)?;
+        let link = program.attach(offset, library, UProbeScope::AllProcesses);
+        link.map_err(|error| ClassifierError::load(error.into()))
     }
 
     /// Leaves a library alone.

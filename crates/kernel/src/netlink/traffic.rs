@@ -137,6 +137,13 @@ impl Connection {
         })
     }
 
+    /// Gives a HTB class that is there other rates; what waits in it stays.
+    pub fn change_htb_class(&mut self, place: TrafficHandle, class: &HtbClass) -> io::Result<()> {
+        self.change(RTM_NEWTCLASS, 0, |request| {
+            class_request(request.body(&body(place)), class)
+        })
+    }
+
     /// Puts a first-in-first-out queue of at most `limit_packets` below a class.
     pub fn add_pfifo(&mut self, place: TrafficHandle, limit_packets: u32) -> io::Result<()> {
         self.change(RTM_NEWQDISC, CREATE | EXCLUSIVE, |request| {

@@ -20,6 +20,8 @@ pub struct TcpInfo {
     pub bytes_retransmitted: u64,
     /// Payload the peer has acknowledged.
     pub bytes_acked: u64,
+    /// Segments that have arrived, also behind one that was lost, the SYN among them.
+    pub delivered_segments: u32,
     /// Payload received.
     pub bytes_received: u64,
     /// Segments sent, also those without payload (SYN-ACK, ACK, FIN).
@@ -86,6 +88,7 @@ impl TcpInfo {
             delivery_rate_is_app_limited: bytes[7] & FIRST_BIT != 0,
             busy_us: u64_at(168),
             receive_window_limited_us: u64_at(176),
+            delivered_segments: u32_at(192),
             bytes_sent: u64_at(200),
             bytes_retransmitted: u64_at(208),
             send_window_bytes: u32_at(228),

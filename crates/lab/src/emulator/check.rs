@@ -151,7 +151,7 @@ fn clients(paths: impl IntoIterator<Item = (f64, f64)>) -> Result<Vec<Client>> {
     let client = |(index, (rtt_ms, loss))| {
         Ok(Client {
             address: client_address(index),
-            path: Path::new(rtt_ms, loss)?,
+            path: Path::new(rtt_ms, loss, 0.0)?,
         })
     };
     (0..).zip(paths).map(client).collect()

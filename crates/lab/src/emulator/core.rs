@@ -3,7 +3,7 @@
 //!
 //! A packet is lost by chance ([`super::loss`]), dropped at a bound, or held for half of its
 //! client's round-trip time and then released. Packets of one client and direction leave in the
-//! order they came, because they are all held for the same time. Memory is bounded in packets and
+//! order they came, also where jitter holds one for longer. Memory is bounded in packets and
 //! in bytes, over all clients: at a bound the arriving packet is dropped and counted, and a run in
 //! which that happened did not measure the requested paths.
 
@@ -93,6 +93,9 @@ pub struct ClientTwice(pub Ipv4Addr);
 #[derive(Debug)]
 struct Line {
     delay_ns: u64,
+    jitter_ns: u64,
+    /// When its last packet is released.
+    last_release_ns: u64,
     draws: Draws,
     traffic: Traffic,
 }
@@ -142,6 +145,11 @@ impl Emulator {
             Direction::BOTH.map(|direction| {
                 let line = Line {
                     delay_ns: delay_ns(client.path, direction),
+                    jitter_ns: match direction {
+                        Direction::ToClient => client.path.jitter_ns,
+                        Direction::ToServer => 0,
+                    },
+                    last_release_ns: 0,
                     draws: Draws::new(seed, client.address, direction, client.path.loss_ppm),
                     traffic: Traffic::default(),
                 };
@@ -188,7 +196,13 @@ impl Emulator {
             line.traffic.bound_packets += 1;
             return Fate::AtBound;
         }
-        let release_ns = self.now_ns.saturating_add(line.delay_ns);
+        let held_ns = line.delay_ns + line.draws.next_jitter_ns(line.jitter_ns);
+        // None overtakes another.
+        let release_ns = self
+            .now_ns
+            .saturating_add(held_ns)
+            .max(line.last_release_ns);
+        line.last_release_ns = release_ns;
         self.hold(release_ns, direction, client, packet);
         Fate::Held
     }

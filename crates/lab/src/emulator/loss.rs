@@ -38,6 +38,15 @@ impl Draws {
         let draw_ppm = (u128::from(self.random.next_u64()) * MILLION) >> 64;
         draw_ppm < u128::from(self.loss_ppm)
     }
+
+    /// By how much longer the next packet is held, below `most_ns`; nothing is drawn where that is
+    /// 0.
+    pub fn next_jitter_ns(&mut self, most_ns: u64) -> u64 {
+        if most_ns == 0 {
+            return 0;
+        }
+        ((u128::from(self.random.next_u64()) * u128::from(most_ns)) >> 64) as u64
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::setup::{Model, Setup, SetupError, wrong};
 use crate::peers::Peer;
-use sooner_workload::{Crowd, Schedule};
+use sooner_workload::{Crowd, Rate, Schedule};
 use std::collections::BTreeSet;
 
 /// What the kernel takes as a maximum segment size, up to what fits a packet of 1500 bytes (tcp(7),
@@ -19,6 +19,7 @@ impl Setup {
         self.check_users()?;
         self.check_crowd()?;
         self.check_beside()?;
+        self.check_bottleneck()?;
         self.check_model()
     }
 
@@ -151,8 +152,32 @@ impl Setup {
         if self.streams.is_some() && !self.peers.iter().all(speaks_http2) {
             return Err(wrong("streams", "only nginx and sooner speak HTTP/2 here"));
         }
-        if self.downloads > 0 && self.clients.len() > 1 {
-            return Err(wrong("downloads", "they come from one client host"));
+        Ok(())
+    }
+
+    fn check_bottleneck(&self) -> Result<(), SetupError> {
+        let Some(link) = &self.bottleneck else {
+            return Ok(());
+        };
+        let rates = link
+            .steps
+            .iter()
+            .map(|(_, rate)| rate)
+            .chain(&link.client_rate);
+        for rate in rates {
+            if let Err(error) = rate.parse::<Rate>() {
+                return Err(wrong("bottleneck", error.to_string()));
+            }
+        }
+        let changes = link.client_rate.is_some() || !link.steps.is_empty();
+        if link.saved_bytes.is_some() && changes {
+            return Err(wrong(
+                "bottleneck",
+                "saved_bytes goes with neither client_rate nor steps",
+            ));
+        }
+        if self.tls && link.neighbours.is_some() {
+            return Err(wrong("bottleneck", "neighbours speak no TLS"));
         }
         Ok(())
     }
@@ -242,7 +267,11 @@ mod tests {
                 "model = \"saturated\"\nusers = 5\ndownloads = 1",
                 "downloads",
             ),
-            ("downloads = 1\nclients = [{}, {}]", "downloads"),
+            ("[bottleneck]\nclient_rate = \"2mbt\"", "bottleneck"),
+            (
+                "[bottleneck]\nsaved_bytes = 1\nclient_rate = \"2mbit\"",
+                "bottleneck",
+            ),
             ("crowd = \"1000\"", "crowd"),
             (
                 "crowd = \"1000,0.5\"\nmodel = \"closed\"\nusers = 5",

@@ -40,6 +40,7 @@ pub struct SetupTable {
     users: Option<u32>,
     crowd: Option<String>,
     downloads: Option<u32>,
+    bottleneck: Option<RouterLink>,
     tls: Option<bool>,
     streams: Option<u32>,
     expect_refusals: Option<bool>,
@@ -90,6 +91,27 @@ pub struct Client {
     /// Share of packets lost in each direction.
     #[serde(default)]
     pub loss: f64,
+    /// By how much longer a packet to the client may be on its way, ms.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub jitter_ms: f64,
+}
+
+/// A link beyond the server's host, which cannot see its queue: the router limits it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouterLink {
+    /// What is not sent is saved up, to so many bytes, and may be sent at any speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_bytes: Option<u64>,
+    /// The rate of every client's own link behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_rate: Option<String>,
+    /// From so many seconds on it has another rate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<(f64, String)>,
+    /// Downloads from another host through it, from when and until when, s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbours: Option<(u32, f64, f64)>,
 }
 
 /// A complete set-up.
@@ -164,6 +186,9 @@ pub struct Setup {
     /// Endless downloads of one large file beside everything else; none are measured.
     #[serde(skip_serializing_if = "is_zero")]
     pub downloads: u32,
+    /// The link is limited by a router and not before the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<RouterLink>,
     /// Whether requests go over TLS.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tls: bool,
@@ -229,6 +254,7 @@ impl SetupTable {
             users: self.users.or(other.users),
             crowd: self.crowd.or(other.crowd),
             downloads: self.downloads.or(other.downloads),
+            bottleneck: self.bottleneck.or(other.bottleneck),
             tls: self.tls.or(other.tls),
             streams: self.streams.or(other.streams),
             expect_refusals: self.expect_refusals.or(other.expect_refusals),
@@ -267,6 +293,7 @@ impl SetupTable {
                 vec![Client {
                     rtt_ms: 0.0,
                     loss: 0.0,
+                    jitter_ms: 0.0,
                 }]
             }),
             // "default" is how an experiment asks for what the kernel does by itself.
@@ -290,6 +317,7 @@ impl SetupTable {
             users: self.users,
             crowd: self.crowd,
             downloads: self.downloads.unwrap_or(0),
+            bottleneck: self.bottleneck,
             tls: self.tls.unwrap_or(false),
             streams: self.streams,
             expect_refusals: self.expect_refusals.unwrap_or(false),
@@ -303,6 +331,11 @@ impl SetupTable {
 /// set-up.
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// The same for what is measured in milliseconds.
+fn is_none(ms: &f64) -> bool {
+    *ms == 0.0
 }
 
 impl Setup {

@@ -33,12 +33,24 @@ pub struct ClientSpec {
     pub rtt_ms: f64,
     /// Share of the packets that is lost in each direction, below 1.
     pub loss: f64,
+    /// By how much longer a packet to the client may be on its way, ms.
+    pub jitter_ms: f64,
+}
+
+/// A link that is limited by the router, so that the server's host cannot see its queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bottleneck {
+    /// What is not sent is saved up, to so many bytes, and may be sent at any speed; none: nothing
+    /// is.
+    pub saved_bytes: Option<u64>,
+    /// The rate of every client's own link behind it; none: they have no limit.
+    pub client_bits_per_sec: Option<u64>,
 }
 
 impl ClientSpec {
     /// Whether nothing is to be emulated for this client.
     pub fn is_direct(&self) -> bool {
-        self.rtt_ms == 0.0 && self.loss == 0.0
+        self.rtt_ms == 0.0 && self.loss == 0.0 && self.jitter_ms == 0.0
     }
 }
 
@@ -51,6 +63,8 @@ pub struct HostsSpec {
     pub rate_bits_per_sec: u64,
     /// Who limits that link.
     pub shaper: Shaper,
+    /// The router limits the link instead, whoever else would; none: it does not.
+    pub bottleneck: Option<Bottleneck>,
     /// Packets the host's queue has room for.
     pub queue_packets: u32,
     /// Congestion control of both sides; none: what the kernel does by itself.
@@ -86,6 +100,7 @@ impl HostsSpec {
             name: name.into(),
             rate_bits_per_sec,
             shaper: Shaper::Host,
+            bottleneck: None,
             queue_packets: 100,
             congestion_control: None,
             super_packets: false,
@@ -103,7 +118,7 @@ impl HostsSpec {
 
     /// Whether a router with an emulated network stands between server and clients.
     pub fn has_router(&self) -> bool {
-        !self.clients.iter().all(ClientSpec::is_direct)
+        self.bottleneck.is_some() || !self.clients.iter().all(ClientSpec::is_direct)
     }
 
     /// The clients' addresses, in their order.
@@ -194,6 +209,7 @@ mod tests {
         spec.clients.push(ClientSpec {
             rtt_ms: 0.0,
             loss: 0.01,
+            ..ClientSpec::default()
         });
         assert!(spec.has_router());
         let addresses = spec.client_addresses();

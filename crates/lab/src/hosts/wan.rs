@@ -67,10 +67,11 @@ fn emulator_arguments(spec: &HostsSpec, router: &str, clients: &str) -> Vec<Stri
     words.push(spec.seed.to_string());
     for (address, client) in spec.client_addresses().iter().zip(&spec.clients) {
         words.push("--client".into());
-        words.push(format!(
-            "{address},rtt_ms={},loss={}",
-            client.rtt_ms, client.loss
-        ));
+        let mut word = format!("{address},rtt_ms={},loss={}", client.rtt_ms, client.loss);
+        if client.jitter_ms > 0.0 {
+            word += &format!(",jitter_ms={}", client.jitter_ms);
+        }
+        words.push(word);
     }
     words
 }
@@ -86,6 +87,7 @@ mod tests {
             ClientSpec {
                 rtt_ms: 100.0,
                 loss: 0.05,
+                jitter_ms: 0.0,
             },
             ClientSpec::default(),
         ];

@@ -12,16 +12,11 @@ pub fn arguments(options: &PeerOptions, rate_bits_per_sec: u64, extra: &[String]
         Some(_) => format!("{PORT},{TLS_PORT}"),
         None => PORT.to_string(),
     };
-    let words = [
-        "attach",
-        "web",
-        "--dev",
-        SERVER_DEVICE,
-        "--uplink",
-        &rate,
-        "--port",
-        &port,
-    ];
+    let mut words = vec!["attach", "web", "--dev", SERVER_DEVICE, "--port", &port];
+    // An experiment may say another rate, or none.
+    if !extra.iter().any(|word| word == "--uplink") {
+        words.extend(["--uplink", &rate]);
+    }
     let words = words.into_iter().map(String::from);
     words.chain(extra.iter().cloned()).collect()
 }

@@ -10,13 +10,17 @@ use super::Peer;
 
 /// How a limit is given to nginx.
 const LIMIT_CONN: &str = "--limit-conn";
+/// How it is told that another one has the files.
+const PROXY: &str = "--proxy";
+/// How Node is told to say no lengths.
+const CHUNKED: &str = "--chunked";
 /// What stands between a server's name and what is attached beside it.
 const PLUS_ATTACH: [&str; 2] = ["+", "attach"];
 
 /// A name that no server has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "peer `{name}`: nginx, `nginx --limit-conn 50`, apache-event, apache-prefork, caddy, node and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible, and all but the last with ` + attach` behind it"
+    "peer `{name}`: nginx, `nginx --limit-conn 50`, `nginx --proxy fast` or `slow`, apache-event, apache-prefork, caddy, node, `node --chunked` and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible, and all but the last with ` + attach` behind it"
 )]
 pub struct PeerNameError {
     name: String,
@@ -38,10 +42,14 @@ impl fmt::Display for Peer {
             Peer::Nginx {
                 limit_conn: Some(count),
             } => write!(f, "nginx {LIMIT_CONN} {count}"),
+            Peer::NginxProxy { is_slow } => {
+                write!(f, "nginx {PROXY} {}", super::nginx::speed(*is_slow))
+            }
             Peer::ApacheEvent => f.write_str("apache-event"),
             Peer::ApachePrefork => f.write_str("apache-prefork"),
             Peer::Caddy => f.write_str("caddy"),
-            Peer::Node => f.write_str("node"),
+            Peer::Node { is_chunked: false } => f.write_str("node"),
+            Peer::Node { is_chunked: true } => write!(f, "node {CHUNKED}"),
             Peer::Attached { server, extra } => {
                 write!(f, "{server} {}", PLUS_ATTACH.join(" "))?;
                 extra.iter().try_for_each(|word| write!(f, " {word}"))
@@ -79,17 +87,30 @@ fn parse_attached(server: &[&str], flags: &[&str]) -> Option<Peer> {
 fn parse_server(words: &[&str]) -> Option<Peer> {
     let mut words = words.iter().copied();
     let peer = match words.next()? {
-        "nginx" => Peer::Nginx {
-            limit_conn: match words.next() {
-                Some(LIMIT_CONN) => Some(words.next()?.parse().ok()?),
-                Some(_) => return None,
-                None => None,
+        "nginx" => match words.next() {
+            None => Peer::Nginx { limit_conn: None },
+            Some(LIMIT_CONN) => Peer::Nginx {
+                limit_conn: Some(words.next()?.parse().ok()?),
             },
+            Some(PROXY) => Peer::NginxProxy {
+                is_slow: match words.next()? {
+                    "fast" => false,
+                    "slow" => true,
+                    _ => return None,
+                },
+            },
+            Some(_) => return None,
         },
         "apache-event" => Peer::ApacheEvent,
         "apache-prefork" => Peer::ApachePrefork,
         "caddy" => Peer::Caddy,
-        "node" => Peer::Node,
+        "node" => Peer::Node {
+            is_chunked: match words.next() {
+                Some(CHUNKED) => true,
+                Some(_) => return None,
+                None => false,
+            },
+        },
         "sooner" => {
             let policy = words.next().filter(|word| is_name(word))?.into();
             let mechanism = words.next()?.parse().ok()?;
@@ -133,6 +154,9 @@ mod tests {
             "apache-prefork",
             "caddy",
             "node",
+            "node --chunked",
+            "nginx --proxy slow",
+            "nginx --proxy fast + attach",
             "nginx + attach",
             "apache-event + attach --share 0",
             "sooner srpt user-space",
@@ -158,6 +182,8 @@ mod tests {
             "nginx x",
             "nginx --limit-conn",
             "nginx --limit-conn 0",
+            "nginx --proxy",
+            "node --x",
             "sooner",
             "sooner srpt",
             "sooner srpt magic",

@@ -1,6 +1,6 @@
 // A file server as one is written for Node: the standard library, one process, files as streams.
 //
-// node node.js HOST PORT ROOT LOG BACKLOG KEEP_ALIVE [TLS_PORT CERTIFICATE KEY]
+// node node.js HOST PORT ROOT LOG BACKLOG KEEP_ALIVE CHUNKED [TLS_PORT CERTIFICATE KEY]
 'use strict';
 const fs = require('node:fs');
 const http = require('node:http');
@@ -8,7 +8,7 @@ const https = require('node:https');
 const path = require('node:path');
 const { pipeline } = require('node:stream');
 
-const [host, port, root, log, backlog, keepAlive, tlsPort, certificate, key] = process.argv.slice(2);
+const [host, port, root, log, backlog, keepAlive, chunked, tlsPort, certificate, key] = process.argv.slice(2);
 const types = { '.html': 'text/html', '.css': 'text/css', '.bmp': 'image/bmp' };
 const accessLog = fs.createWriteStream(log, { flags: 'a' });
 
@@ -30,7 +30,7 @@ function answer(request, response) {
     if (error || !stat.isFile()) return fail(response, 404);
     accessLog.write(`${new Date().toISOString()} ${request.socket.remoteAddress} ${request.method} ${name} ${stat.size}\n`);
     response.writeHead(200, {
-      'Content-Length': stat.size,
+      ...(chunked === 'true' ? {} : { 'Content-Length': stat.size }),
       'Content-Type': types[path.extname(file)] || 'application/octet-stream',
       ...(keepAlive === 'true' ? {} : { Connection: 'close' }),
     });

@@ -13,19 +13,22 @@ pub const PROGRAMS: [&str; 2] = ["node", "nodejs"];
 const SCRIPT: &str = include_str!("node.js");
 
 /// The command line and the script.
-pub fn config(setting: &Setting<'_>) -> String {
-    format!("node {}\n\n{SCRIPT}", arguments(setting).join(" "))
+pub fn config(setting: &Setting<'_>, is_chunked: bool) -> String {
+    format!(
+        "node {}\n\n{SCRIPT}",
+        arguments(setting, is_chunked).join(" ")
+    )
 }
 
 /// The command that runs it in the foreground.
-pub fn command(hosts: &Hosts, setting: &Setting<'_>) -> io::Result<Command> {
+pub fn command(hosts: &Hosts, setting: &Setting<'_>, is_chunked: bool) -> io::Result<Command> {
     fs::write(setting.folder.join("node.js"), SCRIPT)?;
     let mut command = hosts.on_server(program::find(&PROGRAMS).unwrap_or(PROGRAMS[0].into()));
-    command.args(arguments(setting));
+    command.args(arguments(setting, is_chunked));
     Ok(command)
 }
 
-fn arguments(setting: &Setting<'_>) -> Vec<String> {
+fn arguments(setting: &Setting<'_>, is_chunked: bool) -> Vec<String> {
     let options = setting.options;
     let mut words = vec![
         setting.folder.join("node.js").display().to_string(),
@@ -35,6 +38,7 @@ fn arguments(setting: &Setting<'_>) -> Vec<String> {
         setting.folder.join("access.log").display().to_string(),
         options.backlog.to_string(),
         options.keep_alive.to_string(),
+        is_chunked.to_string(),
     ];
     if let Some(tls) = &options.tls {
         words.push(TLS_PORT.to_string());

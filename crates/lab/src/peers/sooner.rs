@@ -90,8 +90,6 @@ pub fn arguments(
         &setting.root.display().to_string(),
         "--listen",
         &format!("{SERVER_ADDRESS}:{PORT}"),
-        "--uplink",
-        &format!("{}bit", setting.rate_bits_per_sec),
         "--policy",
         policy,
         "--mechanism",
@@ -107,6 +105,11 @@ pub fn arguments(
         "--quiet",
     ];
     let mut words = words.map(String::from).to_vec();
+    // An experiment may say another rate, or none.
+    if !extra.iter().any(|word| word == "--uplink") {
+        let rate = format!("{}bit", setting.rate_bits_per_sec);
+        words.extend(["--uplink".into(), rate]);
+    }
     if let Some(tls) = &setting.options.tls {
         let listen = format!("{SERVER_ADDRESS}:{TLS_PORT}");
         let files = [&tls.certificate, &tls.key].map(|file| file.display().to_string());

@@ -51,9 +51,29 @@ fn saturating(setup: &Setup, aim: &Aim<'_>) -> Result<Vec<String>, TraceError> {
 
 /// The arguments of `sooner` for the downloads beside a run, which is over after `seconds` at the
 /// latest.
-pub fn beside(setup: &Setup, url: &str, seconds: u64) -> Vec<String> {
+pub fn beside(setup: &Setup, aim: &Aim<'_>, seconds: u64) -> Vec<String> {
+    let url = format!("{}/{DOWNLOAD}", aim.url);
+    let mut words = downloading(setup, &url, setup.downloads, seconds);
+    words.extend(from(aim));
+    words
+}
+
+/// The arguments of the neighbours' downloads, from a host at `url`.
+pub fn of_neighbours(setup: &Setup, aim: &Aim<'_>, url: &str) -> Option<Vec<String>> {
+    let (count, from_s, until_s) = setup.bottleneck.as_ref()?.neighbours?;
     let url = format!("{url}/{DOWNLOAD}");
-    downloading(setup, &url, setup.downloads, seconds)
+    let mut words = downloading(setup, &url, count, ((until_s - from_s) as u64).max(1));
+    words.extend(from(aim));
+    Some(words)
+}
+
+/// Whose addresses are sent from.
+fn from(aim: &Aim<'_>) -> Vec<String> {
+    let from: Vec<String> = aim.from.iter().map(ToString::to_string).collect();
+    match from.len() {
+        0 | 1 => Vec::new(),
+        _ => vec!["--from".into(), from.join(",")],
+    }
 }
 
 fn downloading(setup: &Setup, url: &str, connections: u32, seconds: u64) -> Vec<String> {
@@ -192,7 +212,14 @@ mod tests {
     #[test]
     fn downloads_go_on_for_as_long_as_they_are_told() {
         let setup = crate::run::example::case("peers = [\"nginx\"]\ndownloads = 50").setup;
-        let line = beside(&setup, "https://10.0.0.1:443", 200).join(" ");
+        let aim = Aim {
+            url: "https://10.0.0.1:443",
+            from: &[],
+            label: "",
+            seed: 1,
+            samples: Path::new(""),
+        };
+        let line = beside(&setup, &aim, 200).join(" ");
         assert!(
             line.contains("--url https://10.0.0.1:443/download.bin"),
             "{line}"

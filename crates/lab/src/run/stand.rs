@@ -1,6 +1,7 @@
 //! One server on hosts of its own, what is counted there, and the generator that asks it.
 
-use super::load::{Aim, arguments, beside};
+use super::bottleneck;
+use super::load::{Aim, arguments, beside, of_neighbours};
 use crate::counters::{Sampler, SamplerOptions};
 use crate::emulator::report::Report;
 use crate::experiment::{Client, Setup};
@@ -8,6 +9,7 @@ use crate::hosts::{ClientSpec, Hosts, HostsSpec, SERVER_ADDRESS};
 use crate::peers::{PORT, Peer, PeerOptions, Running, TLS_PORT};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
+use sooner_testbed::OwnedChild;
 use sooner_testbed::certificate::Certificate;
 use sooner_testbed::scratch::Scratch;
 use std::io::{self, Write};
@@ -17,6 +19,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// How often the server's host is looked at.
@@ -38,6 +41,9 @@ pub struct Stand {
     scratch: Scratch,
     config: String,
     program: PathBuf,
+    setup: Setup,
+    /// Another host before the same link.
+    neighbour: Option<(OwnedChild, String)>,
 }
 
 /// What came out beside the generator's report.
@@ -89,6 +95,12 @@ impl Stand {
             pid: running.id(),
             every: COUNT_EVERY,
         };
+        let has_neighbours = setup
+            .bottleneck
+            .as_ref()
+            .is_some_and(|link| link.neighbours.is_some());
+        let neighbour = has_neighbours.then(|| bottleneck::neighbour(&hosts, program, root));
+        let neighbour = neighbour.transpose()?;
         let sampler =
             Sampler::start(counting, rows.clone()).context("cannot count on the server's host")?;
         Ok(Self {
@@ -99,6 +111,8 @@ impl Stand {
             hosts,
             scratch,
             program: program.to_owned(),
+            setup: setup.clone(),
+            neighbour,
         })
     }
 
@@ -125,12 +139,41 @@ impl Stand {
             _ => {
                 // Ended with the run, and not before it.
                 let most = Duration::from_secs(setup.seconds + setup.drain_seconds) + PATIENCE;
-                let words = beside(setup, &url, most.as_secs());
+                let words = beside(setup, &aim, most.as_secs());
                 Some(self.spawn(words, Stdio::null())?)
             }
         };
         let measuring = self.spawn(arguments(setup, &aim)?, Stdio::piped())?;
-        Ok(Load { measuring, beside })
+        let mut changes = Vec::from_iter(bottleneck::steps(&self.hosts, setup));
+        changes.extend(self.neighbours(setup, &aim));
+        Ok(Load {
+            measuring,
+            beside,
+            changes,
+        })
+    }
+
+    /// Starts the neighbours' downloads when it is time.
+    fn neighbours(&self, setup: &Setup, aim: &Aim<'_>) -> Option<JoinHandle<Result<()>>> {
+        let (_, url) = self.neighbour.as_ref()?;
+        let (_, from_s, _) = setup.bottleneck.as_ref()?.neighbours?;
+        let words = of_neighbours(setup, aim, url)?;
+        let mut command = self.hosts.on_client(&self.program);
+        command
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let mut command = Command::from(command);
+        command.kill_on_drop(true);
+        Some(tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs_f64(from_s)).await;
+            // A run whose figures may not be believed is of no matter here.
+            command
+                .status()
+                .await
+                .context("the neighbours' downloads")?;
+            Ok(())
+        }))
     }
 
     fn spawn(&self, arguments: Vec<String>, stdout: Stdio) -> Result<Child> {
@@ -147,7 +190,11 @@ impl Stand {
     }
 
     /// Ends the server and takes its hosts away.
-    pub fn end(self, run: Value) -> Result<Measured> {
+    pub fn end(self, mut run: Value) -> Result<Measured> {
+        if let Some(found) = bottleneck::found(&self.hosts, &self.program, &self.setup) {
+            run["uplink"] = found;
+        }
+        drop(self.neighbour);
         ensure!(
             !self.running.has_ended(),
             "{} ended before its run did",
@@ -163,6 +210,13 @@ impl Stand {
         let paths = paths(self.hosts.down(), has_emulator)?;
         remarks.extend(paths.iter().flat_map(Report::remarks));
         drop(self.scratch);
+        if let (Some(_), Some(paths)) = (&self.setup.bottleneck, &paths) {
+            let released = paths
+                .clients
+                .iter()
+                .map(|client| client.to_client.released_bytes);
+            run["carried_bytes"] = released.sum::<u64>().into();
+        }
         Ok(Measured {
             run,
             config: self.config,
@@ -189,9 +243,11 @@ fn hosts_of(setup: &Setup, peer: &Peer, tag: &str, seed: u64) -> HostsSpec {
     let client = |client: &Client| ClientSpec {
         rtt_ms: client.rtt_ms,
         loss: client.loss,
+        jitter_ms: client.jitter_ms,
     };
     HostsSpec {
         shaper: peer.shaper(),
+        bottleneck: setup.bottleneck.as_ref().map(bottleneck::of_hosts),
         queue_packets: setup.queue_packets,
         congestion_control: setup.congestion_control.clone(),
         super_packets: setup.super_packets,
@@ -218,6 +274,8 @@ pub struct Load {
     measuring: Child,
     /// Downloads that are not measured.
     beside: Option<Child>,
+    /// What happens to the link meanwhile.
+    changes: Vec<JoinHandle<Result<()>>>,
 }
 
 impl Load {
@@ -247,6 +305,13 @@ impl Load {
                 "the downloads beside the run ended before it did: {}",
                 last_words(&output.stderr)
             );
+        }
+        for change in self.changes {
+            if change.is_finished() {
+                change.await??;
+            } else {
+                change.abort();
+            }
         }
         let mut report: Value =
             serde_json::from_slice(&output.stdout).context("the generator gave no report")?;

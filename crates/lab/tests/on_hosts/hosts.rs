@@ -295,6 +295,7 @@ fn two_clients_are_reached_through_an_emulated_network() {
         ClientSpec {
             rtt_ms: 40.0,
             loss: 0.0,
+            ..ClientSpec::default()
         },
         ClientSpec::default(),
     ];

@@ -13,6 +13,7 @@ fn run(server: &TestServer, connections: u32) -> ClosedRun {
     let options = ClosedOptions {
         targets: vec![Target::resolve(&server.url(), &TlsOptions::default()).unwrap()],
         connections,
+        sources: Vec::new(),
         http2_streams: None,
         duration: Duration::from_secs(1),
         socket: SocketOptions::default(),

@@ -212,6 +212,7 @@ fn closed_over(url: &str, tls: &TlsOptions, http2_streams: Option<u32>) -> Close
     let options = ClosedOptions {
         targets: vec![Target::resolve(&url, tls).unwrap()],
         connections: 2,
+        sources: Vec::new(),
         http2_streams: http2_streams.and_then(NonZeroU32::new),
         duration: Duration::from_secs(1),
         socket: SocketOptions::default(),

@@ -170,6 +170,22 @@ impl Exposition {
                 rate as f64 / 8.0,
             );
         }
+        if let Some(found) = &uplink.found {
+            if let Some(carries) = found.carries_bits_per_sec {
+                to.gauge(
+                    "sooner_uplink_carries_bytes_per_second",
+                    "What the link is believed to carry",
+                    None,
+                    carries as f64 / 8.0,
+                );
+            }
+            to.gauge(
+                "sooner_uplink_wait_seconds",
+                "What all clients wait for beyond this host",
+                None,
+                found.waits.common_ms / 1e3,
+            );
+        }
         if let Some(share) = self.busy_share {
             to.gauge(
                 "sooner_uplink_busy_ratio",

@@ -55,6 +55,13 @@ fn plain(status: &Status) -> String {
     let rate = uplink
         .rate_bits_per_sec
         .map_or("no limit".into(), bits_per_sec);
+    let rate = uplink.found.as_ref().map_or(rate, |found| {
+        found
+            .carries_bits_per_sec
+            .map_or("no limit found".into(), |carries| {
+                format!("{} found", bits_per_sec(carries))
+            })
+    });
     let busy = uplink
         .busy_share
         .map_or("\u{2013}".into(), |share| format!("{:.0} %", share * 100.0));

@@ -5,7 +5,7 @@ use crate::metrics::{Metrics, SIZE_CLASSES};
 use crate::proxy::{Standing, UpstreamState};
 use serde::Serialize;
 use sooner_link::Load;
-use sooner_uplink::Uplink;
+use sooner_uplink::{Found, Uplink};
 use std::sync::Arc;
 
 /// Everything that is asked when a client reads the figures.
@@ -29,6 +29,8 @@ pub struct UplinkReading {
     pub mechanism: String,
     /// The rate of the link; `None` without a limit.
     pub rate_bits_per_sec: Option<u64>,
+    /// What is believed of the link, where its rate is found.
+    pub found: Option<Found>,
     /// Bytes charged to the link since the start, packet headers included; without a limit those
     /// given to sockets.
     pub sent_wire_bytes: u64,
@@ -46,6 +48,7 @@ impl UplinkReading {
             policy: now.policy.into(),
             mechanism: uplink.describe().into(),
             rate_bits_per_sec: now.rate_bits_per_sec,
+            found: uplink.found(),
             sent_wire_bytes: now.wire_bytes.unwrap_or(now.socket_bytes),
             waiting: now.waiting.map(ClassLoad::of),
             sending: now.sending.map(ClassLoad::of),

@@ -5,6 +5,7 @@ use super::history::{ClassTimes, History, Sum, Totals};
 use super::sources::{ClassLoad, Sources, UpstreamReading};
 use crate::metrics::{Refusal, SIZE_CLASSES, Slow, unix_seconds};
 use serde::Serialize;
+use sooner_uplink::Found;
 use std::time::SystemTime;
 
 /// With fewer responses in the last minute a comparison is an anecdote, and there is none.
@@ -58,12 +59,41 @@ pub struct UplinkStatus {
     pub mechanism: String,
     /// The rate; `null` without a limit.
     pub rate_bits_per_sec: Option<u64>,
+    /// What is believed of the link, where its rate is found; `null` where it was given.
+    pub found: Option<FoundStatus>,
     /// The share of it that was used in the last ten seconds.
     pub busy_share: Option<f64>,
     /// Responses that wait for their turn.
     pub waiting: ClassLoad,
     /// Responses that are being sent, or wait for their own client.
     pub sending: ClassLoad,
+}
+
+/// An uplink whose rate is found while traffic flows.
+#[derive(Debug, Serialize)]
+pub struct FoundStatus {
+    /// `open` (no limit), `trial`, `drain`, `hold` or `probe`.
+    pub state: String,
+    /// What the link is believed to carry; `null`: not known.
+    pub carries_bits_per_sec: Option<u64>,
+    /// What all clients wait for beyond this host.
+    pub waits_ms: f64,
+    /// How often the rate was changed.
+    pub decided: u64,
+    /// Why it was changed last; `null`: never.
+    pub why: Option<String>,
+}
+
+impl FoundStatus {
+    fn of(found: &Found) -> Self {
+        Self {
+            state: found.state.to_string(),
+            carries_bits_per_sec: found.carries_bits_per_sec,
+            waits_ms: found.waits.common_ms,
+            decided: found.decided,
+            why: found.last.map(|last| last.why.to_string()),
+        }
+    }
 }
 
 /// What the order was worth in the last minute, for the responses that FAIR has done as well.
@@ -201,6 +231,7 @@ impl Status {
                     .rate_bits_per_sec
                     .and_then(|rate| history.busy_share(rate)),
                 rate_bits_per_sec: uplink.rate_bits_per_sec,
+                found: uplink.found.as_ref().map(FoundStatus::of),
                 waiting: sum(&uplink.waiting),
                 sending: sum(&uplink.sending),
                 policy: uplink.policy,
@@ -327,6 +358,7 @@ pub(crate) mod tests {
             uplink: Box::new(|| UplinkReading {
                 policy: "srpt".into(),
                 mechanism: "in user space".into(),
+                found: None,
                 rate_bits_per_sec: Some(10_000_000),
                 sent_wire_bytes: 0,
                 waiting: [ClassLoad { jobs: 2, bytes: 30 }; 6],

@@ -1,0 +1,166 @@
+//! With a limit: has the link become narrower, and is there more?
+
+use super::{DEMAND, MS, Phase, SECOND, STEP_NS, Search, Seen};
+use crate::decision::Why;
+
+/// How far each step of a probe goes beyond what the link was last seen to carry.
+const STEPS: [f64; 5] = [1.025, 1.07, 1.15, 1.3, 1.5];
+/// How long a step takes besides a round trip.
+const STEP_LASTS_NS: u64 = 250 * MS;
+/// A queue has to grow before it is seen.
+const UNJUDGED_NS: u64 = 120 * MS;
+/// Between probes: after a surprise, and at most.
+const INTERVAL_NS: u64 = SECOND;
+const INTERVAL_MAX_NS: u64 = 5 * SECOND / 2;
+/// A probe that finds the same within this share is no surprise.
+const SAME: f64 = 0.05;
+/// Below this share of the threshold nothing waits.
+const EMPTY: f64 = 0.6;
+/// From here on what may be used is all there is.
+const ALL: f64 = 0.9;
+
+#[derive(Debug)]
+pub struct Hold {
+    interval_ns: u64,
+    next_probe_ns: u64,
+    /// The queue was seen by one client, so that it may be that client's own.
+    is_of_one: bool,
+}
+
+impl Default for Hold {
+    fn default() -> Hold {
+        Hold {
+            interval_ns: INTERVAL_NS,
+            next_probe_ns: 0,
+            is_of_one: false,
+        }
+    }
+}
+
+impl Hold {
+    /// A limit has been found.
+    pub fn found(&mut self, is_of_one: bool) {
+        self.is_of_one = is_of_one;
+        self.interval_ns = INTERVAL_NS;
+    }
+
+    /// The link carries so much, and was believed to carry `before`: a surprise is looked at again
+    /// soon.
+    fn note(&mut self, carries: f64, before: f64) {
+        let is_same = (carries - before).abs() < SAME * before;
+        self.interval_ns = if is_same {
+            (2 * self.interval_ns).min(INTERVAL_MAX_NS)
+        } else {
+            INTERVAL_NS
+        };
+    }
+
+    pub fn plan_probe(&mut self, now_ns: u64) {
+        self.next_probe_ns = now_ns + self.interval_ns;
+    }
+}
+
+impl Search {
+    pub(super) fn step_hold(&mut self, seen: &Seen, quiet_until_ns: u64) -> Option<Why> {
+        self.full_steps = if seen.is_full { self.full_steps + 1 } else { 0 };
+        if self.hold.is_of_one && seen.waits.lights >= 1 && seen.waits.clients >= 2 && !seen.is_full
+        {
+            self.let_go();
+            return Some(Why::AnotherClient);
+        }
+        if self.full_steps >= 2 && seen.now_ns > quiet_until_ns {
+            let (carries, why) = self.carries_less(seen.now_ns, self.rate, Why::Less);
+            self.hold.note(carries, self.capacity.unwrap_or(carries));
+            self.cut(seen, carries);
+            return Some(why);
+        }
+        if !seen.is_full && seen.waits.clients > 0 {
+            self.note_noise(seen.waits.common_ms);
+        }
+        let is_empty = seen.waits.common_ms < EMPTY * seen.threshold_ms;
+        if self.demand_steps < 3 || !is_empty || seen.now_ns < self.hold.next_probe_ns {
+            return None;
+        }
+        let before = self.capacity.unwrap_or(self.rate);
+        self.probe(seen, 0, before);
+        Some(Why::Probing)
+    }
+
+    pub(super) fn step_probe(&mut self, seen: &Seen) -> Option<Why> {
+        let Phase::Probe {
+            until_ns,
+            step,
+            before,
+            ..
+        } = self.phase
+        else {
+            return None;
+        };
+        self.full_steps = if seen.is_full { self.full_steps + 1 } else { 0 };
+        // What is seen at once was sent before.
+        if self.full_steps >= 2 || (self.full_steps == 1 && seen.now_ns >= until_ns) {
+            // Over so short a time what arrives is known to a few hundredths only: one step that
+            // finds no more says no more.
+            let most = match step {
+                0 => self.capacity.unwrap_or(self.rate),
+                _ => self.rate,
+            };
+            let (carries, why) = self.carries_less(seen.now_ns, most, Why::NoMore);
+            self.hold.note(carries, before);
+            self.cut(seen, carries);
+            return Some(why);
+        }
+        if seen.now_ns < until_ns {
+            return None;
+        }
+        let capacity = self.capacity.unwrap_or(self.rate);
+        if seen.sent < DEMAND * self.rate {
+            self.hold(seen.now_ns);
+            return Some(Why::NoDemand);
+        }
+        if seen.waits.common_ms >= EMPTY * seen.threshold_ms {
+            // Neither one nor the other: stay where it is, and let it drain.
+            self.cut(seen, capacity);
+            return Some(Why::NoMore);
+        }
+        let seen_to_carry = self
+            .rate
+            .min(self.rates.delivered(3 * STEP_NS))
+            .max(capacity);
+        self.capacity = Some(self.bounded(seen_to_carry));
+        self.credit.note_climb(seen.now_ns, before, seen_to_carry);
+        if self.rate >= ALL * self.limits.most_bits_per_sec as f64 {
+            self.let_go();
+            return Some(Why::NoLimit);
+        }
+        let most = self.credit.most(seen.now_ns);
+        if most.is_some_and(|most| seen_to_carry >= most) {
+            self.hold(seen.now_ns);
+            return Some(Why::More);
+        }
+        self.probe(seen, step + 1, before);
+        Some(Why::More)
+    }
+
+    fn probe(&mut self, seen: &Seen, step: usize, before: f64) {
+        let capacity = self.capacity.unwrap_or(self.rate);
+        let factor = STEPS[step.min(STEPS.len() - 1)];
+        let most = self.credit.most(seen.now_ns).unwrap_or(f64::INFINITY);
+        self.rate = self.bounded((capacity * factor).min(most.max(capacity * STEPS[0])));
+        let round_trip_ns = (seen.waits.median_ms as u64 * MS).clamp(100 * MS, SECOND);
+        self.phase = Phase::Probe {
+            until_ns: seen.now_ns + STEP_LASTS_NS + round_trip_ns,
+            judged_from_ns: seen.now_ns + UNJUDGED_NS,
+            step,
+            before,
+        };
+        (self.full_steps, self.full_steps_by_lights) = (0, 0);
+    }
+
+    /// What the link carries now that clients wait, at most so much.
+    fn carries_less(&mut self, now_ns: u64, most: f64, why: Why) -> (f64, Why) {
+        let carries = self.rates.delivered(3 * STEP_NS).min(most);
+        let was_saved = self.credit.note_fall(now_ns, carries);
+        (carries, if was_saved { Why::SavedUp } else { why })
+    }
+}

@@ -1,0 +1,85 @@
+//! The rate of an uplink as an operator gives it, or leaves it to be found.
+
+use crate::rate::Rate;
+use std::fmt;
+use std::str::FromStr;
+
+/// A rate, or `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UplinkRate {
+    /// This one.
+    Known(Rate),
+    /// To be found while traffic flows, up to a most.
+    Auto(Option<Rate>),
+}
+
+impl UplinkRate {
+    /// A rate that was given.
+    pub fn known(self) -> Option<Rate> {
+        match self {
+            Self::Known(rate) => Some(rate),
+            Self::Auto(_) => None,
+        }
+    }
+}
+
+impl FromStr for UplinkRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lower = text.trim().to_ascii_lowercase();
+        match lower.strip_prefix("auto") {
+            None => text
+                .parse()
+                .map(Self::Known)
+                .map_err(|error| format!("{error}; or auto, where it is not known")),
+            Some("") => Ok(Self::Auto(None)),
+            Some(most) => match most.strip_prefix(':').map(str::parse) {
+                Some(Ok(most)) => Ok(Self::Auto(Some(most))),
+                Some(Err(error)) => Err(format!("behind `auto:` {error}")),
+                None => Err(format!(
+                    "`{text}` is no rate: 100mbit, auto, or auto:100mbit for a most"
+                )),
+            },
+        }
+    }
+}
+
+impl fmt::Display for UplinkRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(rate) => rate.fmt(f),
+            Self::Auto(None) => f.write_str("auto"),
+            Self::Auto(Some(most)) => write!(f, "auto:{most}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        for text in ["100mbit", "auto", "auto:100mbit"] {
+            assert_eq!(text.parse::<UplinkRate>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "AUTO:1M".parse::<UplinkRate>().unwrap().to_string(),
+            "auto:1mbit"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_is_right() {
+        for (text, said) in [
+            ("automatic", "auto:100mbit for a most"),
+            ("auto:", "behind `auto:`"),
+            ("auto:fast", "behind `auto:`"),
+            ("fast", "or auto, where it is not known"),
+        ] {
+            let error = text.parse::<UplinkRate>().unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}
