@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 const PATH: Path = Path {
     rtt_ns: 1_000,
     loss_ppm: 0,
-    jitter_ns: 3_000_000,
+    jitter_ns: 0,
 };
 
 /// Tries one input.
