@@ -26,7 +26,6 @@ struct sk_buff {
 	unsigned char *head;
 	unsigned int end;
 	__u16 network_header;
-	__be16 protocol;
 } __attribute__((preserve_access_index));
 
 struct skb_shared_info {
@@ -101,21 +100,22 @@ static __noinline int note_queued(struct __sk_buff *skb, struct packet *packet, 
 /* An acknowledgement has come, which may be an old one. */
 static __noinline int note_acked(struct packet *packet, struct flow *flow)
 {
-	__s32 advance;
-
 	if (!flow || flow->segments == 0)
 		return 0;
 	__u32 under_way = flow->next_seq - flow->acked_seq;
+	__u32 advance = packet->ack_seq - flow->acked_seq;
 
-	advance = packet->ack_seq - flow->acked_seq;
-	if (advance > 0 && advance <= (__s32)under_way) {
-		flow->acked_bytes += advance;
-		flow->acked_seq = packet->ack_seq;
-		count_delivered(flow, flow->acked_bytes);
-	}
+	/* An old one, or one of what was never sent. */
+	if (advance == 0 || advance > under_way)
+		return 0;
+	flow->acked_bytes += advance;
+	flow->acked_seq = packet->ack_seq;
+	count_delivered(flow, flow->acked_bytes);
 	if (flow->timed == TIMED_HAS_LEFT && (__s32)(packet->ack_seq - flow->timed_end) >= 0) {
 		flow->timed = NOT_TIMED;
-		tell_delay(&packet->key, flow->timed_left_ns, under_way <= LIGHT_BYTES);
+		/* Clients take their time to acknowledge a lone packet. */
+		if (flow->next_seq != flow->timed_end)
+			tell_delay(&packet->key, flow->timed_left_ns, under_way <= LIGHT_BYTES);
 	}
 	return 0;
 }
@@ -123,7 +123,7 @@ static __noinline int note_acked(struct packet *packet, struct flow *flow)
 /* A handshake: the first delay of its client, before it can have a queue. */
 static __noinline int note_syn_ack(struct packet *packet)
 {
-	struct handshake fresh = { .timed = TIMED_WAITS };
+	struct handshake fresh = { .timed = TIMED_WAITS, .ack_seq = packet->seq + 1 };
 	struct handshake *known = bpf_map_lookup_elem(&timed_handshakes, &packet->key);
 
 	if (known)
@@ -137,7 +137,8 @@ static __noinline int note_shaken(struct packet *packet)
 {
 	struct handshake *known = bpf_map_lookup_elem(&timed_handshakes, &packet->key);
 
-	if (!known)
+	/* Anyone can send the rest. */
+	if (!known || packet->ack_seq != known->ack_seq)
 		return 0;
 	if (known->timed == TIMED_HAS_LEFT)
 		tell_delay(&packet->key, known->left_ns, 1);
@@ -149,11 +150,14 @@ static __noinline int note_shaken(struct packet *packet)
 static __always_inline int read_leaving(struct sk_buff *skb, struct flow_key *key, __u32 *end, __u32 *payload_bytes, int *is_syn)
 {
 	void *at = skb->head + skb->network_header;
-	__be16 protocol = skb->protocol;
 	struct tcphdr tcp;
 	__u32 header_bytes, packet_bytes;
+	__u8 version = 0;
 
-	if (protocol == bpf_htons(ETH_P_IP)) {
+	/* Behind a tag of a VLAN the protocol is the tag's. */
+	if (bpf_probe_read_kernel(&version, 1, at))
+		return 0;
+	if (version >> 4 == 4) {
 		struct iphdr ip;
 
 		if (bpf_probe_read_kernel(&ip, sizeof(ip), at) || ip.protocol != IPPROTO_TCP)
@@ -162,7 +166,7 @@ static __always_inline int read_leaving(struct sk_buff *skb, struct flow_key *ke
 		mapped(key->client, ip.daddr);
 		header_bytes = ip.ihl * 4;
 		packet_bytes = bpf_ntohs(ip.tot_len);
-	} else if (protocol == bpf_htons(ETH_P_IPV6)) {
+	} else if (version >> 4 == 6) {
 		struct ipv6hdr ip;
 
 		if (bpf_probe_read_kernel(&ip, sizeof(ip), at) || ip.nexthdr != IPPROTO_TCP)

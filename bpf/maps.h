@@ -120,7 +120,8 @@ struct flow {
 struct handshake {
 	__u64 left_ns;
 	__u32 timed;
-	__u32 unused;
+	/* What acknowledges it. */
+	__u32 ack_seq;
 };
 
 /* For how long a packet to a client was on its way, and its acknowledgement. */

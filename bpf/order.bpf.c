@@ -370,7 +370,7 @@ int order_ingress(struct __sk_buff *skb)
 
 	if (!read_packet(skb, &packet, 0) || packet.key.protocol != IPPROTO_TCP || packet.syn)
 		return TC_ACT_UNSPEC;
-	if (measures)
+	if (measures && packet.ack)
 		note_shaken(&packet);
 	flow = bpf_map_lookup_elem(&flows, &packet.key);
 	if (measures && packet.ack)

@@ -26,6 +26,8 @@ const QUIET_MS: f64 = 2.5;
 /// By this share of the excess, where that is at most so much, ms.
 const FOLLOW: f64 = 0.05;
 const FOLLOW_MS: f64 = 5.0;
+/// The share by which they settle each step: a tenth of the way in a second.
+const SETTLE: f64 = 0.01;
 /// Delays kept at most.
 const DELAYS_MAX: usize = 65_536;
 
@@ -167,6 +169,38 @@ impl Addresses {
             median_ms: at(&all, 0.5),
             clients: all.len(),
             lights: lights.len(),
+        }
+    }
+
+    /// What all ever had says nothing any more: what they had in the last second does.
+    pub fn forget(&mut self) {
+        let mut least_ms = HashMap::new();
+        for delay in &self.delays {
+            let least = least_ms.entry(delay.client).or_insert(delay.ms);
+            *least = delay.ms.min(*least);
+        }
+        self.known
+            .retain(|client, known| match least_ms.get(client) {
+                Some(least) => {
+                    known.least_ms = *least;
+                    true
+                }
+                None => false,
+            });
+    }
+
+    /// Nothing waits, whatever it looks like: the least delays come closer to it slowly.
+    pub fn settle(&mut self, now_ns: u64) {
+        let recent = self
+            .delays
+            .iter()
+            .filter(|delay| delay.at_ns + WINDOW_NS >= now_ns);
+        for (client, excess) in self.excesses(recent) {
+            if let Some(known) = self.known.get_mut(&client)
+                && excess > 0.0
+            {
+                known.least_ms += SETTLE * excess;
+            }
         }
     }
 

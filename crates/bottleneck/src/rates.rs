@@ -30,11 +30,9 @@ impl Rates {
     /// Adds the totals of now.
     pub fn note(&mut self, totals: Totals) {
         self.0.push_back(totals);
-        while self
-            .0
-            .front()
-            .is_some_and(|first| first.at_ns + KEPT_NS < totals.at_ns)
-        {
+        // One that is older stays, so that there is a difference after a pause.
+        let is_old = |second: &Totals| second.at_ns + KEPT_NS < totals.at_ns;
+        while self.0.get(1).is_some_and(is_old) {
             self.0.pop_front();
         }
     }

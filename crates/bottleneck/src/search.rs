@@ -26,6 +26,11 @@ const FRAME_BITS: f64 = 1514.0 * 8.0;
 const DRAIN_MS: f64 = 250.0;
 const DRAIN_SHARE_MAX: f64 = 0.5;
 
+/// A step that comes so long after the last says nothing.
+const LATE_NS: u64 = 5 * STEP_NS;
+/// What arrives is what the link carries where so much of the rate is sent, or where it is level.
+const USED: f64 = 0.85;
+
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
@@ -78,11 +83,14 @@ pub struct Search {
     demand_steps: u32,
     /// What clients seem to wait for where nothing waits (jitter), ms: its mean and deviation.
     noise_ms: (f64, f64),
+    level: open::Level,
     open: open::Open,
     hold: hold::Hold,
     credit: Credit,
     /// Drains in a row that did not help.
     in_vain: u32,
+    /// When the last step was.
+    stepped_ns: Option<u64>,
 }
 
 /// What one step sees.
@@ -94,6 +102,8 @@ struct Seen {
     threshold_ms: f64,
     is_full: bool,
     sent: f64,
+    /// What arrives is as much as it was, and so the most.
+    is_level: bool,
 }
 
 impl Search {
@@ -112,10 +122,12 @@ impl Search {
             full_steps_by_lights: 0,
             demand_steps: 0,
             noise_ms: (0.0, 0.0),
+            level: open::Level::default(),
             open: open::Open::default(),
             hold: hold::Hold::default(),
             credit: Credit::default(),
             in_vain: 0,
+            stepped_ns: None,
         }
     }
 
@@ -160,6 +172,16 @@ impl Search {
     pub fn step(&mut self, totals: Totals) -> Option<Decision> {
         let now_ns = totals.at_ns;
         self.rates.note(totals);
+        let is_late = self
+            .stepped_ns
+            .replace(now_ns)
+            .is_some_and(|before_ns| now_ns > before_ns + LATE_NS);
+        if is_late {
+            // What was measured meanwhile is of no one time.
+            (self.full_steps, self.full_steps_by_lights) = (0, 0);
+            self.demand_steps = 0;
+            return None;
+        }
         let since_ns = match self.phase {
             Phase::Probe { judged_from_ns, .. } => judged_from_ns,
             _ => 0,
@@ -211,6 +233,7 @@ impl Search {
             threshold_ms,
             is_full: waits.clients > 0 && waits.common_ms > threshold_ms,
             sent,
+            is_level: self.level.note(self.rates.delivered(5 * STEP_NS)),
         };
         let wants_more = sent >= DEMAND * self.rate;
         self.demand_steps = if wants_more { self.demand_steps + 1 } else { 0 };
@@ -231,7 +254,7 @@ impl Search {
         let drain = (seen.waits.common_ms / DRAIN_MS).clamp(0.0, DRAIN_SHARE_MAX);
         self.rate = self.bounded(capacity * (BELOW - drain));
         // A round trip, so that what is seen at the end was sent at this rate.
-        let round_trip_ns = (seen.waits.median_ms as u64 * MS).clamp(100 * MS, SECOND);
+        let round_trip_ns = self.round_trip_ns();
         self.phase = Phase::Drain {
             until_ns: seen.now_ns + 400 * MS + round_trip_ns,
             waited_ms: seen.waits.common_ms,
@@ -266,6 +289,8 @@ impl Search {
         if self.in_vain >= open::IN_VAIN_MAX {
             self.in_vain = 0;
             // Much less was sent than the link carried: jitter, or others.
+            // Or all paths became longer.
+            self.addresses.forget();
             self.note_noise(seen.waits.common_ms.min(4.0 * QUEUE_MS));
             self.let_go();
             self.open.leave_alone(seen.now_ns);
@@ -275,7 +300,7 @@ impl Search {
             let capacity = self.capacity.unwrap_or(self.rate);
             let arrived = self.rates.delivered(4 * STEP_NS);
             // With less sent, what arrives says nothing of the link.
-            let is_used = seen.sent > 0.85 * self.rate;
+            let is_used = seen.sent > USED * self.rate;
             self.cut(
                 seen,
                 if is_used {
@@ -288,6 +313,11 @@ impl Search {
         }
         self.hold(seen.now_ns);
         Why::Drained
+    }
+
+    /// A packet's way and back, as it is now, and a step of reserve at least.
+    fn round_trip_ns(&self) -> u64 {
+        (self.addresses.typical_ms() as u64 * MS).clamp(STEP_NS, 2 * SECOND)
     }
 
     fn bounded(&self, rate: f64) -> f64 {

@@ -26,6 +26,8 @@ struct World {
     saved: f64,
     saved_max: f64,
     jitter_ms: f64,
+    /// By which all paths have become longer.
+    farther_ms: f64,
     /// Whether light clients come.
     has_lights: bool,
     clients: u32,
@@ -53,6 +55,7 @@ impl World {
             saved: 0.0,
             saved_max: 0.0,
             jitter_ms: 0.0,
+            farther_ms: 0.0,
             has_lights: true,
             clients: 10,
             random: 1,
@@ -125,7 +128,7 @@ impl World {
         let is_light = self.has_lights && self.random() < 0.5;
         // Light ones are others than those who load.
         let number = client + if is_light { 1000 } else { 0 };
-        let distance_ms = 2.0 + f64::from(number * 7 % 80);
+        let distance_ms = self.farther_ms + 2.0 + f64::from(number * 7 % 80);
         let jitter_ms = self.jitter_ms * self.random();
         let ms = distance_ms + jitter_ms + self.waits / self.carries * 1e3;
         let address = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + number));
@@ -313,6 +316,35 @@ fn a_link_that_was_full_from_the_start_is_found_by_a_trial() {
         world.run(5.0);
         assert_ne!(world.search.state(), State::Open, "{}", world.path());
     }
+}
+
+#[test]
+fn paths_that_became_longer_are_learned() {
+    for farther_ms in [4.0, 15.0] {
+        let mut world = World::of(10e6).known();
+        world.run(20.0);
+        world.farther_ms = farther_ms;
+        world.run(60.0);
+        world.carries = 20e6;
+        let seconds = world.until_found(20.0);
+        assert!(seconds <= 6.0, "{farther_ms}: {seconds}");
+    }
+}
+
+#[test]
+fn a_process_that_was_stopped_for_a_while_cuts_nothing() {
+    let mut world = World::of(10e6).known();
+    world.run(20.0);
+    let before = world.search.carries_bits_per_sec();
+    for _ in 0..5 {
+        // TCP goes on at the rate of before.
+        world.milliseconds(4_000);
+        world.step();
+        world.run(3.0);
+    }
+    let found = world.search.carries_bits_per_sec().unwrap() as f64;
+    let before = before.unwrap() as f64;
+    assert!((found - before).abs() < 0.05 * before, "{found} {before}");
 }
 
 #[test]

@@ -230,6 +230,11 @@ impl Bands {
         Ok(by_band(&self.connection.classes(self.device.index)?))
     }
 
+    /// What has left through all bands, bytes.
+    pub fn sent_bytes(&mut self) -> io::Result<u64> {
+        Ok(self.stats()?.iter().map(|band| band.sent_bytes).sum())
+    }
+
     /// Limits the link to another rate from now on; what waits goes on waiting. The bands limit it:
     /// [`BandsOptions::limits_rate`].
     pub fn set_rate(&mut self, rate_bits_per_sec: u64) -> Result<(), BandsError> {

@@ -136,6 +136,9 @@ impl LinkScheduler {
             "a link without a limit stays without one"
         );
         self.rate_bits_per_sec = Some(limits.rate_bits_per_sec);
+        if !self.is_paced {
+            return;
+        }
         self.limits = limits;
         self.bucket
             .set_rate(limits.rate_bits_per_sec, limits.credit_ns);

@@ -20,8 +20,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// Below this there is nothing to search, bits a second.
 const LEAST_BITS_PER_SEC: u64 = 100_000;
-/// Connections that are looked at in one step.
-const LOOKS_MAX: usize = 1000;
+/// Connections that are looked at, each by another descriptor.
+const LOOKS_MAX: usize = 500;
 /// Looks without a change after which a connection no longer sends.
 const IDLE_LOOKS_MAX: u32 = 20;
 /// A connection with no more than so much under way has no queue of its own.
@@ -108,7 +108,7 @@ impl AutoRate {
     /// A connection came: the round trip of its handshake, which no queue of its own made longer.
     pub(crate) fn came(&self, client: IpAddr, socket: &TcpStream) {
         if let Ok(info) = socket::tcp_info(socket) {
-            self.lock().note_delay(client, &info);
+            self.lock().note_delay(client, &info, true);
         }
     }
 
@@ -117,6 +117,10 @@ impl AutoRate {
         let mut state = self.lock();
         if let Some(active) = state.active.get_mut(&flow) {
             active.idle = 0;
+            return;
+        }
+        if state.active.len() >= LOOKS_MAX {
+            // They say enough.
             return;
         }
         let (Ok(info), Ok(own)) = (
@@ -139,7 +143,9 @@ impl AutoRate {
     pub(crate) fn goes(&self, flow: FlowId) {
         let mut state = self.lock();
         state.look_at(flow);
-        state.active.remove(&flow);
+        let gone = state.active.remove(&flow);
+        // What is still under way arrives behind us.
+        state.delivered_bytes += gone.map_or(0, |gone| gone.counted.under_way_bytes());
     }
 
     pub(crate) fn found(&self) -> Found {
@@ -155,15 +161,15 @@ impl AutoRate {
         }
     }
 
-    /// Looks at what was counted; gives what is decided, and the rate by which to compare.
-    fn step(&self, sent_wire_bytes: u64) -> (Option<Decision>, u64) {
+    /// Looks at what was counted: `own_bytes` by this process, `all_bytes` by the device; gives what
+    /// is decided, and what the link is believed to carry.
+    fn step(&self, own_bytes: u64, all_bytes: u64) -> (Option<Decision>, Option<u64>) {
         let mut state = self.lock();
         state.look();
         let totals = Totals {
             at_ns: monotonic_ns(),
-            sent_bytes: sent_wire_bytes,
-            // All that leaves is ours, as far as this process can see.
-            measured_bytes: sent_wire_bytes,
+            sent_bytes: all_bytes,
+            measured_bytes: own_bytes,
             measured_payload_bytes: state.sent_bytes,
             delivered_payload_bytes: state.delivered_bytes,
             resent_bytes: state.resent_bytes,
@@ -171,15 +177,11 @@ impl AutoRate {
         let decision = state.search.step(totals);
         let is_news = decision.is_some_and(|decision| state.journal.note(decision));
         let carries = state.search.carries_bits_per_sec();
-        let arrives = state
-            .search
-            .delivered_bits_per_sec()
-            .max(LEAST_BITS_PER_SEC);
         drop(state);
         if let (Some(decision), Some(tell), true) = (&decision, &self.tell, is_news) {
             tell(&decision.to_string());
         }
-        (decision, carries.unwrap_or(arrives))
+        (decision, carries)
     }
 
     fn lock(&self) -> MutexGuard<'_, Searched> {
@@ -189,6 +191,11 @@ impl AutoRate {
 }
 
 impl Counted {
+    fn under_way_bytes(&self) -> u64 {
+        let sent = self.sent_bytes.saturating_sub(self.resent_bytes);
+        sent.saturating_sub(self.delivered_bytes)
+    }
+
     fn of(info: &TcpInfo, delivered_before: u64) -> Counted {
         let segment = info.bytes_sent / u64::from(info.data_segments_sent.max(1));
         // TCP knows what has arrived although something before it was lost; it counts the SYN too.
@@ -232,17 +239,17 @@ impl Searched {
         self.sent_bytes += now.sent_bytes.saturating_sub(before.sent_bytes);
         self.delivered_bytes += now.delivered_bytes - before.delivered_bytes;
         self.resent_bytes += now.resent_bytes.saturating_sub(before.resent_bytes);
-        // Without a new acknowledgement the round trip is the old one.
-        if now.acked_bytes > before.acked_bytes {
-            self.note_delay(client, &info);
+        // Without new acknowledgements the round trip is the old one, and after a few it is mostly
+        // that still: TCP smooths it, and clients take their time to acknowledge lone packets.
+        let under_way = u64::from(info.unacked_segments) * u64::from(info.mss_bytes);
+        if now.acked_bytes > before.acked_bytes && under_way > LIGHT_BYTES {
+            self.note_delay(client, &info, false);
         }
     }
 
-    fn note_delay(&mut self, client: IpAddr, info: &TcpInfo) {
-        let under_way = u64::from(info.unacked_segments) * u64::from(info.mss_bytes);
+    fn note_delay(&mut self, client: IpAddr, info: &TcpInfo, is_light: bool) {
         let delay_ns = u64::from(info.rtt_us) * 1000;
         if delay_ns > 0 {
-            let is_light = under_way <= LIGHT_BYTES;
             self.search
                 .note_delay(client, monotonic_ns(), delay_ns, is_light);
         }
@@ -262,12 +269,14 @@ pub(crate) async fn run(shared: Weak<SharedLink>) {
             return;
         };
         let sent_wire_bytes = shared.lock().link.sent_wire_bytes();
-        let (decision, compared_bits_per_sec) = auto.step(sent_wire_bytes);
+        // Bands limit all that leaves the device; turns only what is ours.
+        let all_bytes = shared.device_bytes().unwrap_or(sent_wire_bytes);
+        let (decision, carries_bits_per_sec) = auto.step(sent_wire_bytes, all_bytes);
         if let Some(decision) = decision {
             shared.set_rate(decision.rate_bits_per_sec);
         }
         if let Some(observer) = shared.observer.get() {
-            observer.rate_changed(compared_bits_per_sec);
+            observer.rate_changed(carries_bits_per_sec);
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct FairShadow(Mutex<Watched>);
 #[derive(Debug)]
 struct Watched {
     shadow: Shadow,
+    /// Whether the link's rate is known; what begins meanwhile is not compared.
+    has_rate: bool,
     /// What FAIR gave the response that ended last, if it was done first.
     fair_response_ns_of_last: Option<u64>,
 }
@@ -25,6 +27,7 @@ impl FairShadow {
     pub fn new(rate_bits_per_sec: u64) -> Self {
         Self(Mutex::new(Watched {
             shadow: Shadow::new(rate_bits_per_sec, JOBS_MAX),
+            has_rate: true,
             fair_response_ns_of_last: None,
         }))
     }
@@ -63,12 +66,18 @@ impl FairShadow {
 }
 
 impl Observer for FairShadow {
-    fn rate_changed(&self, rate_bits_per_sec: u64) {
-        self.lock().shadow.set_rate(rate_bits_per_sec);
+    fn rate_changed(&self, rate_bits_per_sec: Option<u64>) {
+        let mut watched = self.lock();
+        watched.has_rate = rate_bits_per_sec.is_some();
+        if let Some(rate_bits_per_sec) = rate_bits_per_sec {
+            watched.shadow.set_rate(rate_bits_per_sec);
+        }
     }
 
     fn started(&self, job: u64, wire_bytes: Option<u64>, now: Time) {
-        self.lock().shadow.started(job, wire_bytes, now);
+        let mut watched = self.lock();
+        let wire_bytes = wire_bytes.filter(|_| watched.has_rate);
+        watched.shadow.started(job, wire_bytes, now);
     }
 
     fn ended(&self, job: u64, now: Time, report: &JobReport) {

@@ -46,6 +46,12 @@ impl InstalledBands {
         self.bands.as_ref().map(|_| Bands::priority_of(band))
     }
 
+    /// What has left the device, bytes; none without bands.
+    pub(crate) fn sent_bytes(&mut self) -> Option<u64> {
+        let (bands, _) = self.bands.as_mut()?;
+        bands.sent_bytes().ok()
+    }
+
     /// Limits the device to another rate, where there are bands.
     pub(crate) fn set_rate(&mut self, rate_bits_per_sec: u64) -> Result<(), BandsError> {
         match &mut self.bands {

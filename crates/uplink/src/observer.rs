@@ -14,6 +14,7 @@ pub trait Observer: Send + Sync {
     /// The response `job` is over, written or given up.
     fn ended(&self, job: u64, now: Time, report: &JobReport);
 
-    /// The link is believed to carry so much from now on; told only where its rate is found.
-    fn rate_changed(&self, _rate_bits_per_sec: u64) {}
+    /// The link is believed to carry so much from now on, none: not known; told only where its rate
+    /// is found.
+    fn rate_changed(&self, _rate_bits_per_sec: Option<u64>) {}
 }

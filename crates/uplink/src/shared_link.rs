@@ -93,6 +93,11 @@ impl SharedLink {
         self.change(|link, _| link.set_limits(limits));
     }
 
+    /// What has left the device, where bands count it.
+    pub(crate) fn device_bytes(&self) -> Option<u64> {
+        self.bands().sent_bytes()
+    }
+
     fn bands(&self) -> MutexGuard<'_, InstalledBands> {
         // The kernel must be put back whatever happened.
         self.installed_bands

@@ -32,9 +32,9 @@ impl AutoUplink {
     /// Of a device, with what the operator says is the most.
     pub fn new(device: &Device, most_bits_per_sec: Option<u64>, observes: bool) -> AutoUplink {
         let of_device = device.speed_mbit().map(|mbit| mbit * 1_000_000);
+        let of_device = of_device.unwrap_or(DEVICE_BITS_PER_SEC);
         let most = most_bits_per_sec
-            .or(of_device)
-            .unwrap_or(DEVICE_BITS_PER_SEC)
+            .map_or(of_device, |most| most.min(of_device))
             .max(LEAST_BITS_PER_SEC);
         let limits = Limits {
             most_bits_per_sec: most,
@@ -69,7 +69,7 @@ impl AutoUplink {
         &mut self,
         classifier: &mut Classifier,
         device: &Device,
-        bands: Option<&mut Bands>,
+        mut bands: Option<&mut Bands>,
         now_ns: u64,
     ) -> Result<Option<Decision>, AttachError> {
         for _ in 0..DELAYS_AT_ONCE {
@@ -81,7 +81,12 @@ impl AutoUplink {
                 .note_delay(delay.client, delay.at_ns, delay_ns, delay.is_light);
         }
         let counted = classifier.counted().map_err(AttachError::Counters)?;
-        let sent_bytes = device.tx_bytes().map_err(AttachError::Counters)?;
+        // Drivers count when they like; the bands count each packet.
+        let sent_bytes = match &mut bands {
+            Some(bands) => bands.sent_bytes(),
+            None => device.tx_bytes(),
+        };
+        let sent_bytes = sent_bytes.map_err(AttachError::Counters)?;
         let decision = self.search.step(Totals {
             at_ns: now_ns,
             sent_bytes,

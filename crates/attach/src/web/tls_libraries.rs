@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -58,9 +59,9 @@ pub struct Looked {
 /// A file that was not known before the look.
 #[derive(Debug)]
 struct NewFile {
-    file: FileId,
-    /// Where it can be opened from here.
-    place: PathBuf,
+    id: FileId,
+    /// Held, so that the probes stand in what was read, whatever has its name by then.
+    file: fs::File,
     path: PathBuf,
     functions: io::Result<TlsFunctions>,
 }
@@ -86,7 +87,8 @@ impl TlsLibraries {
         for new in looked.new {
             let probe = new.functions.and_then(|functions| {
                 let has_some = !functions.is_empty();
-                let probe = has_some.then(|| classifier.probe(&new.place, &functions));
+                let place = place_of(&new.file);
+                let probe = has_some.then(|| classifier.probe(&place, &functions));
                 probe.transpose()
             });
             let known = Known {
@@ -94,7 +96,7 @@ impl TlsLibraries {
                 path: new.path,
                 missed: 0,
             };
-            self.known.insert(new.file, known);
+            self.known.insert(new.id, known);
         }
         for (file, known) in &mut self.known {
             let is_seen = looked.seen.contains(file);
@@ -142,23 +144,36 @@ impl Looked {
         };
         for one in mapped {
             let place = place(pid, &one);
-            let Ok(file) = fs::metadata(&place).map(|found| (found.dev(), found.ino())) else {
-                self.problem = Some(format!(
-                    "{} of process {pid} was replaced and cannot be opened any more; that needs CAP_CHECKPOINT_RESTORE, or a restart of the server",
-                    one.path.display()
-                ));
-                continue;
+            let opened =
+                fs::File::open(&place).and_then(|file| file.metadata().map(|found| (file, found)));
+            let (file, found) = match opened {
+                Ok(opened) => opened,
+                // The process has gone.
+                Err(_) if !Path::new(&format!("/proc/{pid}")).exists() => return,
+                Err(_) => {
+                    self.problem = Some(format!(
+                        "{} of process {pid} was replaced and cannot be opened any more; that needs CAP_CHECKPOINT_RESTORE, or a restart of the server",
+                        one.path.display()
+                    ));
+                    continue;
+                }
             };
-            if self.seen.insert(file) && !known.contains(&file) {
+            let id = (found.dev(), found.ino());
+            if self.seen.insert(id) && !known.contains(&id) {
                 self.new.push(NewFile {
+                    id,
+                    functions: TlsFunctions::of(&place_of(&file)),
                     file,
-                    functions: TlsFunctions::of(&place),
-                    place,
                     path: one.path,
                 });
             }
         }
     }
+}
+
+/// An open file as a path.
+fn place_of(file: &fs::File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// The processes of these servers: those that were named or listen, and all that they have begun.

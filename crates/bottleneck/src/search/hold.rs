@@ -1,6 +1,6 @@
 //! With a limit: has the link become narrower, and is there more?
 
-use super::{DEMAND, MS, Phase, SECOND, STEP_NS, Search, Seen};
+use super::{DEMAND, MS, Phase, SECOND, STEP_NS, Search, Seen, USED};
 use crate::decision::Why;
 
 /// How far each step of a probe goes beyond what the link was last seen to carry.
@@ -9,6 +9,10 @@ const STEPS: [f64; 5] = [1.025, 1.07, 1.15, 1.3, 1.5];
 const STEP_LASTS_NS: u64 = 250 * MS;
 /// A queue has to grow before it is seen.
 const UNJUDGED_NS: u64 = 120 * MS;
+/// So many steps light clients say that they wait before the link carries less, and so many the
+/// others.
+const FULL_STEPS: u32 = 2;
+const FULL_STEPS_OF_HEAVY: u32 = 10;
 /// Between probes: after a surprise, and at most.
 const INTERVAL_NS: u64 = SECOND;
 const INTERVAL_MAX_NS: u64 = 5 * SECOND / 2;
@@ -25,6 +29,8 @@ pub struct Hold {
     next_probe_ns: u64,
     /// The queue was seen by one client, so that it may be that client's own.
     is_of_one: bool,
+    /// A probe has found the same.
+    is_confirmed: bool,
 }
 
 impl Default for Hold {
@@ -33,6 +39,7 @@ impl Default for Hold {
             interval_ns: INTERVAL_NS,
             next_probe_ns: 0,
             is_of_one: false,
+            is_confirmed: false,
         }
     }
 }
@@ -41,6 +48,7 @@ impl Hold {
     /// A limit has been found.
     pub fn found(&mut self, is_of_one: bool) {
         self.is_of_one = is_of_one;
+        self.is_confirmed = false;
         self.interval_ns = INTERVAL_NS;
     }
 
@@ -48,6 +56,7 @@ impl Hold {
     /// soon.
     fn note(&mut self, carries: f64, before: f64) {
         let is_same = (carries - before).abs() < SAME * before;
+        self.is_confirmed |= is_same;
         self.interval_ns = if is_same {
             (2 * self.interval_ns).min(INTERVAL_MAX_NS)
         } else {
@@ -63,12 +72,21 @@ impl Hold {
 impl Search {
     pub(super) fn step_hold(&mut self, seen: &Seen, quiet_until_ns: u64) -> Option<Why> {
         self.full_steps = if seen.is_full { self.full_steps + 1 } else { 0 };
-        if self.hold.is_of_one && seen.waits.lights >= 1 && seen.waits.clients >= 2 && !seen.is_full
-        {
+        let has_others = self.addresses.heard(seen.now_ns) >= 2;
+        if self.hold.is_of_one && has_others && !seen.is_full {
             self.let_go();
             return Some(Why::AnotherClient);
         }
-        if self.full_steps >= 2 && seen.now_ns > quiet_until_ns {
+        // The others may wait before their own links: they decide later, and not beside light ones.
+        let is_light = seen.waits.lights >= 2 || self.hold.is_of_one;
+        let have_voted = self.addresses.have_lights_voted(seen.now_ns, 3 * SECOND);
+        let enough = match (is_light, have_voted) {
+            (true, _) => FULL_STEPS,
+            (false, true) => u32::MAX,
+            (false, false) => FULL_STEPS_OF_HEAVY,
+        };
+        let is_used = seen.sent >= USED * self.rate || seen.is_level;
+        if self.full_steps >= enough && is_used && seen.now_ns > quiet_until_ns {
             let (carries, why) = self.carries_less(seen.now_ns, self.rate, Why::Less);
             self.hold.note(carries, self.capacity.unwrap_or(carries));
             self.cut(seen, carries);
@@ -76,8 +94,10 @@ impl Search {
         }
         if !seen.is_full && seen.waits.clients > 0 {
             self.note_noise(seen.waits.common_ms);
+            self.addresses.settle(seen.now_ns);
         }
         let is_empty = seen.waits.common_ms < EMPTY * seen.threshold_ms;
+        let is_empty = is_empty && seen.waits.clients > 0;
         if self.demand_steps < 3 || !is_empty || seen.now_ns < self.hold.next_probe_ns {
             return None;
         }
@@ -107,6 +127,9 @@ impl Search {
             };
             let (carries, why) = self.carries_less(seen.now_ns, most, Why::NoMore);
             self.hold.note(carries, before);
+            if self.hold.is_confirmed {
+                self.open.forget_failures();
+            }
             self.cut(seen, carries);
             return Some(why);
         }
@@ -114,7 +137,7 @@ impl Search {
             return None;
         }
         let capacity = self.capacity.unwrap_or(self.rate);
-        if seen.sent < DEMAND * self.rate {
+        if seen.sent < DEMAND * self.rate || seen.waits.clients == 0 {
             self.hold(seen.now_ns);
             return Some(Why::NoDemand);
         }
@@ -147,7 +170,7 @@ impl Search {
         let factor = STEPS[step.min(STEPS.len() - 1)];
         let most = self.credit.most(seen.now_ns).unwrap_or(f64::INFINITY);
         self.rate = self.bounded((capacity * factor).min(most.max(capacity * STEPS[0])));
-        let round_trip_ns = (seen.waits.median_ms as u64 * MS).clamp(100 * MS, SECOND);
+        let round_trip_ns = self.round_trip_ns();
         self.phase = Phase::Probe {
             until_ns: seen.now_ns + STEP_LASTS_NS + round_trip_ns,
             judged_from_ns: seen.now_ns + UNJUDGED_NS,

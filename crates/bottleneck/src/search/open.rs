@@ -2,6 +2,7 @@
 
 use super::{BELOW, MS, Phase, SECOND, STEP_NS, Search, Seen};
 use crate::decision::Why;
+use std::collections::VecDeque;
 
 /// Drains that did not help before the queue is left to those who fill it.
 pub const IN_VAIN_MAX: u32 = 3;
@@ -22,7 +23,7 @@ const FALLEN_MS: f64 = 3.0;
 /// for so many steps.
 const SUSPECTED_RESENT: f64 = 0.005;
 const LEVEL: f64 = 0.9;
-const LEVEL_STEPS: usize = 10;
+const LEVEL_STEPS: usize = 6;
 const SUSPECTED_STEPS: u32 = 3;
 /// For how long a queue that is not ours is left alone, first and at most.
 const ALONE_NS: u64 = 5 * SECOND;
@@ -34,8 +35,6 @@ const GONE: f64 = 1.25;
 #[derive(Debug)]
 pub struct Open {
     suspected_steps: u32,
-    /// What arrived at the last steps.
-    arrived: Vec<f64>,
     alone_until_ns: u64,
     alone_since_ns: u64,
     alone_ns: u64,
@@ -49,7 +48,6 @@ impl Default for Open {
     fn default() -> Open {
         Open {
             suspected_steps: 0,
-            arrived: Vec::new(),
             alone_until_ns: 0,
             alone_since_ns: 0,
             alone_ns: ALONE_NS,
@@ -57,6 +55,22 @@ impl Default for Open {
             trial_from_ns: 0,
             trial_again_ns: TRIAL_AGAIN_NS,
         }
+    }
+}
+
+/// What arrived at the last steps.
+#[derive(Debug, Default)]
+pub struct Level(VecDeque<f64>);
+
+impl Level {
+    /// Whether it is as much as it was, and so the most.
+    pub fn note(&mut self, arrived: f64) -> bool {
+        if self.0.len() == LEVEL_STEPS {
+            self.0.pop_front();
+        }
+        self.0.push_back(arrived);
+        let most = self.0.iter().copied().fold(0.0, f64::max);
+        self.0.len() == LEVEL_STEPS && self.0.iter().all(|arrived| *arrived > LEVEL * most)
     }
 }
 
@@ -69,15 +83,10 @@ impl Open {
         self.arrived_alone = None;
     }
 
-    /// What arrives is as much as it was, and so the most.
-    fn is_level(&mut self, arrived: f64) -> bool {
-        if self.arrived.len() == LEVEL_STEPS {
-            self.arrived.remove(0);
-        }
-        self.arrived.push(arrived);
-        let most = self.arrived.iter().copied().fold(0.0, f64::max);
-        self.arrived.len() == LEVEL_STEPS
-            && self.arrived.iter().all(|arrived| *arrived > LEVEL * most)
+    /// A limit holds: what failed before says nothing.
+    pub fn forget_failures(&mut self) {
+        self.alone_ns = ALONE_NS;
+        self.trial_again_ns = TRIAL_AGAIN_NS;
     }
 
     /// Whether what took the link away seems to have gone.
@@ -98,7 +107,6 @@ impl Search {
         let now_ns = seen.now_ns;
         let arrived = self.rates.delivered(5 * STEP_NS);
         self.open.look_for_room(now_ns, arrived);
-        let is_level = self.open.is_level(arrived);
         let is_alone = now_ns < self.open.alone_until_ns;
         let is_worth_it = arrived > self.limits.least_bits_per_sec as f64;
         if is_alone || !is_worth_it {
@@ -110,12 +118,15 @@ impl Search {
         let by_all = self.full_steps >= FULL_STEPS_OF_HEAVY
             && !self.addresses.have_lights_voted(now_ns, LIGHTS_GONE_NS);
         let is_of_one = self.addresses.heard(now_ns) == 1;
-        if seen.is_full && (by_lights || (by_all && is_of_one)) {
+        // A short wait elsewhere while little is sent says nothing of the link.
+        let is_lost = self.rates.resent(SECOND) > SUSPECTED_RESENT;
+        let is_used = seen.is_level || is_lost;
+        if seen.is_full && is_used && (by_lights || (by_all && is_of_one)) {
             self.cut(seen, arrived);
             self.hold.found(is_of_one);
             return Some(Why::Full);
         }
-        let is_lossy = is_level && self.rates.resent(SECOND) > SUSPECTED_RESENT;
+        let is_lossy = seen.is_level && self.rates.resent(SECOND) > SUSPECTED_RESENT;
         let is_suspected =
             (by_all || (is_lossy && seen.waits.clients >= 2)) && now_ns >= self.open.trial_from_ns;
         self.open.suspected_steps = if is_suspected {

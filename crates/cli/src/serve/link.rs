@@ -41,6 +41,11 @@ impl Link {
                     .map_err(|error| Misconfigured::at(text, "uplink.rate", error))
             })
             .transpose()?;
+        let (is_auto, mechanism) = (matches!(rate, Some(UplinkRate::Auto(_))), table.mechanism());
+        if let (true, MechanismName::Bands, Some(text)) = (is_auto, mechanism, &table.rate) {
+            let words = "with bands alone round trips contain what waits in them; choose uplink.mechanism \"both\" or \"user-space\", or give a rate";
+            return Err(Misconfigured::at(text, "uplink.rate", words));
+        }
         let is_ordered = rate.is_some() && table.mechanism() != MechanismName::None;
         Ok(Self { rate, is_ordered })
     }
@@ -158,10 +163,12 @@ mod tests {
         for (text, most) in [("auto", MOST_BITS_PER_SEC), ("auto:50mbit", 50_000_000)] {
             let table = format!("[uplink]\nrate = \"{text}\"");
             let config = Config::parse(&table).unwrap();
-            let link = Link::of(&config.uplink).unwrap();
-            let told = link.uplink_config(&config.uplink, &addresses).unwrap();
+            let found = Link::of(&config.uplink).unwrap();
+            let told = found.uplink_config(&config.uplink, &addresses).unwrap();
             assert_eq!((told.rate_bits_per_sec, told.is_auto), (most, true));
-            assert_eq!(link.record_bytes(), 7500);
+            assert_eq!(found.record_bytes(), 7500);
         }
+        let refused = link("[uplink]\nrate = \"auto\"\nmechanism = \"bands\"").unwrap_err();
+        assert!(refused.message.contains("choose uplink.mechanism"));
     }
 }

@@ -63,8 +63,8 @@ pub fn steps(hosts: &Hosts, setup: &Setup) -> Option<JoinHandle<Result<()>>> {
 }
 
 /// What `sooner attach` beside the server believes of the link, and when it had found its rates;
-/// none where nothing is searched.
-pub fn found(hosts: &Hosts, program: &Path, setup: &Setup) -> Option<Value> {
+/// none where nothing is searched. It is `now_s` since the generator began.
+pub fn found(hosts: &Hosts, program: &Path, setup: &Setup, now_s: f64) -> Option<Value> {
     let link = setup.bottleneck.as_ref()?;
     let mut command = hosts.on_server(program);
     command
@@ -78,10 +78,8 @@ pub fn found(hosts: &Hosts, program: &Path, setup: &Setup) -> Option<Value> {
             .iter()
             .filter_map(|(at_s, rate)| Some((*at_s, bits_per_sec(rate)?))),
     );
-    // The first rate holds from when the attachment began to be asked.
-    let ended_s = setup.seconds as f64;
     let found_s: Vec<Option<f64>> = rates
-        .map(|(from_s, rate)| found_after_s(uplink, ended_s, from_s, rate as f64))
+        .map(|(from_s, rate)| found_after_s(uplink, now_s, from_s, rate as f64))
         .collect();
     Some(json!({
         "state": uplink["state"],
@@ -109,9 +107,9 @@ fn changes(uplink: &Value) -> Vec<&Value> {
 }
 
 /// How long after `from_s` of the run a decision believed what is true then.
-fn found_after_s(uplink: &Value, ended_s: f64, from_s: f64, rate: f64) -> Option<f64> {
+fn found_after_s(uplink: &Value, now_s: f64, from_s: f64, rate: f64) -> Option<f64> {
     let decisions = uplink["decisions"].as_array()?;
-    let at_s = |decision: &Value| Some(ended_s - decision["ago_s"].as_f64()?);
+    let at_s = |decision: &Value| Some(now_s - decision["ago_s"].as_f64()?);
     let is_right = |decision: &&Value| {
         let carries = decision["carries_bits_per_sec"].as_f64();
         let is_later = at_s(decision).is_some_and(|at_s| at_s >= from_s);

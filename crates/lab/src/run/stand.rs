@@ -16,8 +16,8 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -42,6 +42,8 @@ pub struct Stand {
     config: String,
     program: PathBuf,
     setup: Setup,
+    /// When the generator began.
+    began: OnceLock<Instant>,
     /// Another host before the same link.
     neighbour: Option<(OwnedChild, String)>,
 }
@@ -112,6 +114,7 @@ impl Stand {
             scratch,
             program: program.to_owned(),
             setup: setup.clone(),
+            began: OnceLock::new(),
             neighbour,
         })
     }
@@ -144,6 +147,7 @@ impl Stand {
             }
         };
         let measuring = self.spawn(arguments(setup, &aim)?, Stdio::piped())?;
+        let _: &Instant = self.began.get_or_init(Instant::now);
         let mut changes = Vec::from_iter(bottleneck::steps(&self.hosts, setup));
         changes.extend(self.neighbours(setup, &aim));
         Ok(Load {
@@ -191,7 +195,11 @@ impl Stand {
 
     /// Ends the server and takes its hosts away.
     pub fn end(self, mut run: Value) -> Result<Measured> {
-        if let Some(found) = bottleneck::found(&self.hosts, &self.program, &self.setup) {
+        let seconds = self
+            .began
+            .get()
+            .map_or(0.0, |began| began.elapsed().as_secs_f64());
+        if let Some(found) = bottleneck::found(&self.hosts, &self.program, &self.setup, seconds) {
             run["uplink"] = found;
         }
         drop(self.neighbour);
