@@ -174,11 +174,7 @@ impl Addresses {
 
     /// What all ever had says nothing any more: what they had in the last second does.
     pub fn forget(&mut self) {
-        let mut least_ms = HashMap::new();
-        for delay in &self.delays {
-            let least = least_ms.entry(delay.client).or_insert(delay.ms);
-            *least = delay.ms.min(*least);
-        }
+        let least_ms = self.least_since(0);
         self.known
             .retain(|client, known| match least_ms.get(client) {
                 Some(least) => {
@@ -218,11 +214,7 @@ impl Addresses {
             let heavy_ns = self.known.get(client).and_then(|known| known.heavy_ns);
             heavy_ns.is_none_or(|at_ns| at_ns + HEAVY_NS <= now_ns)
         };
-        let mut least_ms = HashMap::new();
-        for delay in &self.delays {
-            let least = least_ms.entry(delay.client).or_insert(delay.ms);
-            *least = delay.ms.min(*least);
-        }
+        let mut least_ms = self.least_since(0);
         let are_lights = least_ms.keys().filter(|client| is_light(client)).count() >= 2;
         least_ms.retain(|client, _| !are_lights || is_light(client));
         Asked {
@@ -239,11 +231,7 @@ impl Addresses {
     /// Of these, how many were heard of since `since_ns`, and how many of those were on their way
     /// for less time, by more than `by_ms`.
     pub fn fallen(&self, before: &Asked, since_ns: u64, by_ms: f64) -> (usize, usize) {
-        let mut least_ms = HashMap::new();
-        for delay in self.delays.iter().filter(|delay| delay.at_ns >= since_ns) {
-            let least = least_ms.entry(delay.client).or_insert(delay.ms);
-            *least = delay.ms.min(*least);
-        }
+        let least_ms = self.least_since(since_ns);
         let now = before.least_ms.iter().filter_map(|(client, before_ms)| {
             let now_ms = least_ms.get(client)?;
             Some(before_ms - now_ms > by_ms)
@@ -259,6 +247,16 @@ impl Addresses {
             .is_some_and(|voted_ns| voted_ns + within_ns > now_ns)
     }
 
+    /// The least delay of each client since `since_ns`, of the last second at most, ms.
+    fn least_since(&self, since_ns: u64) -> HashMap<u128, f64> {
+        let mut least_ms = HashMap::new();
+        for delay in self.delays.iter().filter(|delay| delay.at_ns >= since_ns) {
+            let least = least_ms.entry(delay.client).or_insert(delay.ms);
+            *least = delay.ms.min(*least);
+        }
+        least_ms
+    }
+
     fn excesses<'a>(&self, delays: impl Iterator<Item = &'a Delay>) -> HashMap<u128, f64> {
         let mut least = HashMap::new();
         for delay in delays {
@@ -272,7 +270,7 @@ impl Addresses {
         least
     }
 
-    /// A path that became longer would look like a queue for ever after.
+    /// Otherwise a path that became longer would look like a queue from then on.
     fn follow(&mut self, excesses: &HashMap<u128, f64>) {
         for (client, excess) in excesses {
             if let Some(known) = self.known.get_mut(client)

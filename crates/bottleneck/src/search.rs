@@ -199,8 +199,8 @@ impl Search {
             Phase::Probe { .. } => self.step_probe(&seen),
             Phase::Trial { .. } | Phase::Drain { .. } => None,
         };
-        debug_assert!(self.rate >= self.limits.least_bits_per_sec as f64);
-        debug_assert!(self.rate <= self.limits.most_bits_per_sec as f64);
+        assert!(self.rate >= self.limits.least_bits_per_sec as f64);
+        assert!(self.rate <= self.limits.most_bits_per_sec as f64);
         why.map(|why| Decision {
             at_ns: now_ns,
             state: self.state(),

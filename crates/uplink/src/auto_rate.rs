@@ -1,8 +1,8 @@
 //! An uplink whose rate is found: what the sockets say goes into the search, and what that decides
 //! into the scheduler, and onto the device where there are bands.
 //!
-//! TCP's smoothed round trip contains what waits in this host's own queue, which is a packet or two
-//! here: whoever waits longer waits for a turn, with nothing written.
+//! TCP's smoothed round trip contains what waits in this host's own queue. That is a packet or two
+//! here: a connection that waits longer waits for its turn, before anything is written.
 
 use crate::shared_link::SharedLink;
 use sooner_bottleneck::{Decision, Journal, Limits, STEP_NS, Search, State, Totals, Waits};

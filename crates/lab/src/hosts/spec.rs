@@ -63,7 +63,7 @@ pub struct HostsSpec {
     pub rate_bits_per_sec: u64,
     /// Who limits that link.
     pub shaper: Shaper,
-    /// The router limits the link instead, whoever else would; none: it does not.
+    /// The router limits the link, and neither the host nor the server does; none: no router does.
     pub bottleneck: Option<Bottleneck>,
     /// Packets the host's queue has room for.
     pub queue_packets: u32,
