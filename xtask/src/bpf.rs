@@ -1,4 +1,4 @@
-//! The BPF programs: compiled once, their object committed, so that neither users nor most
+//! The BPF programs: compiled once, their objects committed, so that neither users nor most
 //! developers need clang. Here it is made, and here it is checked that it is what its source says.
 
 use crate::process;
@@ -8,25 +8,35 @@ use std::path::Path;
 use std::process::Command;
 
 /// The name under which the check is counted.
-const STEP: &str = "the BPF object";
-const SOURCE: &str = "bpf/order.bpf.c";
-const OBJECT: &str = "bpf/order.bpf.o";
-/// The compiler of the object that is committed: others choose other instructions for the same
+const STEP: &str = "the BPF objects";
+/// Each is `bpf/NAME.bpf.c`, and its object beside it.
+const NAMES: [&str; 2] = ["order", "workers"];
+/// The compiler of the objects that are committed: others choose other instructions for the same
 /// source.
 const CLANG_MAJOR: &str = "14";
 
-/// Compiles the programs and puts the object where it is committed.
+fn source(name: &str) -> String {
+    format!("bpf/{name}.bpf.c")
+}
+
+fn object(name: &str) -> String {
+    format!("bpf/{name}.bpf.o")
+}
+
+/// Compiles the programs and puts the objects where they are committed.
 pub fn build() -> Result<bool> {
     ensure!(
         is_right_clang()?,
-        "clang {CLANG_MAJOR} makes the object that is committed (Debian: clang, llvm, libbpf-dev)"
+        "clang {CLANG_MAJOR} makes the objects that are committed (Debian: clang, llvm, libbpf-dev)"
     );
-    compile(Path::new(OBJECT))?;
-    println!("{OBJECT} is made");
+    for name in NAMES {
+        compile(&source(name), Path::new(&object(name)))?;
+        println!("{} is made", object(name));
+    }
     Ok(true)
 }
 
-/// Whether the committed object has the instructions of its source. Counts as skipped without the
+/// Whether the committed objects have the instructions of their sources. Counts as skipped without the
 /// compiler.
 pub fn check(tally: &mut Tally) -> Result<()> {
     if !["clang", "llvm-objdump"]
@@ -39,17 +49,22 @@ pub fn check(tally: &mut Tally) -> Result<()> {
         tally.skip(STEP, &reason);
         return Ok(());
     }
-    let made = process::root().join("target/order.bpf.o");
-    compile(&made)?;
-    let is_same = instructions(&made)? == instructions(&process::root().join(OBJECT))?;
-    if !is_same {
-        println!("{OBJECT} is not what {SOURCE} says: `cargo xtask bpf` makes it anew");
+    let mut are_same = true;
+    for name in NAMES {
+        let made = process::root().join(format!("target/{name}.bpf.o"));
+        let (source, object) = (source(name), object(name));
+        compile(&source, &made)?;
+        let is_same = instructions(&made)? == instructions(&process::root().join(&object))?;
+        if !is_same {
+            println!("{object} is not what {source} says: `cargo xtask bpf` makes it anew");
+        }
+        are_same &= is_same;
     }
-    tally.step(STEP, is_same);
+    tally.step(STEP, are_same);
     Ok(())
 }
 
-fn compile(object: &Path) -> Result<()> {
+fn compile(source: &str, object: &Path) -> Result<()> {
     // Where Debian has the kernel's headers of this architecture; the programs use nothing of it
     // but asm/types.h.
     let target = process::output(Command::new("clang").arg("-print-multiarch"))
@@ -62,9 +77,9 @@ fn compile(object: &Path) -> Result<()> {
         .args([
             "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror",
         ])
-        .args([&headers, "-c", SOURCE, "-o"])
+        .args([&headers, "-c", source, "-o"])
         .arg(object);
-    process::output(&mut clang).context(SOURCE)?;
+    process::output(&mut clang).context(source.to_owned())?;
     // Without the compiler's notes for debuggers; the types of the maps stay.
     let mut strip = Command::new("llvm-strip");
     strip.current_dir(process::root()).arg("-g").arg(object);

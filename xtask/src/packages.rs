@@ -55,6 +55,11 @@ pub const FOR_TESTS: &[Need] = &[
         package: "python3-requests",
         what_for: CLIENT,
     },
+    program(
+        "gunicorn",
+        "gunicorn",
+        "tests of workers that the processor goes to first",
+    ),
     program("nghttp", "nghttp2-client", CLIENT),
     program("chromium", "chromium", CLIENT),
     program("go", "golang-go", "h2spec, which tests HTTP/2"),

@@ -14,7 +14,7 @@
 //! | [`numbers`], [`family`] | which process a number of the server means |
 //! | [`told`], [`gate_tasks`], [`gates`], [`inherit`] | what gates tell; who holds what a raised process waits for |
 //! | [`attached`], [`pace`] | all that is known while attached, and how often it looks |
-//! | [`daemon`], [`session`], [`leftovers`], [`turn`], [`detach`], [`snapshot`] | attached until told to stop; what is put back |
+//! | [`daemon`], [`session`], [`leftovers`], [`snapshot`] | attached until told to stop; what is put back |
 
 pub mod activity;
 pub mod ages;
@@ -24,7 +24,6 @@ pub mod breakdown;
 pub mod classes;
 pub mod connection;
 pub mod daemon;
-pub mod detach;
 pub mod explain;
 pub mod family;
 pub mod gate_tasks;
@@ -48,4 +47,3 @@ pub mod session;
 pub mod snapshot;
 pub mod tally;
 pub mod told;
-pub mod turn;

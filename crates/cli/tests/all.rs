@@ -7,6 +7,7 @@ mod attach_postgres;
 mod attach_processor;
 mod attach_short;
 mod attach_tls;
+mod attach_workers;
 mod bands;
 mod clients;
 mod config;

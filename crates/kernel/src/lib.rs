@@ -16,6 +16,7 @@
 //! | [`tun`] | a device; this process reads and writes its packets (needs `CAP_NET_ADMIN`) |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`classifier`] | programs that find the band of every packet of servers that know nothing of it (needs `CAP_BPF` too) |
+//! | [`workers`] | programs that watch what the workers of a server do (needs `CAP_BPF` and `CAP_PERFMON`) |
 //! | [`initial_timeout`] | when a SYN is sent again first, for one control group |
 //! | [`capability`], [`probe`] | what this process may do |
 //! | [`netns`], [`descriptors`], [`process`], [`process_table`], [`scheduling`], [`signals`] | the process and its surroundings |
@@ -48,7 +49,9 @@ pub mod socket;
 pub mod tcp_table;
 pub mod timer;
 pub mod tun;
+pub mod workers;
 
 mod mapping;
 mod netlink;
 mod raw;
+mod shared_words;

@@ -59,6 +59,21 @@ pub fn set_ordinary(process: u32, policy: i32) -> io::Result<()> {
     }
 }
 
+/// The same, so that what it begins has a nice value of 0 at the lowest.
+pub fn set_ordinary_alone(process: u32, policy: i32) -> io::Result<()> {
+    if !ORDINARY.contains(&policy) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let thread = pid_of(process)?.as_raw_nonzero().get();
+    raw::set_scheduler(thread, policy | libc::SCHED_RESET_ON_FORK, 0)
+}
+
+/// Whether what a process begins does not get its priority.
+pub fn is_alone(process: u32) -> io::Result<bool> {
+    let thread = pid_of(process)?.as_raw_nonzero().get();
+    Ok(raw::scheduler(thread)?.0 & libc::SCHED_RESET_ON_FORK != 0)
+}
+
 /// Whether the kernel keeps something of each processor for others than real time.
 pub fn real_time_is_bounded() -> bool {
     let most = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
@@ -97,6 +112,14 @@ pub fn set_autogroup(process: u32, nice: i32) -> io::Result<()> {
 pub fn autogroup(process: u32) -> io::Result<i32> {
     let text = fs::read_to_string(format!("/proc/{process}/autogroup"))?;
     nice_of(&text).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+/// What a process's autogroup is called; an error where the kernel has none.
+pub fn autogroup_name(process: u32) -> io::Result<String> {
+    let text = fs::read_to_string(format!("/proc/{process}/autogroup"))?;
+    let name = text.split_ascii_whitespace().next();
+    name.map(str::to_owned)
+        .ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
 /// `/autogroup-77 nice 0`; nothing for processes in none.

@@ -56,13 +56,16 @@ pub struct Birth {
     pub began_ticks: u64,
 }
 
-/// Both with one look.
+/// Both with one look; not found where the process has ended and its parent has not asked yet.
 pub fn birth(pid: u32) -> io::Result<Birth> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // Behind the name, which may hold anything: the third field and so on.
     let (_, fields) = text.rsplit_once(')').unwrap_or_default();
     let mut fields = fields.split_ascii_whitespace();
-    let parent = fields.nth(1).and_then(|parent| parent.parse().ok());
+    if matches!(fields.next(), Some("Z" | "X")) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let parent = fields.next().and_then(|parent| parent.parse().ok());
     let began = fields.nth(17).and_then(|began| began.parse().ok());
     match parent.zip(began) {
         Some((parent, began_ticks)) => Ok(Birth {
@@ -110,6 +113,21 @@ mod tests {
         assert_eq!(birth(own).unwrap().parent, parent(own).unwrap());
         assert!(began_ticks(own).unwrap() >= began_ticks(1).unwrap());
         assert!(children(parent(own).unwrap()).unwrap().contains(&own));
+    }
+
+    #[test]
+    fn one_that_has_ended_is_not_there() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let is_zombie = || {
+            let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+            stat.contains(") Z ")
+        };
+        while !is_zombie() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let error = birth(child.id()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        child.wait().unwrap();
     }
 
     #[test]

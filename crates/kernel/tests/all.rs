@@ -9,3 +9,4 @@ mod privilege;
 mod sealed_files_max;
 mod sender;
 mod tun;
+mod workers;

@@ -17,13 +17,14 @@ use super::daemon::{Options, WorkError};
 use super::family::Family;
 use super::gate_tasks::FromGate;
 use super::gates::Gates;
-use super::leftovers::{Leftovers, ProcessId};
+use super::leftovers::Leftovers;
 use super::levels::{Levels, Standings};
 use super::mechanism::{Mechanism, Trial};
 use super::meter::Meter;
 use super::pace::Pace;
 use super::snapshot::Snapshot;
 use super::told::Told;
+use crate::process_id::ProcessId;
 use helpers::Helpers;
 
 /// Looks at sessions are no closer than this.

@@ -12,12 +12,13 @@ use tokio::time::sleep;
 
 use super::connection::{ConnectError, Login};
 use super::gate_tasks::GateTasks;
-use super::leftovers::{self, Cleaned};
+use super::leftovers::Leftovers;
 use super::levels::Levels;
 use super::mechanism::{Mechanism, Trial};
 use super::meter::MeterError;
 use super::session::{Prepared, Session, Waiting};
 use super::told::Guests;
+use crate::record::{self, Cleaned};
 
 /// Between two attempts to find a server again that went away.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -135,7 +136,7 @@ async fn run_until_ended(
     }
     // Fewer are no obstacle: the system may have its reasons.
     let _ = descriptors::raise_hard_limit(DESCRIPTORS);
-    let Cleaned { servers, problems } = leftovers::clean()?;
+    let Cleaned { servers, problems } = record::clean::<Leftovers>()?;
     if !servers.is_empty() {
         tell(DaemonEvent::Cleaned(servers));
     }

@@ -16,13 +16,13 @@ use super::classes::Classifier;
 use super::connection::{ConnectError, Login};
 use super::daemon::DESCRIPTORS;
 use super::knobs::{Advice, LockTally, advice};
-use super::leftovers::is_gone;
 use super::meter::{Cost, Meter, MeterError, Processors};
 use super::part::Part;
 use super::processor::Processes;
 use super::rates::CountOf;
 use super::row::Row;
 use super::tally::{Seen, SeenTransaction, Tally};
+use crate::process_id::is_gone;
 use sooner_postgres::locks::{Waiter, waiters};
 
 /// Of so many looks one is at locks too, where a session waits for one.

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::leftovers::ProcessId;
 use super::numbers::ProcessNumbers;
+use crate::process_id::ProcessId;
 
 /// What is known of them.
 #[derive(Debug)]

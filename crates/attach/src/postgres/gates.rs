@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::leftovers::ProcessId;
+use crate::process_id::ProcessId;
 
 /// Connections of gates, by number.
 #[derive(Debug, Default)]

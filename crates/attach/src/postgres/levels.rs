@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use sooner_pooler::config::ClassTable;
 
-use super::leftovers::ProcessId;
+use crate::process_id::ProcessId;
 
 /// The priority in the middle: what is in no class stays with it.
 const MIDDLE: u8 = 100;

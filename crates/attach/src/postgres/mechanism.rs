@@ -23,10 +23,10 @@ use super::processor::times_of;
 /// The most that a nice value says.
 const NICE_MOST: i32 = 20;
 /// Until both run, and for how long they are compared.
-const SETTLE: Duration = Duration::from_millis(40);
-const COMPARED: Duration = Duration::from_millis(160);
+pub(crate) const SETTLE: Duration = Duration::from_millis(40);
+pub(crate) const COMPARED: Duration = Duration::from_millis(160);
 /// Of the processor, what the one that goes first must get.
-const WORKS_MIN: f64 = 0.75;
+pub(crate) const WORKS_MIN: f64 = 0.75;
 /// Keeps a processor busy for so long, without a table and without memory.
 const WORK: &str = "WITH RECURSIVE work (n) AS (SELECT 1 UNION ALL \
     SELECT n OPERATOR(pg_catalog.+) 1 FROM work WHERE pg_catalog.clock_timestamp() \
@@ -238,7 +238,7 @@ async fn compete(
 }
 
 /// Lets a process run on the last of its processors only.
-fn stay_on_one(pid: u32) -> io::Result<()> {
+pub(crate) fn stay_on_one(pid: u32) -> io::Result<()> {
     let pid = Pid::from_raw(pid.cast_signed());
     let allowed = sched_getaffinity(pid)?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu));

@@ -12,12 +12,15 @@ use super::attached::Attached;
 use super::connection::Connection;
 use super::daemon::{DaemonError, DaemonEvent, Options, WorkError};
 use super::gate_tasks::GateTasks;
-use super::leftovers::{Leftovers, ProcessId, name_of};
+use super::leftovers::Leftovers;
 use super::levels::Levels;
 use super::mechanism::{Mechanism, Trial, objection, test};
 use super::snapshot::Snapshot;
-use super::turn::Turn;
+
 use crate::control::{self, Control};
+use crate::process_id::ProcessId;
+use crate::record::{Record, name_of};
+use crate::turn::Turn;
 
 /// After a question that the server answered with an error.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
@@ -228,7 +231,7 @@ async fn next_answer<'a>(
 }
 
 fn no_other_is_attached(server: u32) -> Result<(), DaemonError> {
-    let holder = control::holder(&name_of(server))?;
+    let holder = control::holder(&name_of::<Leftovers>(server))?;
     let holder = holder.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
     match holder.filter(|pid| *pid != std::process::id()) {
         Some(pid) => Err(DaemonError::Attached(pid)),
@@ -247,7 +250,7 @@ fn take_place(
     no_other_is_attached(server)?;
     // It may have the same place.
     let before = waiting.take().map(|waiting| waiting.snapshot);
-    let control = Control::listen(&name_of(server))?;
+    let control = Control::listen(&name_of::<Leftovers>(server))?;
     if let Err(error) = leftovers.write() {
         *waiting = before.map(|snapshot| Waiting { control, snapshot });
         return Err(error.into());

@@ -70,6 +70,17 @@ pub fn of(servers: &Servers) -> Result<Vec<u16>, PortsError> {
     Ok(ports.into_iter().collect())
 }
 
+/// Whether there is such a server; an error says what would be right.
+pub fn exists(servers: &Servers) -> Result<(), PortsError> {
+    match servers {
+        Servers::Behind(_) => Ok(()),
+        Servers::Ports(ports) => named(ports).map(drop),
+        Servers::Process(pid) if Path::new(&format!("/proc/{pid}")).exists() => Ok(()),
+        Servers::Process(pid) => Err(PortsError::NoProcess(*pid)),
+        Servers::Group(name) => members(name).map(drop),
+    }
+}
+
 /// Those that were named, if a process listens on at least one of them.
 fn named(ports: &[u16]) -> Result<BTreeSet<u16>, PortsError> {
     let listeners = listeners(Path::new("/proc/thread-self/net")).map_err(PortsError::Tables)?;
@@ -98,6 +109,35 @@ pub fn processes(ports: &[u16]) -> BTreeSet<u32> {
     let listens = |pid: &u32| sockets(*pid).is_ok_and(|own| !own.is_disjoint(&wanted));
     let all = process_table::all().unwrap_or_default();
     all.into_iter().filter(listens).collect()
+}
+
+/// The processes of these servers: those that were named or listen, and all that they have begun.
+pub fn family(servers: &Servers) -> BTreeSet<u32> {
+    let mut all = match servers {
+        Servers::Behind(_) => BTreeSet::new(),
+        Servers::Process(pid) => BTreeSet::from([*pid]),
+        Servers::Group(name) => members(name).unwrap_or_default(),
+        Servers::Ports(wanted) => processes(wanted),
+    };
+    let parents: Vec<(u32, u32)> = process_table::all()
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|pid| Some((pid, process_table::parent(pid).ok()?)))
+        .collect();
+    loop {
+        // The first process holds sockets for others, and has begun all.
+        let begun = parents
+            .iter()
+            .filter(|(_, parent)| *parent != 1 && all.contains(parent));
+        let more: Vec<u32> = begun
+            .map(|(pid, _)| *pid)
+            .filter(|pid| !all.contains(pid))
+            .collect();
+        if more.is_empty() {
+            return all;
+        }
+        all.extend(more);
+    }
 }
 
 /// The inodes of a process's sockets.

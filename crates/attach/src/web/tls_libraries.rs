@@ -12,7 +12,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use sooner_kernel::classifier::{Classifier, TlsFunctions, TlsProbe};
-use sooner_kernel::process_table;
 
 use super::config::Servers;
 use super::ports;
@@ -74,7 +73,7 @@ impl TlsLibraries {
         let servers = servers.clone();
         move || {
             let mut looked = Looked::default();
-            for pid in processes(&servers) {
+            for pid in ports::family(&servers) {
                 looked.look_at(pid, &known);
             }
             looked
@@ -176,35 +175,6 @@ fn place_of(file: &fs::File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The processes of these servers: those that were named or listen, and all that they have begun.
-fn processes(servers: &Servers) -> BTreeSet<u32> {
-    let mut all = match servers {
-        Servers::Behind(_) => BTreeSet::new(),
-        Servers::Process(pid) => BTreeSet::from([*pid]),
-        Servers::Group(name) => ports::members(name).unwrap_or_default(),
-        Servers::Ports(wanted) => ports::processes(wanted),
-    };
-    let parents: Vec<(u32, u32)> = process_table::all()
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|pid| Some((pid, process_table::parent(pid).ok()?)))
-        .collect();
-    loop {
-        // The first process holds sockets for others, and has begun all.
-        let begun = parents
-            .iter()
-            .filter(|(_, parent)| *parent != 1 && all.contains(parent));
-        let more: Vec<u32> = begun
-            .map(|(pid, _)| *pid)
-            .filter(|pid| !all.contains(pid))
-            .collect();
-        if more.is_empty() {
-            return all;
-        }
-        all.extend(more);
-    }
-}
-
 /// Its program, and what is called a TLS library.
 fn mapped_by(pid: u32) -> io::Result<Vec<Mapped>> {
     let program = fs::read_link(format!("/proc/{pid}/exe"))?;
@@ -299,7 +269,7 @@ mod tests {
         let one = mapped.iter().find(|one| one.path == program).unwrap();
         let found = fs::metadata(place(own, one)).unwrap();
         assert_eq!(found.ino(), one.inode);
-        assert!(processes(&Servers::Process(own)).contains(&own));
+        assert!(ports::family(&Servers::Process(own)).contains(&own));
     }
 
     proptest! {

@@ -1,9 +1,12 @@
 //! `sooner attach status`, `top` and `remove`, whatever is attached.
 
-use super::{postgres, postgres_table, web, web_table};
+use super::{cpu_table, postgres_table, processes, web, web_table};
 use crate::{output, with_causes};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use sooner_attach::cpu::changes::Changes;
+use sooner_attach::cpu::snapshot::Snapshot as WorkersSnapshot;
+use sooner_attach::postgres::leftovers::Leftovers;
 use sooner_attach::postgres::snapshot::Snapshot as ServerSnapshot;
 use sooner_attach::web::exposition;
 use sooner_attach::web::snapshot::Snapshot as DeviceSnapshot;
@@ -27,14 +30,17 @@ pub struct StatusArgs {
 #[derive(Args)]
 pub struct RemoveArgs {
     /// Only this device
-    #[arg(long, value_name = "DEVICE", conflicts_with = "postgres")]
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["postgres", "cpu"])]
     dev: Option<String>,
     /// Only what is attached to devices
-    #[arg(long, conflicts_with = "postgres")]
+    #[arg(long, conflicts_with_all = ["postgres", "cpu"])]
     web: bool,
     /// Only what is attached to PostgreSQL servers
-    #[arg(long)]
+    #[arg(long, conflicts_with = "cpu")]
     postgres: bool,
+    /// Only what is attached to servers' workers
+    #[arg(long)]
+    cpu: bool,
 }
 
 /// Flags of `attach top`.
@@ -60,6 +66,8 @@ enum Snapshot {
     Device(Box<DeviceSnapshot>),
     /// To a PostgreSQL server.
     Server(ServerSnapshot),
+    /// To the workers of a server.
+    Workers(Box<WorkersSnapshot>),
 }
 
 impl Snapshot {
@@ -67,6 +75,7 @@ impl Snapshot {
         Ok(match self {
             Self::Device(device) => serde_json::to_value(device)?,
             Self::Server(server) => serde_json::to_value(server)?,
+            Self::Workers(workers) => serde_json::to_value(workers)?,
         })
     }
 
@@ -74,6 +83,7 @@ impl Snapshot {
         match self {
             Self::Device(device) => web_table::status_line(device),
             Self::Server(server) => postgres_table::status_line(server),
+            Self::Workers(workers) => cpu_table::status_line(workers),
         }
     }
 
@@ -81,6 +91,7 @@ impl Snapshot {
         match self {
             Self::Device(device) => web_table::page(device),
             Self::Server(server) => postgres_table::page(server),
+            Self::Workers(workers) => cpu_table::page(workers),
         }
     }
 }
@@ -92,7 +103,10 @@ fn attached(device: Option<&str>) -> Result<Vec<Snapshot>> {
         .map(|device| Snapshot::Device(Box::new(device)))
         .collect();
     if device.is_none() {
-        found.extend(postgres::attached()?.into_iter().map(Snapshot::Server));
+        let servers = processes::attached::<Leftovers, _>()?;
+        found.extend(servers.into_iter().map(Snapshot::Server));
+        let workers = processes::attached::<Changes, WorkersSnapshot>()?.into_iter();
+        found.extend(workers.map(|one| Snapshot::Workers(Box::new(one))));
     }
     Ok(found)
 }
@@ -121,7 +135,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode> {
         let mut found = attached(args.dev.as_deref())?;
         match found.len() {
             0 => bail!(
-                "nothing is attached here; start it with `sooner attach web` or `sooner attach postgres`"
+                "nothing is attached here; start it with `sooner attach web`, `sooner attach postgres` or `sooner attach cpu`"
             ),
             1 => Ok(found.remove(0)),
             _ => bail!(
@@ -134,7 +148,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode> {
     } else if args.prometheus {
         match ask()? {
             Snapshot::Device(device) => output::print(&exposition::encode(&device)?)?,
-            Snapshot::Server(_) => {
+            Snapshot::Server(_) | Snapshot::Workers(_) => {
                 bail!("--prometheus: of web servers only; --json has the figures")
             }
         }
@@ -154,14 +168,22 @@ pub fn top(args: &TopArgs) -> Result<ExitCode> {
 /// Ends what is attached. What fails of one kind is told after the other was tried.
 pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
     let (mut done, mut problems) = (Vec::new(), Vec::new());
-    if !args.postgres {
+    if !(args.postgres || args.cpu) {
         match web::remove(args.dev.as_deref()) {
             Ok(lines) => done.extend(lines),
             Err(error) => problems.push(with_causes(&error)),
         }
     }
-    if args.dev.is_none() && !args.web {
-        match postgres::remove() {
+    let of_processes = args.dev.is_none() && !args.web;
+    let mut ended = Vec::new();
+    if of_processes && !args.cpu {
+        ended.push(processes::remove::<Leftovers>());
+    }
+    if of_processes && !args.postgres {
+        ended.push(processes::remove::<Changes>());
+    }
+    for ended in ended {
+        match ended {
             Ok((lines, failed)) => {
                 done.extend(lines);
                 problems.extend(failed);

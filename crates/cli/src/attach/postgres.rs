@@ -2,17 +2,14 @@
 
 use super::explanation;
 use crate::{config_file, output, seconds};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use sooner_attach::control;
 use sooner_attach::postgres::connection::Login;
 use sooner_attach::postgres::daemon::{self, DaemonEvent, GateAt};
-use sooner_attach::postgres::detach::{self, Detached};
 use sooner_attach::postgres::explain::{Explanation, Options, explain};
 use sooner_attach::postgres::mechanism::Mechanism;
 use sooner_attach::postgres::server::Wanted;
-use sooner_attach::postgres::snapshot::Snapshot;
 use sooner_attach::postgres::told::Guests;
 use sooner_config::Misconfigured;
 use sooner_kernel::privilege::{Account, group_id};
@@ -20,7 +17,6 @@ use sooner_kernel::signals::EndSignals;
 use sooner_operate::{Supervisor, print, say_as};
 use sooner_pooler::config::{ClassTable, Config};
 use std::cell::Cell;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -160,36 +156,6 @@ fn attach(args: &PostgresArgs) -> Result<ExitCode> {
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, daemon::run(&options, Box::new(tell)))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Attachments to servers that answer.
-pub fn attached() -> Result<Vec<Snapshot>> {
-    let mut found = Vec::new();
-    for (name, pid) in detach::attached()? {
-        match control::ask(&name) {
-            Ok(snapshot) => found.push(snapshot),
-            // It has ended meanwhile.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot ask process {pid}"));
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// Ends them; a line each, then one each for what could not be done.
-pub fn remove() -> Result<(Vec<String>, Vec<String>)> {
-    let words = |detached: &Detached| match detached {
-        Detached::Ended { name, pid } => {
-            format!("{name}: process {pid} has ended, the server's processes are as they were")
-        }
-        Detached::Cleaned { server } => {
-            format!("server {server}: what a killed process changed was put back")
-        }
-    };
-    let (done, problems) = detach::detach()?;
-    Ok((done.iter().map(words).collect(), problems))
 }
 
 impl PostgresArgs {

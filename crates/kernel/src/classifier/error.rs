@@ -25,6 +25,9 @@ pub enum ClassifierError {
     /// A map cannot be used.
     #[error("a map of the BPF programs: {}", chain(.0))]
     Map(#[from] MapError),
+    /// The system refuses something else.
+    #[error("the BPF programs cannot be talked to: {0}")]
+    System(#[source] io::Error),
     /// The object is not the one this program was made with.
     #[error("the BPF object lacks `{0}`; it is not the one this was built with")]
     Lacks(&'static str),
@@ -39,7 +42,11 @@ pub enum ClassifierError {
 }
 
 impl ClassifierError {
-    pub(super) fn load(source: EbpfError) -> ClassifierError {
+    pub(crate) fn system(source: io::Error) -> ClassifierError {
+        ClassifierError::System(source)
+    }
+
+    pub(crate) fn load(source: EbpfError) -> ClassifierError {
         ClassifierError::Load(Box::new(source))
     }
 

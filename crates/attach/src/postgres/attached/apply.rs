@@ -3,8 +3,8 @@
 use std::io;
 
 use super::Attached;
-use crate::postgres::leftovers::{ProcessId, is_gone};
 use crate::postgres::levels::Change;
+use crate::process_id::{ProcessId, is_gone};
 
 impl Attached<'_> {
     /// Gives each process the level that it is to have now.

@@ -12,9 +12,10 @@ use sooner_kernel::{priority, process_table};
 use super::Attached;
 use super::apply::set_one;
 use crate::postgres::daemon::WorkError;
-use crate::postgres::leftovers::{ProcessId, is_gone};
 use crate::postgres::levels::Change;
 use crate::postgres::mechanism::Mechanism;
+use crate::process_id::{ProcessId, is_gone};
+use crate::record::Record;
 
 /// The nice value of the session that asks, where others have real time.
 const OWN_NICE: i32 = -10;

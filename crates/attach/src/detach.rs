@@ -1,4 +1,4 @@
-//! Ending attachments to servers that run, and putting back what killed ones changed.
+//! Ending attachments to servers' processes, and putting back what killed ones changed.
 
 use std::io;
 use std::thread;
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::leftovers::{self, NAME_BEGIN};
 use crate::control;
+use crate::record::{self, Record};
 
 /// How long a process has to end after it was asked to; said in an error.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,8 +28,13 @@ pub enum DetachError {
     #[error("process {0} has not ended 10 s after it was asked to")]
     Stays(Pid),
     /// What is attached cannot be found out, or put back.
-    #[error("cannot put back what is attached to PostgreSQL servers: {0}")]
-    System(#[from] io::Error),
+    #[error("cannot put back what is attached to {kind}: {source}")]
+    System {
+        /// What.
+        kind: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
 }
 
 /// What was done for a server.
@@ -49,10 +54,10 @@ pub enum Detached {
     },
 }
 
-/// Names of all attachments to servers that answer.
-pub fn attached() -> io::Result<Vec<(String, Pid)>> {
+/// Names of all attachments of a kind that answer.
+pub fn attached<R: Record>() -> io::Result<Vec<(String, Pid)>> {
     let mut found = Vec::new();
-    for name in control::names(NAME_BEGIN)? {
+    for name in control::names(R::NAME_BEGIN)? {
         if let Some(pid) = control::holder(&name)? {
             found.push((name, pid));
         }
@@ -60,17 +65,21 @@ pub fn attached() -> io::Result<Vec<(String, Pid)>> {
     Ok(found)
 }
 
-/// Ends all attachments to servers, and puts back what killed ones changed. What could not be done
+/// Ends all attachments of a kind, and puts back what killed ones changed. What could not be done
 /// comes as well, a line each.
-pub fn detach() -> Result<(Vec<Detached>, Vec<String>), DetachError> {
+pub fn detach<R: Record>() -> Result<(Vec<Detached>, Vec<String>), DetachError> {
+    let refused = |source| DetachError::System {
+        kind: R::KIND,
+        source,
+    };
     let (mut done, mut problems) = (Vec::new(), Vec::new());
-    for (name, pid) in attached()? {
-        match end(&name, pid) {
+    for (name, pid) in attached::<R>().map_err(refused)? {
+        match end::<R>(&name, pid) {
             Ok(()) => done.push(Detached::Ended { name, pid }),
             Err(error) => problems.push(error.to_string()),
         }
     }
-    let cleaned = leftovers::clean()?;
+    let cleaned = record::clean::<R>().map_err(refused)?;
     let servers = cleaned.servers.into_iter();
     done.extend(servers.map(|server| Detached::Cleaned { server }));
     problems.extend(cleaned.problems);
@@ -78,14 +87,20 @@ pub fn detach() -> Result<(Vec<Detached>, Vec<String>), DetachError> {
 }
 
 /// Asks one to end, and waits for it.
-fn end(name: &str, pid: Pid) -> Result<(), DetachError> {
+fn end<R: Record>(name: &str, pid: Pid) -> Result<(), DetachError> {
     kill_process(pid, Signal::TERM).map_err(|errno| DetachError::Signal {
         pid,
         source: errno.into(),
     })?;
     let begin = Instant::now();
     // Its socket goes last, when everything is put back.
-    while control::holder(name)? == Some(pid) {
+    let holder = || {
+        control::holder(name).map_err(|source| DetachError::System {
+            kind: R::KIND,
+            source,
+        })
+    };
+    while holder()? == Some(pid) {
         if begin.elapsed() > PATIENCE {
             return Err(DetachError::Stays(pid));
         }

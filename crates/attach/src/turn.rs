@@ -1,4 +1,4 @@
-//! One process at a time takes the place of the attachment to a server, or puts back what a killed
+//! One process at a time takes the place of an attachment to a server's processes, or puts back what a killed
 //! one left: two that start at the same moment would both find it empty.
 
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::control::named;
 
 /// Its file is there only as long as a process has its turn.
-const FILE_NAME: &str = "postgres.turn";
+const FILE_NAME: &str = "attach.turn";
 /// Longer than putting back takes; said in an error.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);

@@ -1,0 +1,318 @@
+//! Attached to a server's workers until told to stop.
+
+use std::io;
+use std::process::Command;
+use std::time::Duration;
+
+use sooner_kernel::clock::monotonic_ns;
+use sooner_kernel::signals::EndSignals;
+use sooner_kernel::workers::{Workers, lacks_for_workers};
+use sooner_kernel::{capability, priority};
+use sooner_processor::Next;
+use tokio::time::sleep;
+
+use super::attached::{AttachError, Attached};
+use super::changes::Changes;
+use super::options::{Options, WantedRule};
+use super::source::{Proc, Source};
+use super::trial::{self, Trial, Tried};
+use crate::control::{self, Control};
+use crate::record::{self, Cleaned, name_of};
+use crate::turn::Turn;
+use crate::web::config::Servers;
+use crate::web::ports;
+
+/// Between two looks for a server that went away.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// This process's own nice value: it wakes for a moment, and comes first then.
+const OWN_NICE: i32 = -20;
+
+/// Why it did not begin, or ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The server cannot be attached to.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// A capability is missing.
+    #[error(
+        "giving workers the processor first needs CAP_SYS_NICE; run as root, with AmbientCapabilities=CAP_SYS_NICE in a systemd unit, or with --observe"
+    )]
+    NotPermitted,
+    /// Real time without a bound.
+    #[error(
+        "--realtime: kernel.sched_rt_runtime_us is -1, so that a worker that computes would leave nothing to others; set it to 950000"
+    )]
+    RealTimeIsUnbounded,
+    /// The paper's rule counts changes.
+    #[error("--rule {rule}: changes can be counted by BPF programs only; that needs {lacks}")]
+    RuleNeedsPrograms {
+        /// The rule.
+        rule: &'static str,
+        /// What is missing.
+        lacks: String,
+    },
+    /// Nice values have no effect.
+    #[error(
+        "{0}: nothing puts one worker before another here; --realtime would, where real time is allowed"
+    )]
+    NothingWorks(Trial),
+    /// Another one is attached.
+    #[error(
+        "process {0} is attached to the workers of this server already; end it with `sooner attach remove --cpu`"
+    )]
+    Attached(i32),
+    /// The process that was named is gone.
+    #[error("process {0} has ended, and its workers with it")]
+    Ended(u32),
+    /// The system refused something.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// What it tells its caller.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DaemonEvent {
+    /// What killed ones had changed of the workers of these servers was put back.
+    Cleaned(Vec<u32>),
+    /// What came of trials.
+    Tried(Vec<Trial>),
+    /// Workers are ordered from now on; how, in one line.
+    Ready(String),
+    /// Something the operator should know, in one line.
+    Problem(String),
+    /// It ends, and puts everything back.
+    Stopping,
+}
+
+/// What it needs from the program it is part of.
+pub struct Surroundings<'a> {
+    /// Takes events.
+    pub tell: Box<dyn FnMut(DaemonEvent) + 'a>,
+    /// Begins a competitor for [`trial::test`].
+    pub competitor: Box<dyn Fn() -> Command + 'a>,
+    /// After so long it ends by itself.
+    pub ends_after: Option<Duration>,
+}
+
+/// Attaches until SIGTERM, SIGINT or SIGHUP; blocks. Everything is put back when it returns. Gives
+/// the figures at the end.
+pub fn run(
+    options: &Options,
+    surroundings: &mut Surroundings<'_>,
+) -> Result<Option<super::snapshot::Snapshot>, DaemonError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(run_until_ended(options, surroundings))
+}
+
+async fn run_until_ended(
+    options: &Options,
+    surroundings: &mut Surroundings<'_>,
+) -> Result<Option<super::snapshot::Snapshot>, DaemonError> {
+    // Before anything is changed, so that no signal can come too early.
+    let mut ends = EndSignals::listen()?;
+    has_what_rule_needs(options, lacks(options))?;
+    if !options.observes {
+        may_change(options)?;
+        clean(surroundings)?;
+    }
+    let trials = match options.observes {
+        true => Vec::new(),
+        false => tried(options, surroundings).await?,
+    };
+    let mut told_waiting = false;
+    loop {
+        let work = attach_once(options, &trials, surroundings, &mut ends);
+        let error = match work.await {
+            Ok(snapshot) => return Ok(snapshot),
+            Err(DaemonError::Attach(error)) if told_waiting || is_gone_later(&error) => error,
+            Err(error) => return Err(error),
+        };
+        if let Servers::Process(pid) = options.server {
+            return Err(DaemonError::Ended(pid));
+        }
+        if !std::mem::replace(&mut told_waiting, true) {
+            let words = format!("the server is gone; it is waited for ({error})");
+            (surroundings.tell)(DaemonEvent::Problem(words));
+        }
+        tokio::select! {
+            _ = ends.next() => {
+                (surroundings.tell)(DaemonEvent::Stopping);
+                return Ok(None);
+            }
+            () = sleep(RETRY_PAUSE) => {}
+        }
+    }
+}
+
+/// Whether a server that was there has gone.
+fn is_gone_later(error: &AttachError) -> bool {
+    matches!(error, AttachError::Gone)
+}
+
+fn may_change(options: &Options) -> Result<(), DaemonError> {
+    if !capability::has_sys_nice() {
+        return Err(DaemonError::NotPermitted);
+    }
+    if options.real_time && !priority::real_time_is_bounded() {
+        return Err(DaemonError::RealTimeIsUnbounded);
+    }
+    Ok(())
+}
+
+fn clean(surroundings: &mut Surroundings<'_>) -> io::Result<()> {
+    let Cleaned { servers, problems } = record::clean::<Changes>()?;
+    if !servers.is_empty() {
+        (surroundings.tell)(DaemonEvent::Cleaned(servers));
+    }
+    for problem in problems {
+        (surroundings.tell)(DaemonEvent::Problem(problem));
+    }
+    Ok(())
+}
+
+/// What is missing for programs; none where nothing is.
+fn lacks(options: &Options) -> Option<&'static str> {
+    match options.uses_programs {
+        true => lacks_for_workers(),
+        false => Some("that --no-bpf is left out"),
+    }
+}
+
+/// The rule that needs programs has them.
+fn has_what_rule_needs(options: &Options, lacks: Option<&str>) -> Result<(), DaemonError> {
+    match (options.rule, lacks) {
+        (WantedRule::RunWait { .. }, Some(lacks)) => Err(DaemonError::RuleNeedsPrograms {
+            rule: "changes",
+            lacks: lacks.into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// From where it is known what workers do, and what is missing for programs.
+fn source(options: &Options) -> Result<(Source, Option<String>), DaemonError> {
+    let lacks = match lacks(options) {
+        Some(lacks) => lacks.to_owned(),
+        None => match Workers::watch() {
+            Ok(workers) => return Ok((Source::Programs(Box::new(workers)), None)),
+            Err(error) => error.to_string(),
+        },
+    };
+    has_what_rule_needs(options, Some(&lacks))?;
+    Ok((Source::Proc(Proc::default()), Some(lacks)))
+}
+
+/// Whether nice values have an effect, and weights.
+async fn tried(
+    options: &Options,
+    surroundings: &mut Surroundings<'_>,
+) -> Result<Vec<Trial>, DaemonError> {
+    // A server that is not there needs no trial.
+    ports::exists(&options.server).map_err(AttachError::from)?;
+    let nice = trial::test(Tried::Nice, &surroundings.competitor).await;
+    let weights = trial::test(Tried::Autogroup, &surroundings.competitor).await;
+    if !nice.works() && !options.real_time {
+        return Err(DaemonError::NothingWorks(nice));
+    }
+    let trials = vec![nice, weights];
+    (surroundings.tell)(DaemonEvent::Tried(trials.clone()));
+    Ok(trials)
+}
+
+/// One life of the server.
+async fn attach_once(
+    options: &Options,
+    trials: &[Trial],
+    surroundings: &mut Surroundings<'_>,
+    ends: &mut EndSignals,
+) -> Result<Option<super::snapshot::Snapshot>, DaemonError> {
+    let mut attached = Attached::new(options, trials, source(options)?, monotonic_ns())?;
+    let control = take_place(attached.server().pid)?;
+    if !options.observes {
+        // Both are this process's own, and end with it.
+        let _ = priority::set_nice(std::process::id(), OWN_NICE);
+    }
+    let begun = attached.begin(monotonic_ns());
+    let ended = match begun {
+        Ok(()) => {
+            (surroundings.tell)(DaemonEvent::Ready(ready_line(&attached)));
+            let ends_after = surroundings.ends_after;
+            tokio::select! {
+                biased;
+                _ = ends.next() => Ok(()),
+                () = sleep(ends_after.unwrap_or_default()), if ends_after.is_some() => Ok(()),
+                error = work(&mut attached, &control) => Err(error),
+            }
+        }
+        Err(error) => Err(error),
+    };
+    if ended.is_ok() {
+        (surroundings.tell)(DaemonEvent::Stopping);
+    }
+    let snapshot = attached.snapshot(monotonic_ns());
+    // The socket last: when it is gone everything is as it was.
+    attached.end()?;
+    drop(control);
+    ended?;
+    Ok(Some(snapshot))
+}
+
+fn ready_line(attached: &Attached<'_>) -> String {
+    let now = attached.snapshot(monotonic_ns());
+    let what = match now.observes {
+        true => "only looks at",
+        false => "the processor goes first to short requests of",
+    };
+    let source = match &now.lacks {
+        None => String::new(),
+        Some(lacks) => format!("; without programs, which need {lacks}"),
+    };
+    format!(
+        "{what} {} workers of {} (process {}), {}{source}",
+        now.workers, now.program, now.server_pid, now.rule
+    )
+}
+
+/// Answers for the server from now on, unless another process does.
+fn take_place(server: u32) -> Result<Control, DaemonError> {
+    let folder = control::own_folder()?;
+    let _turn = Turn::wait(&folder)?;
+    let name = name_of::<Changes>(server);
+    if let Some(pid) = control::holder(&name)? {
+        return Err(DaemonError::Attached(pid.as_raw_nonzero().get()));
+    }
+    Ok(Control::listen(&name)?)
+}
+
+/// Until the server is gone, or the system refuses something.
+async fn work(attached: &mut Attached<'_>, control: &Control) -> AttachError {
+    loop {
+        let next = match attached.look(monotonic_ns()) {
+            Ok(Next::WhenTold) => {
+                // What came between the look and this is seen by another one.
+                attached.source().set_sleeps(true);
+                attached.look(monotonic_ns())
+            }
+            next => next,
+        };
+        let now_ns = monotonic_ns();
+        let until_ns = match next {
+            Ok(Next::At(at_ns)) => at_ns.min(attached.due_ns()),
+            Ok(Next::WhenTold) => attached.due_ns(),
+            Err(error) => return error,
+        };
+        let pause = Duration::from_nanos(until_ns.saturating_sub(now_ns));
+        tokio::select! {
+            told = attached.source().told() => {
+                if let Err(error) = told {
+                    return error.into();
+                }
+            }
+            () = sleep(pause) => {}
+            () = control.answer(|| Ok(attached.snapshot(now_ns))) => {}
+        }
+        attached.source().set_sleeps(false);
+    }
+}

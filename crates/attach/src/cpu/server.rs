@@ -1,0 +1,166 @@
+//! Which processes and threads of a server are its workers.
+//!
+//! A worker is a thread of a process that has begun no other one: the processes above only begin
+//! workers and end them. What a worker begins (a program that a script runs) is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+
+use sooner_kernel::process_table;
+
+use crate::process_id::ProcessId;
+use crate::web::config::Servers;
+use crate::web::ports::{self, PortsError};
+
+/// Its processes at a moment.
+#[derive(Debug, Default)]
+pub struct Family {
+    /// Each with its parent.
+    parents: BTreeMap<u32, u32>,
+}
+
+impl Family {
+    /// Looks at all processes; an error where the server has none.
+    pub fn find(servers: &Servers) -> Result<Family, PortsError> {
+        ports::exists(servers)?;
+        let all = ports::family(servers);
+        let parent = |pid: u32| Some((pid, process_table::parent(pid).ok()?));
+        Ok(Family {
+            parents: all.into_iter().filter_map(parent).collect(),
+        })
+    }
+
+    /// All of them.
+    pub fn processes(&self) -> BTreeSet<u32> {
+        self.parents.keys().copied().collect()
+    }
+
+    /// Those that none of the others has begun.
+    pub fn roots(&self) -> Vec<ProcessId> {
+        let roots = self
+            .parents
+            .iter()
+            .filter(|(_, parent)| !self.parents.contains_key(parent));
+        roots
+            .filter_map(|(pid, _)| ProcessId::of(*pid).ok())
+            .collect()
+    }
+
+    /// The threads of workers. What `workers` have begun are no workers.
+    pub fn workers(&self, workers: &BTreeSet<u32>) -> Vec<Worker> {
+        let begun: BTreeSet<u32> = self.parents.values().copied().collect();
+        let is_worker = |pid: &u32| workers.contains(pid) || !begun.contains(pid);
+        let of_none = |parent: &u32| !workers.contains(parent);
+        let processes = self
+            .parents
+            .iter()
+            .filter(|(pid, parent)| is_worker(pid) && of_none(parent));
+        processes
+            .flat_map(|(pid, _)| threads(*pid).unwrap_or_default())
+            .collect()
+    }
+}
+
+/// A thread that works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worker {
+    /// It, by its own number.
+    pub thread: ProcessId,
+    /// The process it is of.
+    pub process: u32,
+}
+
+impl Worker {
+    /// The thread of this number, if its process is one of a worker's kind: a child of the server's
+    /// other processes, or of the same process as a worker.
+    pub fn of_new(
+        thread: u32,
+        processes: &BTreeSet<u32>,
+        workers: &BTreeSet<u32>,
+    ) -> Option<Worker> {
+        let process = process_of(thread).ok()?;
+        let parent = process_table::parent(process).ok()?;
+        let is_thread = workers.contains(&process);
+        let is_child = processes.contains(&parent) && !workers.contains(&parent);
+        (is_thread || is_child).then_some(Worker {
+            thread: ProcessId::of(thread).ok()?,
+            process,
+        })
+    }
+}
+
+fn threads(process: u32) -> io::Result<Vec<Worker>> {
+    let entries = fs::read_dir(format!("/proc/{process}/task"))?;
+    let worker = |entry: io::Result<fs::DirEntry>| {
+        let number = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        Some(Worker {
+            thread: ProcessId::of(number).ok()?,
+            process,
+        })
+    };
+    Ok(entries.filter_map(worker).collect())
+}
+
+/// The process that a thread is of.
+fn process_of(thread: u32) -> io::Result<u32> {
+    let text = fs::read_to_string(format!("/proc/{thread}/status"))?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tgid:"));
+    let number = lines.next().and_then(|value| value.trim().parse().ok());
+    number.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    /// A shell that has begun two others and waits.
+    fn server() -> Child {
+        let script = "sleep 60 & sleep 60 & echo begun; wait";
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let mut line = [0; 6];
+        io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut line).unwrap();
+        shell
+    }
+
+    #[test]
+    fn children_work_and_their_parent_does_not() {
+        let mut shell = server();
+        let family = Family::find(&Servers::Process(shell.id())).unwrap();
+        let workers = family.workers(&BTreeSet::new());
+        let processes: BTreeSet<u32> = workers.iter().map(|worker| worker.process).collect();
+        assert_eq!((family.processes().len(), processes.len()), (3, 2));
+        assert!(!processes.contains(&shell.id()));
+        let roots: Vec<u32> = family.roots().iter().map(|root| root.pid).collect();
+        assert_eq!(roots, [shell.id()]);
+        // What a worker begins is none.
+        let none = family.workers(&BTreeSet::from([shell.id()]));
+        assert_eq!(none.len(), 1, "only the shell itself");
+        let child = *processes.first().unwrap();
+        let of = |workers: &[u32]| {
+            let workers = workers.iter().copied().collect();
+            Worker::of_new(child, &family.processes(), &workers)
+        };
+        assert!(of(&[]).is_some() && of(&[shell.id()]).is_none());
+        for pid in processes {
+            let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+        shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_alone_works_itself() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let family = Family::find(&Servers::Process(child.id())).unwrap();
+        assert_eq!(family.workers(&BTreeSet::new()).len(), 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(Family::find(&Servers::Process(u32::MAX)).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! All figures of an attachment to a server's workers.
+
+use serde::{Deserialize, Serialize};
+use sooner_processor::LEVEL_COUNT;
+
+use super::trial::Trial;
+
+/// At a moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The attachment's process.
+    pub pid: u32,
+    /// The server's first process.
+    pub server_pid: u32,
+    /// Its program.
+    pub program: String,
+    /// Since it is attached.
+    pub uptime_s: f64,
+    /// Whether it only looks.
+    pub observes: bool,
+    /// Whether programs say what workers do, and what is missing where not.
+    pub has_programs: bool,
+    /// What is missing for them.
+    pub lacks: Option<String>,
+    /// The order, in words.
+    pub rule: String,
+    /// What was tried, and what came of it.
+    pub trials: Vec<Trial>,
+    /// What the whole server has beside others, in words.
+    pub weights: Vec<String>,
+    /// Nice values of the levels, the top first.
+    pub nice: [i32; LEVEL_COUNT],
+    /// Whether the top level has real time instead.
+    pub real_time: bool,
+    /// Threads that work.
+    pub workers: usize,
+    /// How many are on each level.
+    pub levels: [usize; LEVEL_COUNT],
+    /// How many want a processor now.
+    pub active: usize,
+    /// Whether all are on top, because beginnings are not seen and too few wait for requests.
+    pub is_suspended: bool,
+    /// Requests that are over.
+    pub requests: u64,
+    /// Processor time that half of them used at most, ms; 95 of 100.
+    pub used_p50_ms: Option<f64>,
+    /// The same for 95 of 100.
+    pub used_p95_ms: Option<f64>,
+    /// What a request may use on each level but the last, ms.
+    pub bounds_ms: [f64; LEVEL_COUNT - 1],
+    /// How long workers waited for a processor, s; none where it is not known.
+    pub waited_s: Option<f64>,
+    /// Of that, what they waited for others than workers, 0 to 1.
+    pub behind_others_share: Option<f64>,
+    /// What the last requests would have taken on average with equal shares, ms.
+    pub equal_ms: Option<f64>,
+    /// The same by levels.
+    pub by_levels_ms: Option<f64>,
+    /// Changes made.
+    pub changes: u64,
+    /// Changes that the system refused.
+    pub refused: u64,
+    /// How often a worker that had waited too long went before all.
+    pub favours: u64,
+    /// Looks at all workers.
+    pub looks: u64,
+    /// Processor time of the attachment, of one processor, 0 to 1.
+    pub own_share: f64,
+}

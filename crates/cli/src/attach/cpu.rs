@@ -1,0 +1,220 @@
+//! `sooner attach cpu`: the workers of a server, ordered or looked at.
+
+use super::cpu_table;
+use crate::{output, seconds};
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+use sooner_attach::cpu::daemon::{self, DaemonEvent, Surroundings};
+use sooner_attach::cpu::options::{Options, WantedRule};
+use sooner_attach::cpu::parent::{self, Ended};
+use sooner_attach::cpu::trial;
+use sooner_attach::web::config::Servers;
+use sooner_operate::{Supervisor, print, say_as};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+/// Before its lines on standard error.
+const NAME: &str = "sooner attach";
+
+/// How workers are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RuleName {
+    /// By processor time used since the request began: who used least goes first
+    Used,
+    /// By how often a worker has waited since its last long wait, as in the paper of 2001
+    Changes,
+}
+
+/// Short requests of a server with a worker a request (Apache prefork, PHP-FPM, gunicorn, puma) get
+/// the processor before long ones: a worker falls behind with what its request has used, and stands
+/// in front while it waits for the next.
+///
+/// Needs CAP_SYS_NICE, and CAP_BPF with CAP_PERFMON to see requests begin. What it changes is put
+/// back when it ends, when it is killed, or at the next start.
+#[derive(Args)]
+pub struct CpuArgs {
+    /// The server's first process
+    #[arg(long, value_name = "PID", required_unless_present_any = ["cgroup", "port"])]
+    pid: Option<u32>,
+    /// The server is the processes of this control group, like php8.2-fpm.service
+    #[arg(long, value_name = "NAME", conflicts_with = "pid")]
+    cgroup: Option<String>,
+    /// The server is the processes that listen on these ports
+    #[arg(long, value_name = "PORT", value_delimiter = ',', conflicts_with_all = ["pid", "cgroup"])]
+    port: Vec<u16>,
+    /// Ports of a server that hands requests on to it, like nginx: it gets the same weight
+    #[arg(long, value_name = "PORT", value_delimiter = ',')]
+    front_port: Vec<u16>,
+    /// Of a processor, what the server gets while another service wants all of it, per cent; 50
+    /// changes nothing
+    #[arg(long, value_name = "PERCENT", default_value_t = 80.0)]
+    share: f64,
+    /// How workers are ordered
+    #[arg(long, value_enum, default_value_t = RuleName::Used)]
+    rule: RuleName,
+    /// RW of the rule changes: fewer changes than so many go first; predicted by default
+    #[arg(long, value_name = "N")]
+    rw: Option<u32>,
+    /// SLP of the rule changes: a wait that ends a request; predicted by default
+    #[arg(long, value_name = "TIME", value_parser = seconds::any)]
+    slp: Option<Duration>,
+    /// What a request may use before it falls to the second level and to the third, like 6ms,60ms;
+    /// learned by default
+    #[arg(long, value_name = "TIME,TIME", value_parser = bounds)]
+    bounds: Option<[Duration; 2]>,
+    /// A worker that has waited for a processor so long goes before all for 10 ms
+    #[arg(long, value_name = "TIME", value_parser = seconds::patience, default_value = "1s")]
+    wait_max: Duration,
+    /// Give the top level real time instead of a nice value
+    #[arg(long)]
+    realtime: bool,
+    /// Only look and count: change nothing, and say what the order would give
+    #[arg(long, conflicts_with_all = ["realtime"])]
+    observe: bool,
+    /// Look for a while, and say what the weight and the order would give
+    #[arg(long, conflicts_with_all = ["observe", "realtime"])]
+    explain: bool,
+    /// Look for so long, like 60s or 5m
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "30s", requires = "explain")]
+    duration: Duration,
+    /// Print JSON instead of words
+    #[arg(long, requires = "explain")]
+    json: bool,
+    /// Read /proc instead of using BPF programs
+    #[arg(long)]
+    no_bpf: bool,
+    /// This is the process below the one that puts everything back
+    #[arg(long, hide = true)]
+    below: bool,
+}
+
+impl CpuArgs {
+    fn options(&self) -> Result<Options> {
+        ensure!(
+            (50.0..=99.0).contains(&self.share),
+            "--share {}: 50 to 99 per cent",
+            self.share
+        );
+        ensure!(self.rw != Some(0), "--rw 0: at least 1");
+        let of_changes = self.rw.is_some() || self.slp.is_some();
+        ensure!(
+            !of_changes || self.rule == RuleName::Changes,
+            "--rw and --slp are of --rule changes"
+        );
+        let server = match (self.pid, &self.cgroup) {
+            (Some(pid), _) => Servers::Process(pid),
+            (_, Some(name)) => Servers::Group(name.clone()),
+            _ => Servers::Ports(self.port.clone()),
+        };
+        Ok(Options {
+            server,
+            front_ports: self.front_port.clone(),
+            rule: match self.rule {
+                RuleName::Used => WantedRule::Used,
+                RuleName::Changes => WantedRule::RunWait {
+                    changes: self.rw,
+                    long: self.slp,
+                },
+            },
+            bounds: self.bounds,
+            wait_max: self.wait_max,
+            share: (self.share > 50.0).then_some(self.share / 100.0),
+            real_time: self.realtime,
+            observes: self.observe || self.explain,
+            uses_programs: !self.no_bpf,
+        })
+    }
+}
+
+/// Two times, the second longer than the first.
+fn bounds(text: &str) -> Result<[Duration; 2], String> {
+    let (first, second) = text.split_once(',').ok_or("two times, like 6ms,60ms")?;
+    let bounds = [seconds::any(first.trim())?, seconds::any(second.trim())?];
+    match Duration::ZERO < bounds[0] && bounds[0] < bounds[1] {
+        true => Ok(bounds),
+        false => Err("the second is longer than the first, and neither is 0".into()),
+    }
+}
+
+/// Attaches until told to stop, or looks for a while.
+pub fn run(args: &CpuArgs) -> Result<ExitCode> {
+    let options = args.options()?;
+    if args.below {
+        parent::end_with_parent()?;
+    } else if !options.observes {
+        return above();
+    }
+    let supervisor = Supervisor::from_environment();
+    let tell = |event| match event {
+        DaemonEvent::Cleaned(servers) => {
+            let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
+            let servers = servers.join(", ");
+            let line = format_args!("put back what a killed one changed of server {servers}");
+            say_as(NAME, line);
+        }
+        DaemonEvent::Tried(trials) => {
+            let trials: Vec<String> = trials.iter().map(ToString::to_string).collect();
+            say_as(NAME, format_args!("{}", trials.join(", ")));
+        }
+        DaemonEvent::Ready(how) if args.explain => say_as(NAME, format_args!("{how}")),
+        DaemonEvent::Ready(how) => {
+            print(format_args!("ready: {how}"));
+            supervisor.ready(&how);
+        }
+        DaemonEvent::Problem(words) => say_as(NAME, format_args!("{words}")),
+        DaemonEvent::Stopping => supervisor.stopping(),
+    };
+    let mut surroundings = Surroundings {
+        tell: Box::new(tell),
+        competitor: Box::new(competitor),
+        ends_after: args.explain.then_some(args.duration),
+    };
+    let last = daemon::run(&options, &mut surroundings)?;
+    match last.filter(|_| args.explain) {
+        Some(snapshot) if args.json => output::json(&snapshot)?,
+        Some(snapshot) => output::print(&cpu_table::explanation(&snapshot))?,
+        None => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The process above: it begins this program once more, and puts everything back where that is
+/// killed.
+fn above() -> Result<ExitCode> {
+    let mut below = Command::new("/proc/self/exe");
+    below.args(std::env::args_os().skip(1)).arg("--below");
+    match parent::watch(&mut below).context("cannot begin the process that orders workers")? {
+        Ended::ByItself(code) => Ok(ExitCode::from(code)),
+        Ended::Killed { signal, cleaned } => {
+            for problem in cleaned.problems {
+                say_as(NAME, format_args!("{problem}"));
+            }
+            let line = format_args!(
+                "the process that orders workers was killed by signal {signal}; what it changed is put back"
+            );
+            say_as(NAME, line);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// This program as a competitor.
+fn competitor() -> Command {
+    let mut competitor = Command::new("/proc/self/exe");
+    competitor.args(["attach", "compete"]);
+    competitor
+}
+
+/// Keeps a processor busy for a moment, to see what nice values do here.
+#[derive(Args)]
+pub struct CompeteArgs {
+    /// In a session of its own
+    #[arg(long)]
+    own_session: bool,
+}
+
+/// Competes until it is ended.
+pub fn compete(args: &CompeteArgs) -> Result<ExitCode> {
+    trial::compete(args.own_session)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,354 @@
+//! `sooner attach cpu` beside a real gunicorn: short requests first, and that all is put back.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use sooner_kernel::workers::lacks_for_workers;
+use sooner_kernel::{capability, process_table};
+use sooner_testbed::program;
+use sooner_testbed::{OwnedChild, port, skip};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Burns so many milliseconds of processor time as the path says.
+const APPLICATION: &str = r#"
+import time
+def app(environ, start_response):
+    ms = int(environ["PATH_INFO"][1:] or 0)
+    until = time.process_time() + ms / 1000
+    while time.process_time() < until:
+        pass
+    start_response("200 OK", [("Content-Length", "2")])
+    return [b"ok"]
+"#;
+
+/// They find and clean what the others of this user have attached.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// gunicorn with so many workers on the last processor.
+struct Server {
+    folder: tempfile::TempDir,
+    address: SocketAddr,
+    workers: u32,
+    process: OwnedChild,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Server {
+    /// None, after saying why, where it cannot be done here.
+    fn start(test: &str, workers: u32) -> Option<Server> {
+        if !capability::has_sys_nice() {
+            skip(test, "needs CAP_SYS_NICE");
+            return None;
+        }
+        if program::missing(&["gunicorn"]) {
+            skip(test, "needs gunicorn");
+            return None;
+        }
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("burn.py"), APPLICATION).unwrap();
+        let address = port::free().unwrap();
+        let process = Server::process(&folder, address, workers);
+        Some(Server {
+            folder,
+            address,
+            workers,
+            process,
+            _turn: turn,
+        })
+    }
+
+    fn process(folder: &tempfile::TempDir, address: SocketAddr, workers: u32) -> OwnedChild {
+        let last = thread::available_parallelism().map_or(0, |count| count.get() - 1);
+        let mut command = Command::new("taskset");
+        command.args(["-c", &last.to_string(), "gunicorn"]);
+        command.args(["--workers", &workers.to_string(), "--bind"]);
+        command.arg(address.to_string()).arg("burn:app");
+        command.args(["--worker-tmp-dir", "/dev/shm", "--timeout", "120"]);
+        command.current_dir(folder.path()).stderr(Stdio::null());
+        let process = OwnedChild::spawn(&mut command).unwrap();
+        let begin = Instant::now();
+        // Each worker is ready once it has answered; the kernel deals connections out.
+        while process_table::children(process.id()).unwrap().len() < workers as usize
+            || ask(address, 0).is_none()
+        {
+            assert!(begin.elapsed() < PATIENCE, "gunicorn does not answer");
+            sleep(Duration::from_millis(50));
+        }
+        process
+    }
+
+    fn restart(&mut self) {
+        self.process.end_by(Signal::TERM);
+        self.process.end();
+        self.process = Server::process(&self.folder, self.address, self.workers);
+    }
+
+    fn workers(&self) -> Vec<u32> {
+        process_table::children(self.process.id()).unwrap()
+    }
+
+    /// All that says how the processor treats the server's processes.
+    fn standing(&self) -> Vec<String> {
+        let mut all = self.workers();
+        all.push(self.process.id());
+        all.sort_unstable();
+        all.into_iter().map(standing).collect()
+    }
+
+    fn attach(&self, more: &[&str]) -> OwnedChild {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+        let port = self.address.port().to_string();
+        command.args(["attach", "cpu", "--port", &port]).args(more);
+        let mut child = OwnedChild::spawn(&mut command).unwrap();
+        let line = child.next_line(PATIENCE);
+        let line = line.unwrap_or_else(|_| panic!("it ended: {}", child.message()));
+        assert!(line.starts_with("ready: "), "{line}");
+        child
+    }
+}
+
+/// How long a request takes; none where it gets no answer.
+fn ask(address: SocketAddr, ms: u32) -> Option<Duration> {
+    let begin = Instant::now();
+    let mut stream = TcpStream::connect(address).ok()?;
+    write!(stream, "GET /{ms} HTTP/1.0\r\n\r\n").ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    answer.ends_with(b"ok").then(|| begin.elapsed())
+}
+
+fn standing(pid: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let autogroup = fs::read_to_string(format!("/proc/{pid}/autogroup")).unwrap_or_default();
+    let autogroup = autogroup.rsplit(' ').next().unwrap().trim().to_owned();
+    format!(
+        "policy {} nice {} autogroup {autogroup}",
+        fields[38], fields[16]
+    )
+}
+
+fn nice(pid: u32) -> i32 {
+    sooner_kernel::priority::nice(pid).unwrap()
+}
+
+/// Waits until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "{what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// The median of short requests beside long ones; all are answered.
+fn short_beside_long(address: SocketAddr) -> Duration {
+    thread::scope(|scope| {
+        let long: Vec<_> = (0..3)
+            .map(|_| scope.spawn(move || ask(address, 1500)))
+            .collect();
+        sleep(Duration::from_millis(400));
+        let mut short: Vec<Duration> = (0..7).map(|_| ask(address, 20).unwrap()).collect();
+        short.sort_unstable();
+        for one in long {
+            assert!(one.join().unwrap().is_some());
+        }
+        short[3]
+    })
+}
+
+#[test]
+fn short_requests_go_first_and_all_is_put_back() {
+    let test = "short_requests_go_first_and_all_is_put_back";
+    let Some(server) = Server::start(test, 5) else {
+        return;
+    };
+    let before = server.standing();
+    let plain = short_beside_long(server.address);
+    let mut attached = server.attach(&["--bounds", "60ms,200ms"]);
+    for worker in server.workers() {
+        assert_eq!(nice(worker), -20);
+    }
+    let ordered = thread::scope(|scope| {
+        let ordered = scope.spawn(|| short_beside_long(server.address));
+        // The long ones fall, whichever workers have them.
+        let workers = server.workers();
+        until("three on the last level", || {
+            workers.iter().filter(|worker| nice(**worker) == 15).count() == 3
+        });
+        ordered.join().unwrap()
+    });
+    assert!(
+        ordered.as_secs_f64() < 0.7 * plain.as_secs_f64(),
+        "{ordered:?} of {plain:?}"
+    );
+    // And stand on top again when they are done.
+    until("all on top", || {
+        server.workers().iter().all(|worker| nice(*worker) == -20)
+    });
+    attached.end_by(Signal::TERM);
+    assert!(attached.end().unwrap().success());
+    assert_eq!(server.standing(), before);
+}
+
+#[test]
+fn requests_are_counted_while_it_only_looks() {
+    let test = "requests_are_counted_while_it_only_looks";
+    let Some(server) = Server::start(test, 2) else {
+        return;
+    };
+    if let Some(lacks) = lacks_for_workers() {
+        skip(test, &format!("needs {lacks}"));
+        return;
+    }
+    let before = server.standing();
+    let mut attached = server.attach(&["--observe"]);
+    for _ in 0..130 {
+        ask(server.address, 5).unwrap();
+    }
+    let look = || -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+        let output = command.args(["attach", "top", "--json"]).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    until("130 requests", || {
+        look()["requests"].as_u64().unwrap() >= 128
+    });
+    let seen = look();
+    assert!(seen["requests"].as_u64().unwrap() <= 130, "{seen}");
+    let used_ms = seen["used_p50_ms"].as_f64().unwrap();
+    assert!((5.0..9.0).contains(&used_ms), "{seen}");
+    assert_eq!(
+        (&seen["changes"], &seen["observes"]),
+        (&0.into(), &true.into())
+    );
+    assert_eq!(server.standing(), before);
+    attached.end_by(Signal::TERM);
+    assert!(attached.end().unwrap().success());
+}
+
+#[test]
+fn a_kill_leaves_nothing() {
+    let Some(server) = Server::start("a_kill_leaves_nothing", 2) else {
+        return;
+    };
+    let before = server.standing();
+    let changed = || server.workers().iter().any(|worker| nice(*worker) == -20);
+    let below = |above: &OwnedChild| process_table::children(above.id()).unwrap()[0];
+    let kill = |pid: u32| {
+        let pid = Pid::from_raw(pid.cast_signed()).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+    };
+    // The one that orders: the one above puts back.
+    let mut attached = server.attach(&[]);
+    assert!(changed());
+    kill(below(&attached));
+    until("its end", || attached.has_ended());
+    assert_eq!(attached.end().unwrap().code(), Some(1));
+    assert_eq!(server.standing(), before);
+    assert!(attached.message().contains("put back"));
+    // The one above: the one that orders ends.
+    let attached = server.attach(&[]);
+    kill(attached.id());
+    until("put back", || server.standing() == before);
+    // Both: the next start puts back, or `remove`.
+    let attached = server.attach(&[]);
+    let ids = [attached.id(), below(&attached)];
+    // The one below is told of the other's end; it is killed first.
+    ids.iter().rev().for_each(|pid| kill(*pid));
+    drop(attached);
+    let remove = Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args(["attach", "remove", "--cpu"])
+        .output()
+        .unwrap();
+    assert!(remove.status.success(), "{remove:?}");
+    assert_eq!(server.standing(), before);
+}
+
+#[test]
+fn a_server_that_is_restarted_is_found_again() {
+    let test = "a_server_that_is_restarted_is_found_again";
+    let Some(mut server) = Server::start(test, 2) else {
+        return;
+    };
+    let session = || standing(std::process::id());
+    let before = session();
+    let mut attached = server.attach(&[]);
+    server.restart();
+    let line = attached.next_line(PATIENCE);
+    let line = line.unwrap_or_else(|_| panic!("it ended: {}", attached.message()));
+    assert!(line.starts_with("ready: "), "{line}");
+    until("new workers on top", || {
+        server.workers().iter().all(|worker| nice(*worker) == -20)
+    });
+    // A worker that is killed is replaced, and the new one is on top as well.
+    let first = server.workers()[0];
+    kill_process(Pid::from_raw(first.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    until("a new worker on top", || {
+        let workers = server.workers();
+        workers.len() == 2
+            && !workers.contains(&first)
+            && workers.iter().all(|worker| nice(*worker) == -20)
+    });
+    attached.end_by(Signal::TERM);
+    assert!(attached.end().unwrap().success());
+    assert!(server.workers().iter().all(|worker| nice(*worker) == 0));
+    // The session that the first ones were in is this one.
+    assert_eq!(session(), before);
+}
+
+#[test]
+fn mistakes_are_one_line_and_change_nothing() {
+    let Some(server) = Server::start("mistakes_are_one_line_and_change_nothing", 1) else {
+        return;
+    };
+    let before = server.standing();
+    let port = server.address.port().to_string();
+    let cases: [(&[&str], &str); 8] = [
+        (&[], "--pid"),
+        (&["--pid", "4194304"], "no process 4194304"),
+        (&["--cgroup", "no/such"], "no control group `no/such`"),
+        (&["--port", &port, "--share", "20"], "50 to 99"),
+        (&["--port", &port, "--rw", "3"], "--rule changes"),
+        (
+            &["--port", &port, "--bounds", "9ms,3ms"],
+            "longer than the first",
+        ),
+        (
+            &["--port", &port, "--rule", "changes", "--no-bpf"],
+            "BPF programs",
+        ),
+        (&["--port", &port, "--json"], "--explain"),
+    ];
+    for (arguments, wanted) in cases {
+        let output = Command::new(env!("CARGO_BIN_EXE_sooner"))
+            .args(["attach", "cpu"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(wanted), "{arguments:?}: {message}");
+        assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
+    }
+    // A second one is refused.
+    let _attached = server.attach(&[]);
+    let output = Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args(["attach", "cpu", "--port", &port])
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("is attached"), "{message}");
+    drop(_attached);
+    until("put back", || server.standing() == before);
+}

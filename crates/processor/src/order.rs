@@ -1,0 +1,251 @@
+//! All workers of a server, and the levels that they are to have.
+
+use std::collections::BTreeMap;
+
+use crate::bounds::{Bounds, LEVEL_COUNT};
+use crate::reading::{Doing, Reading};
+use crate::run_wait::RunWait;
+use crate::shadow::{Finished, Shadow};
+use crate::worker::Worker;
+
+/// Looks are no closer than this, ns.
+const CLOSEST_NS: u64 = 1_000_000;
+/// The paper's rule counts changes, which only looks show.
+const RULE_LOOK_NS: u64 = 4_000_000;
+/// What one that has waited too long may use before it falls back, ns.
+const FAVOUR_NS: u64 = 10_000_000;
+/// Of the workers, this share at least waits for requests, where beginnings cannot be seen: with
+/// fewer, a worker goes from one request to the next without a sleep, and its level is the last
+/// one's.
+const IDLE_SHARE_MIN: f64 = 0.2;
+/// They are ordered again when so many are.
+const IDLE_SHARE_AGAIN: f64 = 0.3;
+
+/// How the order is made.
+#[derive(Debug, Clone)]
+pub enum Rule {
+    /// By processor time used since the request began.
+    Used,
+    /// By the paper's rule.
+    RunWait(RunWait),
+}
+
+/// What the operator says.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The order.
+    pub rule: Rule,
+    /// Bounds of levels.
+    pub bounds: Bounds,
+    /// A worker that has waited for a processor so long goes before all for a moment, ns.
+    pub wait_max_ns: u64,
+}
+
+/// When to look again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// At this time, ns, or when something is told before.
+    At(u64),
+    /// When something is told.
+    WhenTold,
+}
+
+/// The order of all workers, by the caller's numbers.
+#[derive(Debug)]
+pub struct Order {
+    settings: Settings,
+    workers: BTreeMap<u32, Worker>,
+    shadow: Shadow,
+    requests: u64,
+    favours: u64,
+    /// Of this look.
+    active: usize,
+    resting: usize,
+    looked_at: usize,
+    unseen: usize,
+    due_ns: u64,
+    /// Whether too few workers rest to order them.
+    is_suspended: bool,
+}
+
+impl Order {
+    /// Without workers.
+    pub fn new(settings: Settings) -> Order {
+        Order {
+            settings,
+            workers: BTreeMap::new(),
+            shadow: Shadow::default(),
+            requests: 0,
+            favours: 0,
+            active: 0,
+            resting: 0,
+            looked_at: 0,
+            unseen: 0,
+            due_ns: u64::MAX,
+            is_suspended: false,
+        }
+    }
+
+    /// Begins a look at all workers.
+    pub fn begin_look(&mut self) {
+        (self.active, self.resting) = (0, 0);
+        (self.looked_at, self.unseen) = (0, 0);
+        self.due_ns = u64::MAX;
+    }
+
+    /// Looks at one; gives its level where that is another one now.
+    pub fn look(&mut self, number: u32, reading: &Reading, now_ns: u64) -> Option<u8> {
+        let worker = self
+            .workers
+            .entry(number)
+            .or_insert_with(|| Worker::new(reading, now_ns));
+        if let Some(over) = worker.take(reading, now_ns) {
+            for at in 0..over.count {
+                self.settings.bounds.note(over.used_ns);
+                self.shadow.note(Finished {
+                    began_ns: over.began_ns + at * over.step_ns,
+                    used_ns: over.used_ns,
+                });
+            }
+            self.requests += over.count;
+        }
+        let used_ns = worker.used_ns(reading);
+        let rests = worker.rests(reading, now_ns);
+        self.looked_at += 1;
+        self.active += usize::from(reading.doing.is_active());
+        self.resting += usize::from(rests);
+        self.unseen += usize::from(reading.requests == 0);
+        let bounds = &self.settings.bounds;
+        let wanted = match &mut self.settings.rule {
+            Rule::Used if rests => 0,
+            Rule::Used => bounds.level(used_ns),
+            Rule::RunWait(rule) => 1 - u8::from(rule.goes_first(number, reading, now_ns)),
+        };
+        let favoured = favour(worker, reading, now_ns, self.settings.wait_max_ns);
+        self.favours += u64::from(favoured == Favour::Begins);
+        let level = match (favoured, self.is_suspended) {
+            (Favour::None, false) => wanted,
+            _ => 0,
+        };
+        // When this worker has to be looked at again.
+        let due_ns = match reading.doing {
+            Doing::Runs | Doing::Ready { .. } if level + 1 < LEVEL_COUNT as u8 => bounds
+                .left_ns(used_ns)
+                .map(|left_ns| now_ns.saturating_add(left_ns)),
+            Doing::Asleep { since_ns } if level > 0 => {
+                let after_ns = worker.rests_after_ns(reading);
+                after_ns.map(|after_ns| since_ns + after_ns)
+            }
+            _ => None,
+        };
+        let starves_ns = match reading.doing {
+            Doing::Ready { since_ns } if level > 0 => Some(since_ns + self.settings.wait_max_ns),
+            _ => None,
+        };
+        for due_ns in due_ns.into_iter().chain(starves_ns) {
+            self.due_ns = self.due_ns.min(due_ns.max(now_ns + CLOSEST_NS));
+        }
+        let before = std::mem::replace(&mut worker.level, level);
+        (before != level).then_some(level)
+    }
+
+    /// Ends a look at all workers.
+    pub fn end_look(&mut self, now_ns: u64) -> Next {
+        let share = self.resting as f64 / self.looked_at.max(1) as f64;
+        let least = match self.is_suspended {
+            true => IDLE_SHARE_AGAIN,
+            false => IDLE_SHARE_MIN,
+        };
+        let is_blind = self.unseen > 0 && self.unseen == self.looked_at;
+        self.is_suspended = is_blind && share < least;
+        // A single one that wants a processor goes before none of the others.
+        let is_lower = |worker: &Worker| worker.level > 0;
+        let has_order = self.active > 1 || self.workers.values().any(is_lower);
+        match (&self.settings.rule, self.due_ns) {
+            (Rule::RunWait(_), _) if self.active > 0 => Next::At(now_ns + RULE_LOOK_NS),
+            (_, u64::MAX) => Next::WhenTold,
+            (_, due_ns) if has_order => Next::At(due_ns),
+            _ => Next::WhenTold,
+        }
+    }
+
+    /// What a worker has could not be changed, or it has another level than was said.
+    pub fn set_level(&mut self, number: u32, level: u8) {
+        if let Some(worker) = self.workers.get_mut(&number) {
+            worker.level = level;
+        }
+    }
+
+    /// A worker is gone.
+    pub fn forget(&mut self, number: u32) {
+        self.workers.remove(&number);
+        if let Rule::RunWait(rule) = &mut self.settings.rule {
+            rule.forget(number);
+        }
+    }
+
+    /// The bounds of levels as they are now.
+    pub fn bounds(&self) -> &Bounds {
+        &self.settings.bounds
+    }
+
+    /// The order.
+    pub fn rule(&self) -> &Rule {
+        &self.settings.rule
+    }
+
+    /// What the last requests would have taken otherwise.
+    pub fn shadow(&self) -> &Shadow {
+        &self.shadow
+    }
+
+    /// Requests that are over.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// How often one went before all because it had waited too long.
+    pub fn favours(&self) -> u64 {
+        self.favours
+    }
+
+    /// Whether all are on top, because too few wait for requests and beginnings cannot be seen.
+    pub fn is_suspended(&self) -> bool {
+        self.is_suspended
+    }
+
+    /// How many workers are on each level, and how many want a processor.
+    pub fn standing(&self) -> ([usize; LEVEL_COUNT], usize) {
+        let mut levels = [0; LEVEL_COUNT];
+        for worker in self.workers.values() {
+            levels[usize::from(worker.level)] += 1;
+        }
+        (levels, self.active)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Favour {
+    None,
+    Begins,
+    Goes,
+}
+
+/// Whether a worker goes before all, whatever it has used.
+fn favour(worker: &mut Worker, reading: &Reading, now_ns: u64, wait_max_ns: u64) -> Favour {
+    if let Some(until_ns) = worker.favoured_until_run_ns {
+        if reading.run_ns < until_ns && reading.doing.is_active() {
+            return Favour::Goes;
+        }
+        worker.favoured_until_run_ns = None;
+    }
+    match reading.doing {
+        Doing::Ready { since_ns }
+            if worker.level > 0 && now_ns.saturating_sub(since_ns) >= wait_max_ns =>
+        {
+            worker.favoured_until_run_ns = Some(reading.run_ns + FAVOUR_NS);
+            Favour::Begins
+        }
+        _ => Favour::None,
+    }
+}

@@ -1,0 +1,192 @@
+//! What the requests that were seen would have taken: with equal shares of the processors, as a
+//! kernel gives them, and by levels.
+
+use std::collections::VecDeque;
+
+use crate::bounds::LEVEL_COUNT;
+
+/// The last requests count, so many at most.
+const KEPT: usize = 4096;
+/// Less is nothing, ns: far more than what is lost by rounding in a day of nanoseconds.
+const NOTHING_NS: f64 = 1.0;
+
+/// A request that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// When it began, ns.
+    pub began_ns: u64,
+    /// Processor time it used, ns.
+    pub used_ns: u64,
+}
+
+/// The last requests.
+#[derive(Debug, Clone, Default)]
+pub struct Shadow {
+    finished: VecDeque<Finished>,
+}
+
+/// Mean times from beginning to end, ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Means {
+    /// With equal shares.
+    pub equal_ns: f64,
+    /// By levels.
+    pub levels_ns: f64,
+    /// Of so many requests.
+    pub requests: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    began_ns: f64,
+    used_ns: f64,
+    left_ns: f64,
+}
+
+impl Shadow {
+    /// One more is over.
+    pub fn note(&mut self, finished: Finished) {
+        if self.finished.len() == KEPT {
+            self.finished.pop_front();
+        }
+        self.finished.push_back(finished);
+    }
+
+    /// What they would have taken on so many processors, had they had them for themselves, with
+    /// these bounds; none before the first.
+    pub fn means(&self, processors: f64, bounds_ns: [u64; LEVEL_COUNT - 1]) -> Option<Means> {
+        assert!(processors > 0.0);
+        if self.finished.is_empty() {
+            return None;
+        }
+        let mut jobs: Vec<Finished> = self.finished.iter().copied().collect();
+        jobs.sort_unstable_by_key(|job| job.began_ns);
+        let first_ns = jobs[0].began_ns;
+        for job in &mut jobs {
+            job.began_ns -= first_ns;
+        }
+        Some(Means {
+            equal_ns: mean(&jobs, processors, &[]),
+            levels_ns: mean(&jobs, processors, &bounds_ns.map(|bound| bound as f64)),
+            requests: jobs.len(),
+        })
+    }
+}
+
+/// Each level shares equally what those above it leave; no job has more than one processor.
+fn mean(jobs: &[Finished], processors: f64, bounds_ns: &[f64]) -> f64 {
+    let mut coming = jobs.iter().peekable();
+    let mut here: Vec<Job> = Vec::new();
+    let mut now_ns = 0.0;
+    let mut sum_ns = 0.0;
+    while !here.is_empty() || coming.peek().is_some() {
+        let next_ns = coming
+            .peek()
+            .map_or(f64::INFINITY, |job| job.began_ns as f64);
+        let speeds = speeds(&here, processors, bounds_ns);
+        let until = here.iter().zip(&speeds).map(|(job, speed)| {
+            let used_ns = job.used_ns;
+            let fall = bounds_ns
+                .iter()
+                .find(|bound| **bound > used_ns + NOTHING_NS);
+            let fall_ns = fall.map_or(f64::INFINITY, |bound| bound - used_ns);
+            now_ns + job.left_ns.min(fall_ns) / speed
+        });
+        let end_ns = until.fold(next_ns, f64::min);
+        for (job, speed) in here.iter_mut().zip(&speeds) {
+            let had_ns = (end_ns - now_ns) * speed;
+            job.used_ns += had_ns;
+            job.left_ns -= had_ns;
+        }
+        now_ns = end_ns;
+        here.retain(|job| {
+            let stays = job.left_ns > NOTHING_NS;
+            if !stays {
+                sum_ns += now_ns - job.began_ns;
+            }
+            stays
+        });
+        while let Some(job) = coming.next_if(|job| job.began_ns as f64 <= now_ns) {
+            here.push(Job {
+                began_ns: job.began_ns as f64,
+                used_ns: 0.0,
+                left_ns: (job.used_ns as f64).max(2.0 * NOTHING_NS),
+            });
+        }
+    }
+    sum_ns / jobs.len() as f64
+}
+
+/// What each has of a processor, 0 to 1.
+fn speeds(here: &[Job], processors: f64, bounds_ns: &[f64]) -> Vec<f64> {
+    let level = |job: &Job| {
+        let is_below = |bound: &&f64| **bound <= job.used_ns + NOTHING_NS;
+        bounds_ns.iter().filter(is_below).count()
+    };
+    let levels: Vec<usize> = here.iter().map(level).collect();
+    let mut left = processors;
+    let mut shares = [0.0; LEVEL_COUNT];
+    for (at, share) in shares.iter_mut().enumerate() {
+        let count = levels.iter().filter(|level| **level == at).count() as f64;
+        if count > 0.0 {
+            *share = (left / count).min(1.0);
+            left = (left - *share * count).max(0.0);
+        }
+    }
+    levels.into_iter().map(|level| shares[level]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn means(jobs: &[(u64, u64)], processors: f64, bounds_ns: [u64; 2]) -> (f64, f64) {
+        let mut shadow = Shadow::default();
+        for (began_ns, used_ns) in jobs {
+            shadow.note(Finished {
+                began_ns: *began_ns,
+                used_ns: *used_ns,
+            });
+        }
+        let means = shadow.means(processors, bounds_ns).unwrap();
+        (means.equal_ns.round(), means.levels_ns.round())
+    }
+
+    #[test]
+    fn a_short_one_behind_a_long_one() {
+        // Shared: the short one takes 20, the long one 110. By levels 10 and 110.
+        assert_eq!(
+            means(&[(1000, 100), (1050, 10)], 1.0, [20, 50]),
+            (65.0, 60.0)
+        );
+        // Two processors: neither waits.
+        assert_eq!(
+            means(&[(1000, 100), (1050, 10)], 2.0, [20, 50]),
+            (55.0, 55.0)
+        );
+        assert_eq!(Shadow::default().means(1.0, [1, 2]), None);
+    }
+
+    #[test]
+    fn levels_with_no_bound_in_reach_are_equal_shares() {
+        let jobs: Vec<(u64, u64)> = (0..100).map(|at| (at * 37, 10 + at % 90)).collect();
+        let (equal, levels) = means(&jobs, 1.5, [1000, 2000]);
+        assert_eq!(equal, levels);
+    }
+
+    proptest! {
+        #[test]
+        fn no_job_ends_before_it_could(
+            jobs in proptest::collection::vec((0_u64..10_000, 2_u64..1000), 1..60),
+            processors in 1_u32..4,
+            bound in 2_u64..500,
+            began_ns in 0_u64..1 << 60,
+        ) {
+            let jobs: Vec<_> = jobs.iter().map(|job| (began_ns + job.0, job.1)).collect();
+            let (equal, levels) = means(&jobs, processors.into(), [bound, 2 * bound]);
+            let least = jobs.iter().map(|job| job.1 as f64).sum::<f64>() / jobs.len() as f64;
+                prop_assert!(equal >= least.floor() && levels >= least.floor());
+        }
+    }
+}
