@@ -59,13 +59,14 @@ pub fn set_ordinary(process: u32, policy: i32) -> io::Result<()> {
     }
 }
 
-/// The same, so that what it begins has a nice value of 0 at the lowest.
-pub fn set_ordinary_alone(process: u32, policy: i32) -> io::Result<()> {
+/// Gives a thread an ordinary policy and a nice value from -20 to 19. What it begins has a nice
+/// value of 0 at the lowest.
+pub fn set_ordinary_alone(process: u32, policy: i32, nice: i32) -> io::Result<()> {
     if !ORDINARY.contains(&policy) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let thread = pid_of(process)?.as_raw_nonzero().get();
-    raw::set_scheduler(thread, policy | libc::SCHED_RESET_ON_FORK, 0)
+    raw::set_ordinary_attributes(thread, policy, nice)
 }
 
 /// Whether what a process begins does not get its priority.

@@ -162,6 +162,39 @@ pub fn set_scheduler(
     checked(unsafe { libc::sched_setscheduler(thread, policy, &parameters) })
 }
 
+/// Sets a thread's ordinary policy and its nice value. What it begins has a nice value of 0 at the
+/// lowest.
+pub fn set_ordinary_attributes(
+    thread: libc::pid_t,
+    policy: libc::c_int,
+    nice: i32,
+) -> io::Result<()> {
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: policy.cast_unsigned(),
+        sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
+        sched_nice: nice,
+        sched_priority: 0,
+        // The usual slice.
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: the kernel only reads the structure, as long as its first field says.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setattr,
+            thread,
+            &raw const attributes,
+            0 as libc::c_uint,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// A thread's scheduling policy with its flags, and its static priority.
 pub fn scheduler(thread: libc::pid_t) -> io::Result<(libc::c_int, libc::c_int)> {
     let mut parameters = libc::sched_param { sched_priority: 0 };

@@ -55,13 +55,9 @@ impl Shadow {
     /// What they would have taken on so many processors, had they had them for themselves, with
     /// these bounds; none before the first.
     pub fn means(&self, processors: f64, bounds_ns: [u64; LEVEL_COUNT - 1]) -> Option<Means> {
-        assert!(processors > 0.0);
-        if self.finished.is_empty() {
-            return None;
-        }
         let mut jobs: Vec<Finished> = self.finished.iter().copied().collect();
         jobs.sort_unstable_by_key(|job| job.began_ns);
-        let first_ns = jobs[0].began_ns;
+        let first_ns = jobs.first()?.began_ns;
         for job in &mut jobs {
             job.began_ns -= first_ns;
         }
@@ -73,8 +69,10 @@ impl Shadow {
     }
 }
 
-/// Each level shares equally what those above it leave; no job has more than one processor.
+/// Each level shares equally what those above it leave; no job has more than one processor. Gives
+/// the mean time, ns.
 fn mean(jobs: &[Finished], processors: f64, bounds_ns: &[f64]) -> f64 {
+    assert!(processors > 0.0);
     let mut coming = jobs.iter().peekable();
     let mut here: Vec<Job> = Vec::new();
     let mut now_ns = 0.0;

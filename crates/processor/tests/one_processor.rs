@@ -234,6 +234,31 @@ fn short_requests_overtake_and_long_ones_still_end() {
     assert!(near(means.levels_ns, ordered), "{means:?} {ordered}");
 }
 
+/// Nine texts of 6 ms at once, and behind each an image of 30 ms, a round a second.
+fn pages(round: u64) -> Vec<(u64, u64)> {
+    let texts = (0..9).map(|_| (round * 1_000_000_000, 6_000_000));
+    let images = (0..9).map(|at| (round * 1_000_000_000 + 10_000_000 * (at + 1), 30_000_000));
+    texts.chain(images).collect()
+}
+
+#[test]
+fn bounds_are_learned_and_given_up_where_requests_are_alike() {
+    let mut world = World::new(20, settings(Rule::Used, Bounds::default()), true);
+    let requests: Vec<(u64, u64)> = (0..20).flat_map(pages).collect();
+    world.run(&requests, 20_000_000_000);
+    let [first, second] = world.order.bounds().bounds_ns();
+    assert!(
+        (6_500_000..30_000_000).contains(&first),
+        "{first}, {second}"
+    );
+    // All alike: none falls.
+    let alike: Vec<(u64, u64)> = (0..8000)
+        .map(|at| (20_000_000_000 + at * 20_000_000, 15_000_000 + at % 3))
+        .collect();
+    world.run(&alike, 190_000_000_000);
+    assert_eq!(world.order.bounds().level(1_000_000_000), 0);
+}
+
 #[test]
 fn nothing_looks_while_one_works_alone() {
     let mut world = World::new(4, settings(Rule::Used, fixed()), true);

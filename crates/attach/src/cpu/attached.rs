@@ -1,20 +1,20 @@
 //! What is known of one server while it is attached to, and what follows for its workers.
 
+mod figures;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use rustix::process::Pid;
 use rustix::thread::sched_getaffinity;
 use sooner_kernel::process::cpu_time_ns;
-use sooner_kernel::process_table;
 use sooner_kernel::workers::WorkerTold;
 use sooner_processor::{Bounds, Next, Order, Rule, RunWait, Settings};
 
 use super::changes::Changes;
 use super::levels::{LevelValues, Usual};
 use super::options::{Options, WantedRule};
-use super::server::{Family, Worker};
-use super::snapshot::Snapshot;
+use super::server::{Family, Worker, threads};
 use super::source::Source;
 use super::trial::Trial;
 use super::weight::{Group, Weighed};
@@ -235,12 +235,8 @@ impl<'a> Attached<'a> {
         let before = watched.level;
         if !self.options.observes {
             let thread = watched.worker.thread;
-            let is_first = before.is_none();
             let done = match thread.is_there() {
-                true => self
-                    .record
-                    .values
-                    .apply(thread.pid, level, watched.usual, is_first),
+                true => self.record.values.apply(thread.pid, level, watched.usual),
                 false => Err(io::ErrorKind::NotFound.into()),
             };
             match done {
@@ -314,6 +310,7 @@ impl<'a> Attached<'a> {
         }
         let family = Family::find(&self.options.server).map_err(|_| AttachError::Gone)?;
         self.take_processes(&family)?;
+        self.raise_fronts()?;
         let workers = family.workers(&self.worker_processes());
         self.adopt(workers, now_ns)
     }
@@ -324,6 +321,40 @@ impl<'a> Attached<'a> {
         let new = now.difference(&self.processes);
         self.source.set_processes(gone, new)?;
         self.processes = now;
+        Ok(())
+    }
+
+    /// What hands requests on goes before workers that have real time, or nothing would come to
+    /// them.
+    fn raise_fronts(&mut self) -> Result<(), AttachError> {
+        if !self.options.real_time || self.options.observes {
+            return Ok(());
+        }
+        let threads: Vec<ProcessId> = ports::processes(&self.options.front_ports)
+            .into_iter()
+            .flat_map(|process| threads(process).unwrap_or_default())
+            .map(|worker| worker.thread)
+            .collect();
+        let is_new = |thread: &ProcessId| {
+            let mut known = self.record.workers.iter();
+            !known.any(|(known, _)| known == thread)
+        };
+        let new: Vec<(ProcessId, Usual)> = threads
+            .into_iter()
+            .filter(is_new)
+            .filter_map(|thread| Some((thread, Usual::of(thread.pid).ok()?)))
+            .collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        self.record.workers.extend(&new);
+        self.write_record()?;
+        for (thread, _) in new {
+            match LevelValues::apply_front(thread.pid) {
+                Ok(()) => self.changes += 1,
+                Err(_) => self.refused += 1,
+            }
+        }
         Ok(())
     }
 
@@ -396,60 +427,6 @@ impl<'a> Attached<'a> {
             false => self.record.put_back(),
         }
     }
-
-    /// All figures.
-    pub fn snapshot(&self, now_ns: u64) -> Snapshot {
-        let uptime_s = now_ns.saturating_sub(self.began_ns).max(1) as f64 / 1e9;
-        let (levels, active) = self.order.standing();
-        let bounds = self.order.bounds();
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let means = self
-            .order
-            .shadow()
-            .means(self.processors, bounds.bounds_ns());
-        let behind = self.source.behind();
-        let behind_others_share = behind.and_then(|behind| {
-            let all_ns = behind.others_ns + behind.own_ns;
-            (all_ns > 0).then(|| behind.others_ns as f64 / all_ns as f64)
-        });
-        let own_ns = cpu_time_ns().saturating_sub(self.own_began_ns);
-        Snapshot {
-            pid: std::process::id(),
-            server_pid: self.record.server.pid,
-            program: process_table::name(self.record.server.pid).unwrap_or_default(),
-            uptime_s,
-            observes: self.options.observes,
-            has_programs: matches!(self.source, Source::Programs(_)),
-            lacks: self.lacks.clone(),
-            rule: rule_in_words(self.order.rule()),
-            trials: self.trials.to_vec(),
-            weights: self
-                .record
-                .weights
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-            nice: self.record.values.nice,
-            real_time: self.record.values.real_time,
-            workers: self.watched.len(),
-            levels,
-            active,
-            is_suspended: self.order.is_suspended(),
-            requests: self.order.requests(),
-            used_p50_ms: bounds.quantile_ns(0.5).map(ms),
-            used_p95_ms: bounds.quantile_ns(0.95).map(ms),
-            bounds_ms: bounds.bounds_ns().map(ms),
-            waited_s: behind.map(|_| self.waited_ns as f64 / 1e9),
-            behind_others_share,
-            equal_ms: means.map(|means| means.equal_ns / 1e6),
-            by_levels_ms: means.map(|means| means.levels_ns / 1e6),
-            changes: self.changes,
-            refused: self.refused,
-            favours: self.order.favours(),
-            looks: self.looks,
-            own_share: own_ns as f64 / 1e9 / uptime_s,
-        }
-    }
 }
 
 /// Nice values order only what is in one session.
@@ -466,17 +443,4 @@ fn one_session(workers: &[Worker]) -> Result<(), AttachError> {
 fn processors_of(thread: u32) -> f64 {
     let allowed = sched_getaffinity(Pid::from_raw(thread.cast_signed()));
     allowed.map_or(1.0, |allowed| f64::from(allowed.count().max(1)))
-}
-
-fn rule_in_words(rule: &Rule) -> String {
-    match rule {
-        Rule::Used => "by processor time used since the request began".into(),
-        Rule::RunWait(rule) => {
-            let (changes, long_ns) = rule.now();
-            format!(
-                "by changes since a long wait: RW {changes}, SLP {} ms",
-                long_ns / 1_000_000
-            )
-        }
-    }
 }

@@ -59,26 +59,32 @@ impl LevelValues {
         }
     }
 
-    /// Puts a thread on a level. What it begins is at most ordinary. `is_first`: it has never been
-    /// on one.
-    pub fn apply(&self, thread: u32, level: u8, usual: Usual, is_first: bool) -> io::Result<()> {
+    /// Puts a thread on a level. What it begins is at most ordinary.
+    pub fn apply(&self, thread: u32, level: u8, usual: Usual) -> io::Result<()> {
         if level == 0 && self.real_time {
             return priority::set_round_robin(thread, REAL_TIME);
         }
-        if is_first || self.real_time {
-            priority::set_ordinary_alone(thread, usual.policy)?;
-        }
-        priority::set_nice(thread, self.nice[usize::from(level)])
+        let at = usize::from(level);
+        priority::set_ordinary_alone(thread, usual.policy, self.nice[at])
+    }
+
+    /// Puts a thread before all that have real time here.
+    pub fn apply_front(thread: u32) -> io::Result<()> {
+        priority::set_round_robin(thread, REAL_TIME + 1)
     }
 
     /// Gives a thread back what it had, where it has something of a level; leaves it where another
     /// one has set it.
     pub fn put_back(&self, thread: u32, usual: Usual) -> io::Result<()> {
         let has_real_time = self.real_time && priority::has_round_robin(thread)?;
-        let is_marked = has_real_time || priority::is_alone(thread)?;
-        if is_marked && usual.is_alone {
-            priority::set_ordinary_alone(thread, usual.policy)?;
-        } else if is_marked {
+        let nice = match self.nice.contains(&priority::nice(thread)?) {
+            true => usual.nice,
+            false => priority::nice(thread)?,
+        };
+        if has_real_time || priority::is_alone(thread)? {
+            priority::set_ordinary_alone(thread, usual.policy, nice)?;
+        }
+        if !usual.is_alone && priority::is_alone(thread)? {
             priority::set_ordinary(thread, usual.policy)?;
         }
         if self.nice.contains(&priority::nice(thread)?) {
@@ -110,7 +116,7 @@ mod tests {
             LevelValues::new(false, false),
         ] {
             for (level, nice) in (0..).zip(values.nice) {
-                match values.apply(pid, level, usual, true) {
+                match values.apply(pid, level, usual) {
                     Ok(()) => assert_eq!(priority::nice(pid).unwrap(), nice),
                     Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
                 }

@@ -90,7 +90,8 @@ impl Worker {
     }
 }
 
-fn threads(process: u32) -> io::Result<Vec<Worker>> {
+/// The threads of a process.
+pub fn threads(process: u32) -> io::Result<Vec<Worker>> {
     let entries = fs::read_dir(format!("/proc/{process}/task"))?;
     let worker = |entry: io::Result<fs::DirEntry>| {
         let number = entry.ok()?.file_name().to_str()?.parse().ok()?;

@@ -25,6 +25,7 @@ mod targets;
 mod transactions;
 mod turn_cost;
 mod ways_inside;
+mod workers;
 
 use super::bench::Bench;
 use super::file;
@@ -56,7 +57,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 25] = [
+const KINDS: [(&str, Make); 26] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -82,6 +83,7 @@ const KINDS: [(&str, Make); 25] = [
     ("inside", inside::Inside::of),
     ("targets", targets::Targets::of),
     ("gate-memory", gate_memory::GateMemory::of),
+    ("workers", workers::Workers::of),
 ];
 
 /// What a kind is made of: the keys of its measurement, of the ways and of the cases, without those

@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The server's core, and its clients'.
-const SERVER_CORE: &str = "0";
-const CLIENT_CORE: &str = "1";
+/// The server's core.
+pub const SERVER_CORE: &str = "0";
+/// Its clients' core.
+pub const CLIENT_CORE: &str = "1";
 const CONNECTIONS: &str = "32";
 const START_WAIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
