@@ -258,7 +258,14 @@ fn what_the_operator_configured_is_not_touched() {
     );
     let before = host.everything();
     let on = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT];
-    assert_refused(&host.said(&on), &["pfifo", "7:", "--replace-qdisc"]);
+    assert_refused(
+        &host.said(&on),
+        &["pfifo", "7:", "--replace-qdisc", "comes back"],
+    );
+    assert_eq!(host.everything(), before);
+    let (running, _, _) = host.attach(&["--replace-qdisc"]);
+    assert_ne!(host.everything(), before);
+    running.end(Signal::TERM).unwrap();
     assert_eq!(host.everything(), before);
     host.printed("tc", &["qdisc", "del", "dev", DEVICE, "root"]);
     let before = host.everything();

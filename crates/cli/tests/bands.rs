@@ -117,6 +117,7 @@ fn what_the_operator_configured_is_not_touched_unless_asked() {
     let (child, said) = host.start(&listen, &["--replace-qdisc"]);
     assert!(said.contains("kernel bands on s0"), "{said}");
     child.end(Signal::TERM).unwrap();
+    assert_eq!((host.qdiscs(), host.link()), before);
 }
 
 #[test]

@@ -18,7 +18,8 @@
 //! **What is replaced.** A root qdisc with handle 0: is the kernel's default (noqueue, fq_codel,
 //! pfifo_fast, on devices with several hardware queues mq) and comes back by itself when ours goes.
 //! On such a device the one HTB serves all hardware queues, behind one lock. A configured qdisc is
-//! refused unless [`Replace::Yes`], and then does not come back.
+//! refused unless [`Replace::Yes`]; then it comes back with its options, where it is of a kind
+//! without classes and the kernel takes the options that it tells ([`comes_back`]).
 //!
 //! **What remains.** Dropping [`Bands`] restores everything. After a kill, [`remove_leftovers`]
 //! does: an owner holds a socket name of the network namespace (abstract, freed by the kernel when
@@ -38,7 +39,7 @@ use crate::capability;
 use crate::device::Device;
 use crate::netlink::Connection;
 use crate::netlink::link::GsoLimits;
-use crate::netlink::traffic::{Counters, ROOT};
+use crate::netlink::traffic::{Counters, QdiscReply, ROOT};
 use crate::qdisc::{self, Root};
 pub use error::BandsError;
 pub use leftovers::remove_leftovers;
@@ -53,7 +54,7 @@ pub use record::runtime_folder;
 pub enum Replace {
     /// Refuse with [`BandsError::Configured`].
     No,
-    /// Replace it; it does not come back.
+    /// Replace it; it comes back where [`comes_back`] says so.
     Yes,
 }
 
@@ -173,11 +174,12 @@ impl Bands {
         let ownership = Ownership::take(device)?;
         leftovers::restore(&mut connection, device)?;
         refuse_configured(&mut connection, device, replace)?;
+        let replaced = replaced(&mut connection, device)?;
         let previous = connection
             .link(device.index)
             .map_err(|source| BandsError::kernel("ask about", device, source))?
             .gso;
-        let record = Record::write(device, previous, gso_plan.gso_limits(previous))?;
+        let record = Record::write(device, previous, gso_plan.gso_limits(previous), replaced)?;
         let mut bands = Bands {
             device: device.clone(),
             options,
@@ -295,11 +297,8 @@ impl Bands {
         if asked.is_some_and(|error| error.raw_os_error() == Some(libc::ENODEV)) {
             moved::restore(&self.record);
         }
-        take_down(
-            &mut self.connection,
-            &self.device,
-            Some(self.record.previous),
-        )?;
+        let (previous, replaced) = (self.record.previous, self.record.replaced.as_ref());
+        take_down(&mut self.connection, &self.device, Some(previous), replaced)?;
         self.record.delete()
     }
 }
@@ -372,6 +371,7 @@ fn take_down(
     connection: &mut Connection,
     device: &Device,
     previous: Option<GsoLimits>,
+    replaced: Option<&QdiscReply>,
 ) -> Result<(), BandsError> {
     let gone = |result: io::Result<()>, codes: &[i32]| match result {
         Err(error)
@@ -392,5 +392,44 @@ fn take_down(
     gone(
         connection.delete_root(device.index, HANDLE),
         &[libc::ENODEV, libc::ENOENT, libc::EINVAL],
-    )
+    )?;
+    match replaced {
+        // Another one has put a queue there meanwhile.
+        Some(replaced) => gone(
+            connection.add_root(device.index, replaced),
+            &[libc::ENODEV, libc::EEXIST],
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Kinds of root qdiscs that come back as they were: without classes of an operator's, and with
+/// options that the kernel takes as it tells them.
+const COME_BACK: [&str; 11] = [
+    "cake",
+    "fq",
+    "fq_codel",
+    "fq_pie",
+    "codel",
+    "pie",
+    "sfq",
+    "tbf",
+    "pfifo",
+    "bfifo",
+    "pfifo_head_drop",
+];
+
+/// Whether a configured root qdisc of this kind comes back when the bands go.
+pub fn comes_back(kind: &str) -> bool {
+    COME_BACK.contains(&kind)
+}
+
+/// The configured qdisc that gives way and comes back.
+fn replaced(
+    connection: &mut Connection,
+    device: &Device,
+) -> Result<Option<QdiscReply>, BandsError> {
+    let ask = |source| BandsError::kernel("ask about", device, source);
+    let root = connection.root_qdisc(device.index).map_err(ask)?;
+    Ok(root.filter(|root| root.handle != 0 && comes_back(&root.kind)))
 }

@@ -198,7 +198,7 @@ fn a_configured_queue_is_the_operators() {
         let error = Bands::install(&device, TEN_MEGABIT, Replace::No).unwrap_err();
         assert!(matches!(error, BandsError::Configured { .. }));
         let message = error.to_string();
-        for part in ["`s0`", "tbf 7:", "--replace-qdisc"] {
+        for part in ["`s0`", "tbf 7:", "--replace-qdisc", "comes back"] {
             assert!(message.contains(part), "{message}");
         }
         assert_eq!(
@@ -210,7 +210,40 @@ fn a_configured_queue_is_the_operators() {
         let installed = Bands::install(&device, TEN_MEGABIT, Replace::Yes).unwrap();
         assert_eq!(qdisc::root(&device).unwrap().unwrap().kind, "htb");
         installed.remove().unwrap();
-        assert!(qdisc::root(&device).unwrap().unwrap().is_kernel_default());
+        assert_eq!(state(&device), before);
+    });
+}
+
+#[test]
+fn a_configured_queue_comes_back_as_it_was() {
+    let Some(pair) = Pair::new("a_configured_queue_comes_back_as_it_was") else {
+        return;
+    };
+    let kinds = [
+        "handle 7: tbf rate 20mbit burst 3000 limit 100000",
+        "handle 8: pfifo limit 17",
+        "handle 9: bfifo limit 12345",
+    ];
+    for kind in kinds {
+        pair.tc(&format!("qdisc add dev s0 root {kind}"));
+        let before = pair.tc("qdisc show dev s0");
+        assert!(before.contains(kind.split(' ').nth(1).unwrap()), "{before}");
+        pair.in_sender(|| {
+            let installed = Bands::install(&s0(), TEN_MEGABIT, Replace::Yes).unwrap();
+            assert_eq!(qdisc::root(&s0()).unwrap().unwrap().kind, "htb");
+            installed.remove().unwrap();
+        });
+        assert_eq!(pair.tc("qdisc show dev s0"), before);
+        pair.tc("qdisc del dev s0 root");
+    }
+    // What has classes does not, and the refusal says so.
+    pair.tc("qdisc add dev s0 root handle 7: htb");
+    pair.in_sender(|| {
+        let error = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap_err();
+        assert!(error.to_string().contains("does not come back"), "{error}");
+        let installed = Bands::install(&s0(), TEN_MEGABIT, Replace::Yes).unwrap();
+        installed.remove().unwrap();
+        assert!(qdisc::root(&s0()).unwrap().unwrap().is_kernel_default());
     });
 }
 

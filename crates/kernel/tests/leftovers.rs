@@ -20,7 +20,7 @@ fn helper_that_holds_bands() {
         return;
     };
     netns::enter(&namespace).unwrap();
-    let _bands = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap();
+    let _bands = Bands::install(&s0(), TEN_MEGABIT, Replace::Yes).unwrap();
     println!("\nholding");
     std::thread::sleep(std::time::Duration::from_secs(120));
 }
@@ -166,4 +166,23 @@ fn installing_cleans_up_after_a_killed_owner() {
             .unwrap();
         assert_eq!(state(&s0()), before);
     });
+}
+
+#[test]
+fn a_configured_queue_comes_back_after_a_kill() {
+    let Some(pair) = Pair::new("a_configured_queue_comes_back_after_a_kill") else {
+        return;
+    };
+    pair.tc("qdisc add dev s0 root handle 7: pfifo limit 17");
+    let before = pair.tc("qdisc show dev s0");
+    drop(Owner::start(&pair));
+    assert_ne!(pair.tc("qdisc show dev s0"), before);
+    pair.in_sender(|| assert_eq!(remove_leftovers().unwrap(), ["s0"]));
+    assert_eq!(pair.tc("qdisc show dev s0"), before);
+    // Another queue that an operator has put there meanwhile stays.
+    drop(Owner::start(&pair));
+    pair.tc("qdisc replace dev s0 root handle 9: pfifo limit 5");
+    let before = pair.tc("qdisc show dev s0");
+    pair.in_sender(|| drop(remove_leftovers().unwrap()));
+    assert_eq!(pair.tc("qdisc show dev s0"), before);
 }

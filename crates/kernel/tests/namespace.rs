@@ -44,9 +44,9 @@ impl Pair {
         Some(Pair { sender, receiver })
     }
 
-    /// Runs `tc` on the sending side.
-    pub fn tc(&self, arguments: &str) {
-        self.sender.tc(arguments).unwrap();
+    /// Runs `tc` on the sending side; what it prints.
+    pub fn tc(&self, arguments: &str) -> String {
+        self.sender.tc(arguments).unwrap()
     }
 
     /// Runs `ip` on the sending side.

@@ -12,6 +12,7 @@ mod caddy;
 mod name;
 mod nginx;
 mod node;
+mod queued;
 mod running;
 mod sooner;
 
@@ -25,6 +26,7 @@ use thiserror::Error;
 
 use crate::hosts::{Hosts, HostsError, Shaper};
 pub use name::PeerNameError;
+use queued::Queue;
 pub use running::Running;
 pub use sooner::Mechanism;
 use sooner_testbed::certificate::Certificate;
@@ -65,6 +67,13 @@ pub enum Peer {
         server: Box<Peer>,
         /// More flags of `sooner attach web`.
         extra: Vec<String>,
+    },
+    /// A server behind what an operator put before the device.
+    Queued {
+        /// The server.
+        server: Box<Peer>,
+        /// What.
+        queue: Queue,
     },
     /// `sooner serve`.
     Sooner {
@@ -183,6 +192,7 @@ impl Peer {
                 let name = format!("{} + attach", server.label());
                 [&[name][..], extra].concat().join(" ")
             }
+            Peer::Queued { server, queue } => format!("{} + {queue}", server.label()),
             Peer::Sooner {
                 policy,
                 mechanism,
@@ -202,7 +212,11 @@ impl Peer {
             }
             Peer::Caddy => program::missing(&caddy::PROGRAMS).then_some("caddy"),
             Peer::Node { .. } => program::missing(&node::PROGRAMS).then_some("nodejs"),
-            Peer::Attached { server, .. } => server.missing(),
+            Peer::Queued {
+                queue: Queue::Nftables,
+                ..
+            } if program::missing(&["nft"]) => Some("nftables"),
+            Peer::Attached { server, .. } | Peer::Queued { server, .. } => server.missing(),
             Peer::Sooner { mechanism, .. } => {
                 (!mechanism.needs_root() && program::missing(&["setpriv"])).then_some("util-linux")
             }
@@ -212,7 +226,7 @@ impl Peer {
     /// Who has to limit the link for this server.
     pub fn shaper(&self) -> Shaper {
         match self {
-            Peer::Attached { .. } => Shaper::Server,
+            Peer::Attached { .. } | Peer::Queued { .. } => Shaper::Server,
             Peer::Sooner { mechanism, .. } if mechanism.shapes() => Shaper::Server,
             _ => Shaper::Host,
         }
@@ -239,6 +253,10 @@ impl Peer {
             Peer::Attached { server, extra } => {
                 let words = attached::arguments(setting.options, setting.rate_bits_per_sec, extra);
                 format!("{}\nsooner {}\n", server.text(setting), words.join(" "))
+            }
+            Peer::Queued { server, queue } => {
+                let commands = queue.commands(setting.rate_bits_per_sec).join("\n");
+                format!("{}\n{commands}\n", server.text(setting))
             }
             Peer::Sooner {
                 policy,
@@ -291,6 +309,9 @@ impl Peer {
             source,
         };
         fs::create_dir_all(&setting.folder).map_err(failed)?;
+        if let Peer::Queued { queue, .. } = self {
+            queue.put_up(hosts, rate_bits_per_sec).map_err(failed)?;
+        }
         let mut command = self.command(hosts, &setting).map_err(failed)?;
         let running = Running::start(&mut command, self.label(), hosts, root)?;
         match self {
@@ -326,7 +347,9 @@ impl Peer {
             Peer::ApachePrefork => apache::command(hosts, setting, apache::Mpm::Prefork),
             Peer::Caddy => caddy::command(hosts, setting),
             Peer::Node { is_chunked } => node::command(hosts, setting, *is_chunked),
-            Peer::Attached { server, .. } => server.command(hosts, setting),
+            Peer::Attached { server, .. } | Peer::Queued { server, .. } => {
+                server.command(hosts, setting)
+            }
             Peer::Sooner {
                 policy,
                 mechanism,

@@ -1,5 +1,5 @@
-//! What the requests that were seen would have taken: with equal shares of the processors, as a
-//! kernel gives them, and by levels.
+//! What the requests that were seen would have taken: with equal shares, as a kernel gives them, by
+//! levels, and shortest first. Of processors, or of a link, which is one.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ const NOTHING_NS: f64 = 1.0;
 pub struct Finished {
     /// When it began, ns.
     pub began_ns: u64,
-    /// Processor time it used, ns.
+    /// What it used of a processor, or of the link, ns.
     pub used_ns: u64,
 }
 
@@ -32,8 +32,18 @@ pub struct Means {
     pub equal_ns: f64,
     /// By levels.
     pub levels_ns: f64,
+    /// By what they lack, were that known.
+    pub shortest_ns: f64,
     /// Of so many requests.
     pub requests: usize,
+}
+
+/// An order.
+#[derive(Debug, Clone, Copy)]
+enum Played {
+    Equal,
+    Levels([f64; LEVEL_COUNT - 1]),
+    Shortest,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -62,16 +72,20 @@ impl Shadow {
             job.began_ns -= first_ns;
         }
         Some(Means {
-            equal_ns: mean(&jobs, processors, &[]),
-            levels_ns: mean(&jobs, processors, &bounds_ns.map(|bound| bound as f64)),
+            equal_ns: mean(&jobs, processors, Played::Equal),
+            levels_ns: mean(
+                &jobs,
+                processors,
+                Played::Levels(bounds_ns.map(|bound| bound as f64)),
+            ),
+            shortest_ns: mean(&jobs, processors, Played::Shortest),
             requests: jobs.len(),
         })
     }
 }
 
-/// Each level shares equally what those above it leave; no job has more than one processor. Gives
-/// the mean time, ns.
-fn mean(jobs: &[Finished], processors: f64, bounds_ns: &[f64]) -> f64 {
+/// No job has more than one processor. Gives the mean time, ns.
+fn mean(jobs: &[Finished], processors: f64, played: Played) -> f64 {
     assert!(processors > 0.0);
     let mut coming = jobs.iter().peekable();
     let mut here: Vec<Job> = Vec::new();
@@ -81,13 +95,9 @@ fn mean(jobs: &[Finished], processors: f64, bounds_ns: &[f64]) -> f64 {
         let next_ns = coming
             .peek()
             .map_or(f64::INFINITY, |job| job.began_ns as f64);
-        let speeds = speeds(&here, processors, bounds_ns);
+        let speeds = speeds(&here, processors, played);
         let until = here.iter().zip(&speeds).map(|(job, speed)| {
-            let used_ns = job.used_ns;
-            let fall = bounds_ns
-                .iter()
-                .find(|bound| **bound > used_ns + NOTHING_NS);
-            let fall_ns = fall.map_or(f64::INFINITY, |bound| bound - used_ns);
+            let fall_ns = played.left_ns(job.used_ns);
             now_ns + job.left_ns.min(fall_ns) / speed
         });
         let end_ns = until.fold(next_ns, f64::min);
@@ -115,14 +125,45 @@ fn mean(jobs: &[Finished], processors: f64, bounds_ns: &[f64]) -> f64 {
     sum_ns / jobs.len() as f64
 }
 
-/// What each has of a processor, 0 to 1.
-fn speeds(here: &[Job], processors: f64, bounds_ns: &[f64]) -> Vec<f64> {
-    let level = |job: &Job| {
-        let is_below = |bound: &&f64| **bound <= job.used_ns + NOTHING_NS;
-        bounds_ns.iter().filter(is_below).count()
-    };
-    let levels: Vec<usize> = here.iter().map(level).collect();
+impl Played {
+    /// The level of a job.
+    fn level(self, used_ns: f64) -> usize {
+        match self {
+            Played::Levels(bounds) => {
+                let is_below = |bound: &&f64| **bound <= used_ns + NOTHING_NS;
+                bounds.iter().filter(is_below).count()
+            }
+            Played::Equal | Played::Shortest => 0,
+        }
+    }
+
+    /// What it may use until its level is another one, ns.
+    fn left_ns(self, used_ns: f64) -> f64 {
+        match self {
+            Played::Levels(bounds) => {
+                let next = bounds.iter().find(|bound| **bound > used_ns + NOTHING_NS);
+                next.map_or(f64::INFINITY, |bound| bound - used_ns)
+            }
+            Played::Equal | Played::Shortest => f64::INFINITY,
+        }
+    }
+}
+
+/// What each has of a processor, 0 to 1: each level shares equally what those above it leave, or
+/// those that lack least have one each.
+fn speeds(here: &[Job], processors: f64, played: Played) -> Vec<f64> {
     let mut left = processors;
+    if let Played::Shortest = played {
+        let mut order: Vec<usize> = (0..here.len()).collect();
+        order.sort_by(|one, other| here[*one].left_ns.total_cmp(&here[*other].left_ns));
+        let mut speeds = vec![0.0; here.len()];
+        for at in order {
+            speeds[at] = left.clamp(0.0, 1.0);
+            left -= speeds[at];
+        }
+        return speeds;
+    }
+    let levels: Vec<usize> = here.iter().map(|job| played.level(job.used_ns)).collect();
     let mut shares = [0.0; LEVEL_COUNT];
     for (at, share) in shares.iter_mut().enumerate() {
         let count = levels.iter().filter(|level| **level == at).count() as f64;
@@ -139,7 +180,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn means(jobs: &[(u64, u64)], processors: f64, bounds_ns: [u64; 2]) -> (f64, f64) {
+    fn means(jobs: &[(u64, u64)], processors: f64, bounds_ns: [u64; 2]) -> (f64, f64, f64) {
         let mut shadow = Shadow::default();
         for (began_ns, used_ns) in jobs {
             shadow.note(Finished {
@@ -148,7 +189,11 @@ mod tests {
             });
         }
         let means = shadow.means(processors, bounds_ns).unwrap();
-        (means.equal_ns.round(), means.levels_ns.round())
+        (
+            means.equal_ns.round(),
+            means.levels_ns.round(),
+            means.shortest_ns.round(),
+        )
     }
 
     #[test]
@@ -156,12 +201,12 @@ mod tests {
         // Shared: the short one takes 20, the long one 110. By levels 10 and 110.
         assert_eq!(
             means(&[(1000, 100), (1050, 10)], 1.0, [20, 50]),
-            (65.0, 60.0)
+            (65.0, 60.0, 60.0)
         );
         // Two processors: neither waits.
         assert_eq!(
             means(&[(1000, 100), (1050, 10)], 2.0, [20, 50]),
-            (55.0, 55.0)
+            (55.0, 55.0, 55.0)
         );
         assert_eq!(Shadow::default().means(1.0, [1, 2]), None);
     }
@@ -169,8 +214,9 @@ mod tests {
     #[test]
     fn levels_with_no_bound_in_reach_are_equal_shares() {
         let jobs: Vec<(u64, u64)> = (0..100).map(|at| (at * 37, 10 + at % 90)).collect();
-        let (equal, levels) = means(&jobs, 1.5, [1000, 2000]);
+        let (equal, levels, shortest) = means(&jobs, 1.5, [1000, 2000]);
         assert_eq!(equal, levels);
+        assert!(shortest < equal);
     }
 
     proptest! {
@@ -182,9 +228,11 @@ mod tests {
             began_ns in 0_u64..1 << 60,
         ) {
             let jobs: Vec<_> = jobs.iter().map(|job| (began_ns + job.0, job.1)).collect();
-            let (equal, levels) = means(&jobs, processors.into(), [bound, 2 * bound]);
+            let (equal, levels, shortest) = means(&jobs, processors.into(), [bound, 2 * bound]);
             let least = jobs.iter().map(|job| job.1 as f64).sum::<f64>() / jobs.len() as f64;
-                prop_assert!(equal >= least.floor() && levels >= least.floor());
+                prop_assert!([equal, levels, shortest].iter().all(|mean| *mean >= least.floor()));
+            // Of one server no order has a lower mean.
+            prop_assert!(processors > 1 || shortest <= equal.min(levels) + 2.0);
         }
     }
 }

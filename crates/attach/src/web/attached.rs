@@ -7,16 +7,17 @@ use sooner_kernel::classifier::{
     Classifier, ClassifierError, Event, EventKind, Options, Via, lacks_for_delays,
 };
 use sooner_kernel::device::{self, Device};
+use sooner_kernel::qdisc;
 use sooner_link::{SIZE_CLASS_BYTES, SIZE_CLASSES};
 use sooner_policy::Cutoffs;
 
 use super::auto_uplink::AutoUplink;
 use super::config::{AttachConfig, Shaping, Uplink};
 use super::ports::{self, PortsError};
-use super::snapshot::{BandView, SizeView, Snapshot, mean_ms};
+use super::snapshot::{BandView, ObservedView, SizeView, Snapshot, mean_ms};
 use super::sources::Sources;
 use super::tls_libraries::Looked;
-use super::watch::Watch;
+use super::watch::{Observed, Watch};
 
 /// The rate by which super-packets are limited where that of the link is found.
 const GSO_RATE_BITS_PER_SEC: u64 = 10_000_000;
@@ -273,7 +274,22 @@ impl Attached {
             syn_acks: counted.syn_acks,
             lowered_syn_acks: counted.lowered_syn_acks,
             lost_events: counted.lost_events,
+            observed: self.config.observes.then(|| self.observed()),
         })
+    }
+
+    /// What ordering would give.
+    fn observed(&self) -> ObservedView {
+        let root = qdisc::root(&self.device).ok().flatten();
+        let observed = self.watch.observed();
+        let ms = |of: fn(&Observed) -> f64| observed.as_ref().map(|one| of(one) / 1e6);
+        ObservedView {
+            queue: root.map(|root| format!("{} {}", root.kind, root.handle)),
+            responses: observed.map_or(0, |observed| observed.responses as u64),
+            mean_response_ms: ms(|one| one.mean_ns),
+            equal_mean_response_ms: ms(|one| one.equal_ns),
+            shortest_mean_response_ms: ms(|one| one.shortest_ns),
+        }
     }
 
     fn band_views(

@@ -54,6 +54,24 @@ pub struct Snapshot {
     pub lowered_syn_acks: u64,
     /// Beginnings and ends that were not seen in time.
     pub lost_events: u64,
+    /// What ordering would give, where it is only looked at.
+    pub observed: Option<ObservedView>,
+}
+
+/// What the last responses took, and what the same ones would have taken on the same link by other
+/// orders, without clients' round trips.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObservedView {
+    /// The queue that is before the device, and would be replaced; none: there is none.
+    pub queue: Option<String>,
+    /// How many responses.
+    pub responses: u64,
+    /// What they took in the mean, ms.
+    pub mean_response_ms: Option<f64>,
+    /// The same of a link that is shared equally.
+    pub equal_mean_response_ms: Option<f64>,
+    /// The same shortest first.
+    pub shortest_mean_response_ms: Option<f64>,
 }
 
 /// An uplink whose rate is found while traffic flows.

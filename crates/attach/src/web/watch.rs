@@ -6,13 +6,17 @@
 //! of the same rate, shared equally by the same responses. Where their length is not known when
 //! they begin (TLS), they enter it only at their end and have no figure of their own.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use sooner_kernel::classifier::{Event, EventKind};
 use sooner_link::shadow::{JOBS_MAX, Shadow};
 use sooner_link::wire::{payload_cost_bytes, payload_within_bytes};
 use sooner_link::{SIZE_CLASSES, size_class};
 use sooner_policy::Time;
+use sooner_processor::Finished;
+
+/// So many of the last responses are played in other orders: it takes some milliseconds.
+const LAST_MAX: usize = 1024;
 
 /// What responses of one size class took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -40,6 +44,23 @@ pub struct Watch {
     under_way: HashSet<u64>,
     broken: u64,
     wrong_lengths: u64,
+    /// The last responses that ended, and what they took, ns; the rate that their work is at.
+    last: VecDeque<(Finished, u64)>,
+    rate_bits_per_sec: u64,
+}
+
+/// What the last responses took, and what two orders would have made of them on the same link,
+/// without clients' round trips.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observed {
+    /// How many.
+    pub responses: usize,
+    /// What they took in the mean, ns.
+    pub mean_ns: f64,
+    /// The same of a link that is shared equally.
+    pub equal_ns: f64,
+    /// The same shortest first.
+    pub shortest_ns: f64,
 }
 
 impl Watch {
@@ -52,7 +73,27 @@ impl Watch {
             under_way: HashSet::new(),
             broken: 0,
             wrong_lengths: 0,
+            last: VecDeque::new(),
+            rate_bits_per_sec,
         }
+    }
+
+    /// What the last responses took, and would have taken; none where none has ended, or the rate
+    /// is not known.
+    pub fn observed(&self) -> Option<Observed> {
+        let mut orders = sooner_processor::Shadow::default();
+        for (finished, _) in &self.last {
+            orders.note(*finished);
+        }
+        let took_ns: u64 = self.last.iter().map(|(_, took_ns)| took_ns).sum();
+        // A link is one server; levels are of no use here.
+        let means = orders.means(1.0, [u64::MAX - 1, u64::MAX])?;
+        Some(Observed {
+            responses: means.requests,
+            mean_ns: took_ns as f64 / means.requests as f64,
+            equal_ns: means.equal_ns,
+            shortest_ns: means.shortest_ns,
+        })
     }
 
     /// The link's rate from now on; none: not known, and what begins is not compared.
@@ -60,6 +101,7 @@ impl Watch {
         self.has_rate = rate_bits_per_sec.is_some();
         if let Some(rate_bits_per_sec) = rate_bits_per_sec {
             self.shadow.set_rate(rate_bits_per_sec);
+            self.rate_bits_per_sec = rate_bits_per_sec;
         }
     }
 
@@ -136,6 +178,18 @@ impl Watch {
         took.responses += 1;
         took.response_ns += u128::from(response_ns);
         let wire_bytes = payload_cost_bytes(sent_bytes);
+        if self.has_rate {
+            let work_ns = u128::from(wire_bytes) * 8_000_000_000;
+            let work_ns = work_ns / u128::from(self.rate_bits_per_sec.max(1));
+            let finished = Finished {
+                began_ns: request_ns,
+                used_ns: u64::try_from(work_ns).unwrap_or(u64::MAX),
+            };
+            if self.last.len() == LAST_MAX {
+                self.last.pop_front();
+            }
+            self.last.push_back((finished, response_ns));
+        }
         self.shadow
             .completed(event.response, wire_bytes, response_ns, now);
     }
@@ -198,6 +252,11 @@ mod tests {
         // 966 bytes on the wire each, shared by two: both are done after twice that.
         assert_eq!((took.compared, took.fair_response_ns), (2, 2 * 1932));
         assert_eq!((watch.under_way(), watch.broken()), (0, 0));
+        let observed = watch.observed().unwrap();
+        assert_eq!((observed.responses, observed.mean_ns), (2, 1500.0));
+        // Shared they end together, by turns one does after the other.
+        let of = [observed.equal_ns, observed.shortest_ns].map(|mean| mean.round());
+        assert_eq!(of, [1932.0, 1449.0]);
     }
 
     #[test]

@@ -61,7 +61,8 @@ pub struct WebArgs {
     /// Put programs into a qdisc clsact, as on Linux before 6.6
     #[arg(long, hide = true)]
     clsact: bool,
-    /// Replace a queueing discipline that the operator configured; it does not come back
+    /// Replace a queueing discipline that the operator configured; it comes back, unless it has
+    /// classes
     #[arg(long)]
     replace_qdisc: bool,
 }

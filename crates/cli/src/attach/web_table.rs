@@ -1,6 +1,6 @@
 //! What `attach status` and `attach top` print of a snapshot.
 
-use sooner_attach::web::snapshot::{BandView, SizeView, Snapshot, UplinkView};
+use sooner_attach::web::snapshot::{BandView, ObservedView, SizeView, Snapshot, UplinkView};
 use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, bytes, duration, round_rate, significant};
 
@@ -35,6 +35,10 @@ pub fn page(snapshot: &Snapshot) -> String {
         snapshot.resent_packets
     );
     page += &snapshot.uplink.as_ref().map_or(String::new(), of_uplink);
+    page += &snapshot
+        .observed
+        .as_ref()
+        .map_or(String::new(), of_observed);
     let heads = ["band", "up to", "flows", "waiting", "sent", "dropped"];
     let mut rows = vec![heads.map(String::from)];
     rows.extend(snapshot.bands.iter().enumerate().map(of_band));
@@ -82,6 +86,19 @@ fn of_uplink(view: &UplinkView) -> String {
     }
     text.push('\n');
     text
+}
+
+/// What ordering would give.
+fn of_observed(view: &ObservedView) -> String {
+    let queue = view.queue.as_deref().unwrap_or("no queue");
+    let ms = |value: Option<f64>| value.map_or(NO_VALUE.into(), duration);
+    format!(
+        "only looked at, behind {queue}: the last {} responses took {} in the mean; on this link shared equally {}, shortest first {}\n\n",
+        view.responses,
+        ms(view.mean_response_ms),
+        ms(view.equal_mean_response_ms),
+        ms(view.shortest_mean_response_ms),
+    )
 }
 
 fn of_band((band, view): (usize, &BandView)) -> [String; 6] {

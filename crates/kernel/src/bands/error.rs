@@ -19,7 +19,8 @@ pub enum BandsError {
     },
     /// The operator has configured the device's queue.
     #[error(
-        "device `{device}` has a configured queue ({kind} {handle}); let it be replaced with --replace-qdisc, or remove it with `tc qdisc del dev {device} root`"
+        "device `{device}` has a configured queue ({kind} {handle}); let it be replaced with --replace-qdisc, after which it {}, or remove it with `tc qdisc del dev {device} root`; `sooner attach web --observe` says what the order would give",
+        comes_back(kind)
     )]
     Configured {
         /// The device's name.
@@ -109,6 +110,13 @@ pub(super) const PUT_UP_PRIO: &str = "put priorities on";
 
 /// The step in which a device with bands gets another rate.
 pub(super) const CHANGE: &str = "change the rate of";
+
+fn comes_back(kind: &str) -> &'static str {
+    match super::comes_back(kind) {
+        true => "comes back as it is",
+        false => "does not come back",
+    }
+}
 
 fn owner(pid: Option<u32>) -> String {
     match pid {

@@ -46,7 +46,8 @@ pub(super) fn restore(connection: &mut Connection, device: &Device) -> Result<bo
         let previous = record
             .as_ref()
             .map_or_else(|| kernel_default(&link), |record| record.previous);
-        take_down(connection, device, Some(previous))?;
+        let replaced = record.as_ref().and_then(|record| record.replaced.as_ref());
+        take_down(connection, device, Some(previous), replaced)?;
     }
     if let Some(record) = record {
         record.delete()?;

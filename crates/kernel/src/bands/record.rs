@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::error::BandsError;
 use crate::device::Device;
 use crate::netlink::link::GsoLimits;
+use crate::netlink::traffic::QdiscReply;
 use crate::netns;
 
 /// What one installation changed beside the qdisc, and who did it.
@@ -18,6 +19,8 @@ pub struct Record {
     pub device: String,
     pub previous: GsoLimits,
     pub limited: GsoLimits,
+    /// The configured root qdisc that gave way, and comes back; none: the kernel's own does.
+    pub replaced: Option<QdiscReply>,
     path: PathBuf,
 }
 
@@ -27,6 +30,7 @@ impl Record {
         device: &Device,
         previous: GsoLimits,
         limited: GsoLimits,
+        replaced: Option<QdiscReply>,
     ) -> Result<Record, BandsError> {
         let path = path_of(device).ok_or(BandsError::NoFolder)?;
         let record = Record {
@@ -34,6 +38,7 @@ impl Record {
             device: device.name.clone(),
             previous,
             limited,
+            replaced,
             path,
         };
         record.save().map_err(|source| BandsError::Record {
@@ -92,8 +97,16 @@ impl Record {
                 .map_or("-".into(), |bytes| bytes.to_string());
             format!("{} {} {ipv4}", limits.size_bytes, limits.segments)
         };
+        let replaced = self.replaced.as_ref().map_or(String::new(), |qdisc| {
+            let options: String = qdisc
+                .options
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            format!("replaced {} {} {options}\n", qdisc.kind, qdisc.handle)
+        });
         format!(
-            "pid {}\ndevice {}\nprevious {}\nlimited {}\n",
+            "pid {}\ndevice {}\nprevious {}\nlimited {}\n{replaced}",
             self.pid,
             self.device,
             limits(self.previous),
@@ -121,13 +134,32 @@ fn parse(text: &str, path: PathBuf) -> Option<Record> {
             ipv4_size_bytes,
         })
     };
+    let replaced = value("replaced").and_then(|text| {
+        let mut words = text.split(' ');
+        Some(QdiscReply {
+            kind: words.next()?.into(),
+            handle: words.next()?.parse().ok()?,
+            options: bytes(words.next()?)?,
+        })
+    });
     Some(Record {
+        replaced,
         pid: value("pid")?.parse().ok()?,
         device: value("device")?.into(),
         previous: limits("previous")?,
         limited: limits("limited")?,
         path,
     })
+}
+
+/// From two digits each.
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    digits
+        .len()
+        .is_multiple_of(2)
+        .then(|| digits.chunks(2).map(byte).collect())?
 }
 
 /// One file a network namespace and device; None where there is no folder for it.
@@ -166,10 +198,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(pid: u32, size: u32, segments: u32, ipv4: Option<u32>) {
+        fn what_is_written_is_read(pid: u32, size: u32, segments: u32, ipv4: Option<u32>, options: Option<Vec<u8>>) {
             let limits = GsoLimits { size_bytes: size, segments, ipv4_size_bytes: ipv4 };
             let limited = GsoLimits { segments: 1, ..limits };
-            let record = Record { pid, device: "eth0".into(), previous: limits, limited, path: "/x".into() };
+            let replaced = options.map(|options| QdiscReply { kind: "cake".into(), handle: pid, options });
+            let record = Record { pid, device: "eth0".into(), previous: limits, limited, replaced, path: "/x".into() };
             prop_assert_eq!(parse(&record.text(), "/x".into()), Some(record));
         }
 

@@ -65,6 +65,8 @@ pub struct HtbClass {
 pub struct QdiscReply {
     pub handle: u32,
     pub kind: String,
+    /// Its options as the kernel tells them, which it also takes for most kinds.
+    pub options: Vec<u8>,
 }
 
 /// A qdisc or class with its place and what went through it.
@@ -155,6 +157,24 @@ impl Connection {
         })
     }
 
+    /// Puts a qdisc at the root, with options as the kernel told them.
+    pub fn add_root(&mut self, device: u32, qdisc: &QdiscReply) -> io::Result<()> {
+        let place = TrafficHandle {
+            device,
+            handle: qdisc.handle,
+            parent: ROOT,
+        };
+        self.change(RTM_NEWQDISC, CREATE | EXCLUSIVE, |request| {
+            let request = request
+                .body(&body(place))
+                .attribute_text(TCA_KIND, &qdisc.kind);
+            match qdisc.options.is_empty() {
+                true => request,
+                false => request.attribute(TCA_OPTIONS, &qdisc.options),
+            }
+        })
+    }
+
     /// Takes a root qdisc with exactly this handle away; another handle is an error (EINVAL), none
     /// is one too (ENOENT).
     pub fn delete_root(&mut self, device: u32, handle: u32) -> io::Result<()> {
@@ -226,15 +246,17 @@ pub fn kind_of(payload: &[u8]) -> Option<String> {
 /// Kind and handle in the payload of a RTM_NEWQDISC.
 fn qdisc(payload: &[u8]) -> Option<QdiscReply> {
     let kind = attribute(payload.get(BODY_BYTES..)?, TCA_KIND)?;
+    let options = attribute(payload.get(BODY_BYTES..)?, TCA_OPTIONS);
     Some(QdiscReply {
         handle: u32_at(payload, 8)?,
         kind: text(kind),
+        options: options.unwrap_or_default().to_vec(),
     })
 }
 
 /// All that is said of a qdisc or class; one without counters has counted nothing.
 fn queue(payload: &[u8], is_class: bool) -> Option<QueueReply> {
-    let QdiscReply { handle, kind } = qdisc(payload)?;
+    let QdiscReply { handle, kind, .. } = qdisc(payload)?;
     Some(QueueReply {
         kind,
         handle,

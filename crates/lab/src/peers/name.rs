@@ -7,6 +7,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::Peer;
+use super::queued::Queue;
 
 /// How a limit is given to nginx.
 const LIMIT_CONN: &str = "--limit-conn";
@@ -20,7 +21,7 @@ const PLUS_ATTACH: [&str; 2] = ["+", "attach"];
 /// A name that no server has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "peer `{name}`: nginx, `nginx --limit-conn 50`, `nginx --proxy fast` or `slow`, apache-event, apache-prefork, caddy, node, `node --chunked` and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible, and all but the last with ` + attach` behind it"
+    "peer `{name}`: nginx, `nginx --limit-conn 50`, `nginx --proxy fast` or `slow`, apache-event, apache-prefork, caddy, node, `node --chunked` and `sooner POLICY MECHANISM` (such as `sooner srpt user-space`; mechanisms: user-space, bands, both) are possible, and all but the last with ` + attach` behind it, or with ` + cake`, ` + cake besteffort flows`, ` + fq_codel`, ` + fq` or ` + nftables`"
 )]
 pub struct PeerNameError {
     name: String,
@@ -54,6 +55,7 @@ impl fmt::Display for Peer {
                 write!(f, "{server} {}", PLUS_ATTACH.join(" "))?;
                 extra.iter().try_for_each(|word| write!(f, " {word}"))
             }
+            Peer::Queued { server, queue } => write!(f, "{server} + {queue}"),
             Peer::Sooner {
                 policy,
                 mechanism,
@@ -70,8 +72,21 @@ fn parse(name: &str) -> Option<Peer> {
     let words: Vec<&str> = name.split_whitespace().collect();
     match words.windows(2).position(|pair| pair == PLUS_ATTACH) {
         Some(at) => parse_attached(&words[..at], &words[at + 2..]),
-        None => parse_server(&words),
+        None => parse_queued(&words).or_else(|| parse_server(&words)),
     }
+}
+
+/// A server behind a queue.
+fn parse_queued(words: &[&str]) -> Option<Peer> {
+    let at = words.iter().position(|word| *word == "+")?;
+    let name = words[at + 1..].join(" ");
+    let queue = Queue::ALL.into_iter().find(|queue| queue.name() == name)?;
+    let server = parse_server(&words[..at])?;
+    let is_ours = matches!(server, Peer::Sooner { .. });
+    (!is_ours).then(|| Peer::Queued {
+        server: Box::new(server),
+        queue,
+    })
 }
 
 /// A server with a scheduler attached beside it; ours needs none.
@@ -158,6 +173,8 @@ mod tests {
             "nginx --proxy slow",
             "nginx --proxy fast + attach",
             "nginx + attach",
+            "nginx + cake besteffort flows",
+            "apache-event + nftables",
             "apache-event + attach --share 0",
             "sooner srpt user-space",
             "sooner fair both --access-log off",
