@@ -72,9 +72,12 @@ struct {
 	__uint(max_entries, WORKERS_MAX);
 } processes SEC(".maps");
 
+/* What the reader wants to be told of: nothing, all that may change a level, or only workers that may stand on top again. */
+enum { WANTS_NOTHING, WANTS_ALL, WANTS_RESTS };
+
 struct desk {
-	/* The reader's: it sleeps until something would change. */
-	__u32 reader_sleeps;
+	/* The reader's. */
+	__u32 reader_wants;
 	/* Workers that want a processor, and those of them that wait for one. */
 	__s32 active;
 	__s32 ready;
@@ -134,6 +137,14 @@ static __always_inline struct worker *worker_of(__u32 thread, __u32 *place)
 		return 0;
 	*place = *found;
 	return bpf_map_lookup_elem(&workers, found);
+}
+
+/* Around what the reader is to see whole: the compiler keeps the two apart. */
+static __always_inline void change(struct worker *worker)
+{
+	asm volatile("" ::: "memory");
+	worker->changes++;
+	asm volatile("" ::: "memory");
 }
 
 static __always_inline struct desk *the_desk(void)
@@ -223,7 +234,7 @@ static __always_inline void leave(struct desk *desk, struct worker *worker, __u3
 {
 	int was_active = is_active(worker);
 
-	worker->changes++;
+	change(worker);
 	if (worker->on_ns)
 		worker->run_ns += now - worker->on_ns;
 	worker->on_ns = 0;
@@ -236,7 +247,7 @@ static __always_inline void leave(struct desk *desk, struct worker *worker, __u3
 	} else {
 		worker->doing = READY;
 	}
-	worker->changes++;
+	change(worker);
 	if (sleeps && was_active)
 		__sync_fetch_and_add(&desk->active, -1);
 	if (!sleeps) {
@@ -245,7 +256,7 @@ static __always_inline void leave(struct desk *desk, struct worker *worker, __u3
 			__sync_fetch_and_add(&desk->active, 1);
 	}
 	/* It may stand on the top level again. */
-	if (sleeps && worker->level && desk->reader_sleeps && (worker->doing == IDLE || worker->has_answered || !worker->requests))
+	if (sleeps && worker->level && desk->reader_wants && (worker->doing == IDLE || worker->has_answered || !worker->requests))
 		tell(TOLD_RESTS, place);
 }
 
@@ -253,14 +264,14 @@ static __always_inline void enter(struct desk *desk, struct worker *worker, __u6
 {
 	int was_active = is_active(worker);
 
-	worker->changes++;
+	change(worker);
 	if (worker->doing == READY) {
 		worker->ready_ns += now - worker->since_ns;
 		__sync_fetch_and_add(&desk->ready, -1);
 	}
 	worker->on_ns = now;
 	worker->doing = RUNS;
-	worker->changes++;
+	change(worker);
 	if (!was_active)
 		__sync_fetch_and_add(&desk->active, 1);
 }
@@ -298,14 +309,14 @@ int note_wakeup(__u64 *arguments)
 
 	if (!worker || !desk || is_active(worker))
 		return 0;
-	worker->changes++;
+	change(worker);
 	worker->doing = READY;
 	worker->since_ns = bpf_ktime_get_ns();
-	worker->changes++;
+	change(worker);
 	__sync_fetch_and_add(&desk->active, 1);
 	__sync_fetch_and_add(&desk->ready, 1);
 	/* One alone goes before none. */
-	if (desk->reader_sleeps && desk->active > 1)
+	if (desk->reader_wants == WANTS_ALL && desk->active > 1)
 		tell(TOLD_WOKEN, place);
 	return 0;
 }
@@ -314,12 +325,12 @@ static __always_inline void begin(struct worker *worker, __u32 place)
 {
 	__u64 now = bpf_ktime_get_ns();
 
-	worker->changes++;
+	change(worker);
 	worker->begin_at_ns = now;
 	worker->begin_run_ns = worker->run_ns + (worker->on_ns ? now - worker->on_ns : 0);
 	worker->requests++;
 	worker->has_answered = 0;
-	worker->changes++;
+	change(worker);
 	if (worker->level)
 		tell(TOLD_BEGUN, place);
 }

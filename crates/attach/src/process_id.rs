@@ -31,9 +31,12 @@ impl ProcessId {
         })
     }
 
-    /// Whether it still runs.
+    /// Whether it still runs; one that cannot be looked at, for want of descriptors, does.
     pub fn is_there(self) -> bool {
-        self.birth().is_some()
+        match process_table::birth(self.pid) {
+            Ok(birth) => birth.began_ticks == self.began,
+            Err(error) => !is_gone(&error),
+        }
     }
 
     /// Whether it still runs, as a child of `parent`.

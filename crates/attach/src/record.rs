@@ -66,6 +66,12 @@ fn path<R: Record>(server: u32) -> io::Result<PathBuf> {
     Ok(control::own_folder()?.join(file_of::<R>(server)))
 }
 
+/// The record of a server that an earlier attachment left, where it could not be put back.
+pub fn left<R: Record>(server: u32) -> io::Result<Option<PathBuf>> {
+    let path = path::<R>(server)?;
+    Ok(path.exists().then_some(path))
+}
+
 pub(crate) fn write_at<R: Record>(record: &R, path: &Path) -> io::Result<()> {
     let beside = path.with_extension("new");
     let text = serde_json::to_vec(record)?;

@@ -58,6 +58,11 @@ impl SharedWords {
         self.half(at).load(Ordering::Acquire)
     }
 
+    /// Takes one from the word of 4 bytes at this place, counted in such words.
+    pub fn decrease_half(&self, at: usize) {
+        self.half(at).fetch_sub(1, Ordering::SeqCst);
+    }
+
     /// Sets the word of 4 bytes at this place, counted in such words.
     pub fn store_half(&self, at: usize, value: u32) {
         self.half(at).store(value, Ordering::SeqCst);

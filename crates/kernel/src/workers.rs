@@ -37,7 +37,9 @@ const LEVEL_AT: usize = 19;
 const CLIENT_AT: usize = 20;
 const ANSWERED_AT: usize = 21;
 /// Of `struct desk`, in words of 4 bytes.
-const READER_SLEEPS_AT: usize = 0;
+const READER_WANTS_AT: usize = 0;
+const ACTIVE_AT: usize = 1;
+const READY_AT: usize = 2;
 /// The inode of the namespace of processes in which the kernel counts.
 const FIRST_PID_NAMESPACE: u64 = 0xeffffffc;
 /// A worker that changes while it is read is read again so often.
@@ -88,6 +90,18 @@ pub enum WorkerTold {
     Look,
     /// A process of the server has begun a thread or process with this number.
     Forked(u32),
+}
+
+/// What the reader wants to be told of, beside requests that begin below the top and processes that
+/// begin others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkersWanted {
+    /// Nothing.
+    Nothing = 0,
+    /// All that may change a level.
+    All = 1,
+    /// Only workers that may stand on top again.
+    Rests = 2,
 }
 
 /// Sums over all processors, ns.
@@ -200,6 +214,16 @@ impl Workers {
         // One that is not there any more needs no removing.
         let _ = self.places.remove(&thread);
         self.taken[place as usize] = false;
+        // One that has ended before its last switch wants no processor any more.
+        let doing = self
+            .seen
+            .load_half(2 * WORKER_WORDS * place as usize + DOING_AT);
+        if matches!(doing, 1 | 2) {
+            self.desk.decrease_half(ACTIVE_AT);
+        }
+        if doing == 2 {
+            self.desk.decrease_half(READY_AT);
+        }
     }
 
     /// Tells of threads and processes that this one begins.
@@ -261,9 +285,9 @@ impl Workers {
         self.seen.store_half(base + LEVEL_AT, level.into());
     }
 
-    /// Says whether the reader sleeps until something is told.
-    pub fn set_sleeps(&self, sleeps: bool) {
-        self.desk.store_half(READER_SLEEPS_AT, sleeps.into());
+    /// Says what is to be told.
+    pub fn set_wants(&self, wants: WorkersWanted) {
+        self.desk.store_half(READER_WANTS_AT, wants as u32);
     }
 
     /// The oldest that was not taken yet.

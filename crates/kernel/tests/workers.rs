@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::gettid;
 use sooner_kernel::clock::monotonic_ns;
-use sooner_kernel::workers::{WorkerDoing, WorkerSeen, WorkerTold, Workers, lacks_for_workers};
+use sooner_kernel::workers::{
+    WorkerDoing, WorkerSeen, WorkerTold, Workers, WorkersWanted, lacks_for_workers,
+};
 use sooner_testbed::skip;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -149,7 +151,7 @@ fn what_a_thread_uses_is_counted_and_its_level_is_told_of() {
     assert!(seen.run_ns > 1_000_000, "{seen:?}");
     // It goes to accept below the top while the reader sleeps: that is told.
     while workers.next_told().is_some() {}
-    workers.set_sleeps(true);
+    workers.set_wants(WorkersWanted::Rests);
     drop(stream);
     let told = runtime.block_on(async {
         tokio::time::timeout(PATIENCE, workers.told())

@@ -26,6 +26,8 @@ const LAST_STATE_WITHIN: Duration = Duration::from_secs(1);
 /// be full.
 pub struct Supervisor {
     states: Option<Outlet<String>>,
+    /// The process that it is to watch.
+    main_process: u32,
 }
 
 impl Supervisor {
@@ -42,12 +44,21 @@ impl Supervisor {
             })
             .ok()
         });
-        Self { states }
+        Self {
+            states,
+            main_process: std::process::id(),
+        }
+    }
+
+    /// The same, where the process above this one is to be watched.
+    pub fn of_above(mut self) -> Self {
+        self.main_process = std::os::unix::process::parent_id();
+        self
     }
 
     /// Connections are taken, with what `status` says.
     pub fn ready(&self, status: &str) {
-        let id = std::process::id();
+        let id = self.main_process;
         self.say(&format!("READY=1\nMAINPID={id}\nSTATUS={status}"));
     }
 
@@ -100,6 +111,7 @@ mod tests {
     fn told(name: &OsStr, listener: &UnixDatagram) -> String {
         let supervisor = Supervisor {
             states: Some(connect(name).and_then(tell).unwrap()),
+            main_process: std::process::id(),
         };
         supervisor.ready("serving");
         let mut state = [0; 200];
@@ -123,6 +135,10 @@ mod tests {
 
     #[test]
     fn without_a_supervisor_nobody_is_told() {
-        Supervisor { states: None }.ready("serving");
+        Supervisor {
+            states: None,
+            main_process: 1,
+        }
+        .ready("serving");
     }
 }

@@ -60,9 +60,9 @@ pub struct Order {
     favours: u64,
     /// Of this look.
     active: usize,
-    resting: usize,
-    looked_at: usize,
+    /// Those of which no beginning was seen, and those of them that rest.
     unseen: usize,
+    resting: usize,
     due_ns: u64,
     /// Whether too few workers rest to order them.
     is_suspended: bool,
@@ -78,9 +78,8 @@ impl Order {
             requests: 0,
             favours: 0,
             active: 0,
-            resting: 0,
-            looked_at: 0,
             unseen: 0,
+            resting: 0,
             due_ns: u64::MAX,
             is_suspended: false,
         }
@@ -88,8 +87,7 @@ impl Order {
 
     /// Begins a look at all workers.
     pub fn begin_look(&mut self) {
-        (self.active, self.resting) = (0, 0);
-        (self.looked_at, self.unseen) = (0, 0);
+        (self.active, self.unseen, self.resting) = (0, 0, 0);
         self.due_ns = u64::MAX;
     }
 
@@ -111,10 +109,10 @@ impl Order {
         }
         let used_ns = worker.used_ns(reading);
         let rests = worker.rests(reading, now_ns);
-        self.looked_at += 1;
         self.active += usize::from(reading.doing.is_active());
-        self.resting += usize::from(rests);
-        self.unseen += usize::from(reading.requests == 0);
+        let is_unseen = reading.requests == 0;
+        self.resting += usize::from(rests && is_unseen);
+        self.unseen += usize::from(is_unseen);
         let bounds = &self.settings.bounds;
         let wanted = match &mut self.settings.rule {
             Rule::Used if rests => 0,
@@ -123,7 +121,8 @@ impl Order {
         };
         let favoured = favour(worker, reading, now_ns, self.settings.wait_max_ns);
         self.favours += u64::from(favoured == Favour::Begins);
-        let level = match (favoured, self.is_suspended) {
+        let is_blind = reading.requests == 0 && self.is_suspended;
+        let level = match (favoured, is_blind) {
             (Favour::None, false) => wanted,
             _ => 0,
         };
@@ -138,11 +137,17 @@ impl Order {
             }
             _ => None,
         };
+        let wait_max_ns = self.settings.wait_max_ns;
         let starves_ns = match reading.doing {
-            Doing::Ready { since_ns } if level > 0 => Some(since_ns + self.settings.wait_max_ns),
+            Doing::Ready { since_ns } if level > 0 => Some(since_ns + wait_max_ns),
+            // It may have to wait from now on, and nothing tells of that.
+            Doing::Runs if level > 0 => Some(now_ns + wait_max_ns),
             _ => None,
         };
-        for due_ns in due_ns.into_iter().chain(starves_ns) {
+        let favour_ns = worker
+            .favoured_until_run_ns
+            .map(|until_ns| now_ns + until_ns.saturating_sub(reading.run_ns));
+        for due_ns in due_ns.into_iter().chain(starves_ns).chain(favour_ns) {
             self.due_ns = self.due_ns.min(due_ns.max(now_ns + CLOSEST_NS));
         }
         let before = std::mem::replace(&mut worker.level, level);
@@ -151,13 +156,12 @@ impl Order {
 
     /// Ends a look at all workers.
     pub fn end_look(&mut self, now_ns: u64) -> Next {
-        let share = self.resting as f64 / self.looked_at.max(1) as f64;
+        let share = self.resting as f64 / self.unseen.max(1) as f64;
         let least = match self.is_suspended {
             true => IDLE_SHARE_AGAIN,
             false => IDLE_SHARE_MIN,
         };
-        let is_blind = self.unseen > 0 && self.unseen == self.looked_at;
-        self.is_suspended = is_blind && share < least;
+        self.is_suspended = self.unseen > 0 && share < least;
         // A single one that wants a processor goes before none of the others.
         let is_lower = |worker: &Worker| worker.level > 0;
         let has_order = self.active > 1 || self.workers.values().any(is_lower);
@@ -209,9 +213,15 @@ impl Order {
         self.favours
     }
 
-    /// Whether all are on top, because too few wait for requests and beginnings cannot be seen.
+    /// Whether those of which no beginning is seen stay on top, because too few of them wait for
+    /// requests.
     pub fn is_suspended(&self) -> bool {
         self.is_suspended
+    }
+
+    /// Whether a worker that wants a processor could change a level by that.
+    pub fn has_levels(&self) -> bool {
+        !matches!(self.settings.rule, Rule::Used) || self.settings.bounds.level(u64::MAX - 2) > 0
     }
 
     /// How many workers are on each level, and how many want a processor.

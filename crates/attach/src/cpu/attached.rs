@@ -1,25 +1,27 @@
 //! What is known of one server while it is attached to, and what follows for its workers.
 
 mod figures;
+mod members;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::PathBuf;
+use std::time::Instant;
 
 use rustix::process::Pid;
 use rustix::thread::sched_getaffinity;
 use sooner_kernel::process::cpu_time_ns;
-use sooner_kernel::workers::WorkerTold;
 use sooner_processor::{Bounds, Next, Order, Rule, RunWait, Settings};
 
 use super::changes::Changes;
 use super::levels::{LevelValues, Usual};
 use super::options::{Options, WantedRule};
-use super::server::{Family, Worker, threads};
+use super::server::{Family, Worker};
 use super::source::Source;
 use super::trial::Trial;
 use super::weight::{Group, Weighed};
 use crate::process_id::{ProcessId, is_gone};
-use crate::record::Record;
+use crate::record::{Record, patiently};
 use crate::web::ports::{self, PortsError};
 
 /// Workers that have ended are looked for so often, ns.
@@ -47,6 +49,16 @@ pub enum AttachError {
         "the workers are in {0} sessions, which the kernel weighs as wholes: nice values order nothing there; kernel.sched_autogroup_enabled=0 or --realtime would"
     )]
     Sessions(usize),
+    /// Real time is refused.
+    #[error(
+        "--realtime: the system refuses it to workers of this server; their control group may have no budget (cpu.rt_runtime_us); leave --realtime out"
+    )]
+    NoRealTime,
+    /// What an earlier one changed is not put back.
+    #[error(
+        "what an earlier one changed of this server could not be put back, and is written down in {}; put it back by `sooner attach remove --cpu`, or remove the file", .0.display()
+    )]
+    Left(PathBuf),
     /// The system refused something.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -139,7 +151,7 @@ impl<'a> Attached<'a> {
             refused: 0,
             looks: 0,
         };
-        attached.take_processes(&family)?;
+        attached.take_processes(&family);
         attached.record.weights = attached.weights(group)?;
         Ok(attached)
     }
@@ -149,16 +161,26 @@ impl<'a> Attached<'a> {
         self.record.server
     }
 
-    /// Changes what there is to change, from now on.
-    pub fn begin(&mut self, now_ns: u64) -> Result<(), AttachError> {
+    /// Changes what there is to change, from now on. Gives what could not be, a line each.
+    pub fn begin(&mut self, now_ns: u64) -> Result<Vec<String>, AttachError> {
+        let mut problems = Vec::new();
         if !self.options.observes {
             self.record.write()?;
-            for weight in &self.record.weights {
-                weight.apply()?;
-            }
+            let begin = Instant::now();
+            self.record.weights.retain(|weight| {
+                // Without CAP_SYS_ADMIN the kernel takes one of an autogroup in 100 ms.
+                let applied = patiently(begin, || weight.apply());
+                applied.inspect_err(|error| problems.push(format!(
+                    "{weight} is refused ({error}): the server has no more beside others than before; --share 50 does not try"
+                ))).is_ok()
+            });
+            self.record.write()?;
         }
         self.find(now_ns)?;
-        Ok(())
+        if self.options.real_time && self.refused > 0 {
+            return Err(AttachError::NoRealTime);
+        }
+        Ok(problems)
     }
 
     /// What is to be changed of weights: the server's, and those of what hands requests on to it.
@@ -175,7 +197,11 @@ impl<'a> Attached<'a> {
             if planned.iter().any(|one| one.group.is_same(&group)) {
                 continue;
             }
-            planned.extend(group.plan(share)?);
+            match group.plan(share) {
+                Ok(plan) => planned.extend(plan),
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(planned)
     }
@@ -194,7 +220,11 @@ impl<'a> Attached<'a> {
         let places: Vec<u32> = self.watched.keys().copied().collect();
         for place in places {
             let Ok((reading, waited_ns)) = self.source.read(place, now_ns) else {
-                gone.push(place);
+                let watched = self.watched.get(&place);
+                if watched.is_none_or(|watched| !watched.worker.thread.is_there()) {
+                    gone.push(place);
+                }
+                // For want of descriptors it stays as it is.
                 continue;
             };
             if let Some(watched) = self.watched.get_mut(&place) {
@@ -215,6 +245,11 @@ impl<'a> Attached<'a> {
             (Next::WhenTold, _) if due_ns <= now_ns => Next::At(now_ns),
             (Next::WhenTold, _) => Next::WhenTold,
         })
+    }
+
+    /// Whether a worker that wants a processor could change a level by that.
+    pub fn has_levels(&self) -> bool {
+        self.order.has_levels()
     }
 
     /// When workers are to be looked for, whatever is told.
@@ -252,156 +287,6 @@ impl<'a> Attached<'a> {
         watched.level = Some(level);
         self.source.set_level(place, level);
         true
-    }
-
-    fn take_told(&mut self, now_ns: u64) -> Result<(), AttachError> {
-        let mut new = Vec::new();
-        while let Some(told) = self.source.next_told() {
-            if let WorkerTold::Forked(thread) = told {
-                new.push(thread);
-            }
-        }
-        if new.is_empty() {
-            return Ok(());
-        }
-        let known: BTreeSet<u32> = self.worker_processes();
-        let of_new = |thread: u32| Worker::of_new(thread, &self.processes, &known);
-        let workers: Vec<Worker> = new.into_iter().filter_map(of_new).collect();
-        let new: BTreeSet<u32> = workers.iter().map(|worker| worker.process).collect();
-        self.source
-            .set_processes([].iter(), new.difference(&self.processes))?;
-        self.processes.extend(new);
-        self.adopt(workers, now_ns)
-    }
-
-    fn worker_processes(&self) -> BTreeSet<u32> {
-        let all = self.watched.values();
-        all.map(|watched| watched.worker.process).collect()
-    }
-
-    /// Forgets workers that have ended.
-    fn check(&mut self, now_ns: u64) -> Result<(), AttachError> {
-        self.check_ns = now_ns + CHECK_NS;
-        let all = self.watched.iter();
-        let gone: Vec<u32> = all
-            .filter(|(_, watched)| !watched.worker.thread.is_there())
-            .map(|(place, _)| *place)
-            .collect();
-        if gone.is_empty() {
-            return Ok(());
-        }
-        if !self.record.server.is_there() {
-            return Err(AttachError::Gone);
-        }
-        gone.into_iter().for_each(|place| self.forget(place));
-        self.write_record()
-    }
-
-    /// Looks for all workers; an error where the server is gone.
-    fn find(&mut self, now_ns: u64) -> Result<(), AttachError> {
-        self.check(now_ns)?;
-        self.find_ns = now_ns
-            + match self.source {
-                Source::Programs(_) => FIND_NS,
-                Source::Proc(_) => FIND_UNTOLD_NS,
-            };
-        if !self.record.server.is_there() {
-            return Err(AttachError::Gone);
-        }
-        let family = Family::find(&self.options.server).map_err(|_| AttachError::Gone)?;
-        self.take_processes(&family)?;
-        self.raise_fronts()?;
-        let workers = family.workers(&self.worker_processes());
-        self.adopt(workers, now_ns)
-    }
-
-    fn take_processes(&mut self, family: &Family) -> io::Result<()> {
-        let now = family.processes();
-        let gone = self.processes.difference(&now);
-        let new = now.difference(&self.processes);
-        self.source.set_processes(gone, new)?;
-        self.processes = now;
-        Ok(())
-    }
-
-    /// What hands requests on goes before workers that have real time, or nothing would come to
-    /// them.
-    fn raise_fronts(&mut self) -> Result<(), AttachError> {
-        if !self.options.real_time || self.options.observes {
-            return Ok(());
-        }
-        let threads: Vec<ProcessId> = ports::processes(&self.options.front_ports)
-            .into_iter()
-            .flat_map(|process| threads(process).unwrap_or_default())
-            .map(|worker| worker.thread)
-            .collect();
-        let is_new = |thread: &ProcessId| {
-            let mut known = self.record.workers.iter();
-            !known.any(|(known, _)| known == thread)
-        };
-        let new: Vec<(ProcessId, Usual)> = threads
-            .into_iter()
-            .filter(is_new)
-            .filter_map(|thread| Some((thread, Usual::of(thread.pid).ok()?)))
-            .collect();
-        if new.is_empty() {
-            return Ok(());
-        }
-        self.record.workers.extend(&new);
-        self.write_record()?;
-        for (thread, _) in new {
-            match LevelValues::apply_front(thread.pid) {
-                Ok(()) => self.changes += 1,
-                Err(_) => self.refused += 1,
-            }
-        }
-        Ok(())
-    }
-
-    /// Watches those that are new, and puts them on top.
-    fn adopt(&mut self, workers: Vec<Worker>, now_ns: u64) -> Result<(), AttachError> {
-        let known: BTreeSet<u32> = self
-            .watched
-            .values()
-            .map(|watched| watched.worker.thread.pid)
-            .collect();
-        let mut places = Vec::new();
-        for worker in workers {
-            if known.contains(&worker.thread.pid) {
-                continue;
-            }
-            let usual = match Usual::of(worker.thread.pid) {
-                Ok(usual) => usual,
-                Err(error) if is_gone(&error) => continue,
-                Err(_) => {
-                    // One with real time is above all by itself.
-                    self.refused += 1;
-                    continue;
-                }
-            };
-            let Some(place) = self.source.add(worker.thread.pid, now_ns)? else {
-                continue;
-            };
-            let watched = Watched {
-                worker,
-                usual,
-                level: None,
-                waited_ns: 0,
-            };
-            self.watched.insert(place, watched);
-            self.record.workers.push((worker.thread, usual));
-            places.push(place);
-        }
-        if places.is_empty() {
-            return Ok(());
-        }
-        self.write_record()?;
-        for place in places {
-            if !self.set_level(place, 0) {
-                self.forget(place);
-            }
-        }
-        Ok(())
     }
 
     fn write_record(&self) -> Result<(), AttachError> {

@@ -5,15 +5,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
+use sooner_kernel::scheduling::RealTime;
 use sooner_kernel::signals::EndSignals;
-use sooner_kernel::workers::{Workers, lacks_for_workers};
-use sooner_kernel::{capability, priority};
+use sooner_kernel::workers::{Workers, WorkersWanted, lacks_for_workers};
+use sooner_kernel::{capability, descriptors, priority};
 use sooner_processor::Next;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::attached::{AttachError, Attached};
 use super::changes::Changes;
 use super::options::{Options, WantedRule};
+use super::server::Family;
 use super::source::{Proc, Source};
 use super::trial::{self, Trial, Tried};
 use crate::control::{self, Control};
@@ -22,6 +24,12 @@ use crate::turn::Turn;
 use crate::web::config::Servers;
 use crate::web::ports;
 
+/// This process's real time where workers have some: above them and above what hands requests on.
+const READER_REAL_TIME: u8 = 3;
+/// Looks that something told of are no closer than this.
+const LOOK_MIN: Duration = Duration::from_millis(1);
+/// Two for each worker without programs, as far as the system lets.
+const DESCRIPTORS: u64 = 1 << 16;
 /// Between two looks for a server that went away.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// This process's own nice value: it wakes for a moment, and comes first then.
@@ -113,6 +121,8 @@ async fn run_until_ended(
     // Before anything is changed, so that no signal can come too early.
     let mut ends = EndSignals::listen()?;
     has_what_rule_needs(options, lacks(options))?;
+    // Fewer are no obstacle: the system may have its reasons.
+    let _ = descriptors::raise_hard_limit(DESCRIPTORS);
     if !options.observes {
         may_change(options)?;
         clean(surroundings)?;
@@ -122,15 +132,19 @@ async fn run_until_ended(
         false => tried(options, surroundings).await?,
     };
     let mut told_waiting = false;
+    let ends_at = Instant::now() + surroundings.ends_after.unwrap_or_default();
     loop {
         let work = attach_once(options, &trials, surroundings, &mut ends);
         let error = match work.await {
             Ok(snapshot) => return Ok(snapshot),
-            Err(DaemonError::Attach(error)) if told_waiting || is_gone_later(&error) => error,
+            Err(DaemonError::Attach(error)) if is_awaited(&error, told_waiting) => error,
             Err(error) => return Err(error),
         };
         if let Servers::Process(pid) = options.server {
             return Err(DaemonError::Ended(pid));
+        }
+        if matches!(error, AttachError::Gone) {
+            told_waiting = false;
         }
         if !std::mem::replace(&mut told_waiting, true) {
             let words = format!("the server is gone; it is waited for ({error})");
@@ -142,13 +156,18 @@ async fn run_until_ended(
                 return Ok(None);
             }
             () = sleep(RETRY_PAUSE) => {}
+            () = sleep_until(ends_at), if surroundings.ends_after.is_some() => return Ok(None),
         }
     }
 }
 
-/// Whether a server that was there has gone.
-fn is_gone_later(error: &AttachError) -> bool {
-    matches!(error, AttachError::Gone)
+/// Whether a server that was there has gone, or is not back yet.
+fn is_awaited(error: &AttachError, is_waiting: bool) -> bool {
+    match error {
+        AttachError::Gone => true,
+        AttachError::Server(_) | AttachError::NoWorker => is_waiting,
+        _ => false,
+    }
 }
 
 fn may_change(options: &Options) -> Result<(), DaemonError> {
@@ -228,15 +247,31 @@ async fn attach_once(
     surroundings: &mut Surroundings<'_>,
     ends: &mut EndSignals,
 ) -> Result<Option<super::snapshot::Snapshot>, DaemonError> {
+    // Before programs are loaded.
+    Family::find(&options.server).map_err(AttachError::from)?;
     let mut attached = Attached::new(options, trials, source(options)?, monotonic_ns())?;
     let control = take_place(attached.server().pid)?;
+    if let (Some(path), false) = (
+        record::left::<Changes>(attached.server().pid)?,
+        options.observes,
+    ) {
+        return Err(AttachError::Left(path).into());
+    }
     if !options.observes {
         // Both are this process's own, and end with it.
         let _ = priority::set_nice(std::process::id(), OWN_NICE);
     }
+    let _real_time = match options.real_time {
+        // Before workers that have it, or it could not put them back.
+        true => RealTime::enter_at(READER_REAL_TIME).ok(),
+        false => None,
+    };
     let begun = attached.begin(monotonic_ns());
     let ended = match begun {
-        Ok(()) => {
+        Ok(problems) => {
+            for problem in problems {
+                (surroundings.tell)(DaemonEvent::Problem(problem));
+            }
             (surroundings.tell)(DaemonEvent::Ready(ready_line(&attached)));
             let ends_after = surroundings.ends_after;
             tokio::select! {
@@ -289,21 +324,18 @@ fn take_place(server: u32) -> Result<Control, DaemonError> {
 /// Until the server is gone, or the system refuses something.
 async fn work(attached: &mut Attached<'_>, control: &Control) -> AttachError {
     loop {
-        let next = match attached.look(monotonic_ns()) {
-            Ok(Next::WhenTold) => {
-                // What came between the look and this is seen by another one.
-                attached.source().set_sleeps(true);
-                attached.look(monotonic_ns())
-            }
-            next => next,
-        };
+        // What comes from now on is told, so that nothing is missed between the look and the wait.
+        attached.source().set_wants(match attached.has_levels() {
+            true => WorkersWanted::All,
+            false => WorkersWanted::Rests,
+        });
         let now_ns = monotonic_ns();
-        let until_ns = match next {
+        let until_ns = match attached.look(now_ns) {
             Ok(Next::At(at_ns)) => at_ns.min(attached.due_ns()),
             Ok(Next::WhenTold) => attached.due_ns(),
             Err(error) => return error,
         };
-        let pause = Duration::from_nanos(until_ns.saturating_sub(now_ns));
+        let pause = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
         tokio::select! {
             told = attached.source().told() => {
                 if let Err(error) = told {
@@ -313,6 +345,9 @@ async fn work(attached: &mut Attached<'_>, control: &Control) -> AttachError {
             () = sleep(pause) => {}
             () = control.answer(|| Ok(attached.snapshot(now_ns))) => {}
         }
-        attached.source().set_sleeps(false);
+        // Workers that wake and sleep without a pause tell of it once in this time.
+        attached.source().set_wants(WorkersWanted::Nothing);
+        let since = Duration::from_nanos(monotonic_ns().saturating_sub(now_ns));
+        sleep(LOOK_MIN.saturating_sub(since)).await;
     }
 }

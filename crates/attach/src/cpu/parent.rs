@@ -1,7 +1,6 @@
 //! A process above the one that changes workers: where that one is killed, it puts everything back.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
@@ -14,12 +13,12 @@ use crate::record::{self, Cleaned};
 /// How the process below ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// By itself, with this code.
-    ByItself(u8),
-    /// It was killed; what it had changed is put back.
-    Killed {
-        /// By which signal.
-        signal: i32,
+    /// In good order.
+    Well,
+    /// With an error that it has told, or by a signal. What it may have left is put back.
+    Badly {
+        /// Its code; none: a signal ended it.
+        code: Option<u8>,
         /// What came of putting back.
         cleaned: Cleaned,
     },
@@ -61,11 +60,11 @@ fn end(child: &Child) -> io::Result<()> {
 }
 
 fn ended(status: ExitStatus) -> io::Result<Ended> {
-    match (status.code(), status.signal()) {
-        (None, Some(signal)) => Ok(Ended::Killed {
-            signal,
+    match status.code() {
+        Some(0) => Ok(Ended::Well),
+        code => Ok(Ended::Badly {
+            code: code.map(|code| code as u8),
             cleaned: record::clean::<Changes>()?,
         }),
-        (code, _) => Ok(Ended::ByItself(code.map_or(1, |code| code as u8))),
     }
 }

@@ -51,14 +51,36 @@ impl Family {
     pub fn workers(&self, workers: &BTreeSet<u32>) -> Vec<Worker> {
         let begun: BTreeSet<u32> = self.parents.values().copied().collect();
         let is_worker = |pid: &u32| workers.contains(pid) || !begun.contains(pid);
-        let of_none = |parent: &u32| !workers.contains(parent);
+        let of_none = |pid: &u32| !self.ancestors(*pid).any(|one| workers.contains(&one));
         let processes = self
             .parents
-            .iter()
-            .filter(|(pid, parent)| is_worker(pid) && of_none(parent));
+            .keys()
+            .filter(|pid| is_worker(pid) && of_none(pid));
         processes
-            .flat_map(|(pid, _)| threads(*pid).unwrap_or_default())
+            .flat_map(|pid| threads(*pid).unwrap_or_default())
             .collect()
+    }
+
+    /// Those that a process comes from, the nearest first.
+    fn ancestors(&self, pid: u32) -> impl Iterator<Item = u32> {
+        let parent = |pid: &u32| self.parents.get(pid).copied();
+        // As many as there are, whatever numbers were used anew between two looks.
+        std::iter::successors(parent(&pid), parent).take(self.parents.len())
+    }
+
+    /// Of these processes those that were taken for workers and have begun some: the server's first
+    /// one, before its workers were there.
+    pub fn masters(&self, workers: &BTreeSet<u32>) -> BTreeSet<u32> {
+        let is_root = |pid: &u32| {
+            let parent = self.parents.get(pid);
+            parent.is_some_and(|parent| !self.parents.contains_key(parent))
+        };
+        let begun = self
+            .parents
+            .iter()
+            .filter(|(_, parent)| workers.contains(parent) && is_root(parent));
+        let alike = begun.filter(|(pid, parent)| is_same_program(**pid, **parent));
+        alike.map(|(_, parent)| *parent).collect()
     }
 }
 
@@ -82,7 +104,7 @@ impl Worker {
         let process = process_of(thread).ok()?;
         let parent = process_table::parent(process).ok()?;
         let is_thread = workers.contains(&process);
-        let is_child = processes.contains(&parent) && !workers.contains(&parent);
+        let is_child = processes.contains(&parent) && !comes_from(parent, processes, workers);
         (is_thread || is_child).then_some(Worker {
             thread: ProcessId::of(thread).ok()?,
             process,
@@ -103,8 +125,21 @@ pub fn threads(process: u32) -> io::Result<Vec<Worker>> {
     Ok(entries.filter_map(worker).collect())
 }
 
+/// Whether a process of the server is a worker, or comes from one.
+fn comes_from(process: u32, processes: &BTreeSet<u32>, workers: &BTreeSet<u32>) -> bool {
+    let parent = |pid: &u32| process_table::parent(*pid).ok();
+    let mut line = std::iter::successors(Some(process), parent).take(processes.len() + 1);
+    line.any(|one| workers.contains(&one))
+}
+
+/// Whether two processes run the same program.
+pub fn is_same_program(one: u32, other: u32) -> bool {
+    let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    program(one).is_some_and(|own| Some(own) == program(other))
+}
+
 /// The process that a thread is of.
-fn process_of(thread: u32) -> io::Result<u32> {
+pub fn process_of(thread: u32) -> io::Result<u32> {
     let text = fs::read_to_string(format!("/proc/{thread}/status"))?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tgid:"));
     let number = lines.next().and_then(|value| value.trim().parse().ok());
@@ -153,6 +188,55 @@ mod tests {
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         }
         shell.wait().unwrap();
+    }
+
+    /// The processes below one, the nearest first, once there are so many.
+    fn below(first: u32, wanted: usize) -> Vec<u32> {
+        loop {
+            let mut found = vec![first];
+            while let Some(child) = process_table::children(*found.last().unwrap())
+                .unwrap()
+                .first()
+            {
+                found.push(*child);
+            }
+            if found.len() == wanted {
+                return found;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    fn end(line: &[u32], child: &mut Child) {
+        for pid in line.iter().rev() {
+            let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_comes_from_a_worker_is_none_however_far() {
+        let script = "sh -c 'sh -c \"sleep 60; true\"; true'; true";
+        let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let line = below(child.id(), 4);
+        let family = Family::find(&Servers::Process(child.id())).unwrap();
+        let worker = BTreeSet::from([line[1]]);
+        let found: Vec<u32> = family
+            .workers(&worker)
+            .iter()
+            .map(|one| one.process)
+            .collect();
+        assert_eq!(found, [line[1]]);
+        let is_new = |pid: u32| Worker::of_new(pid, &family.processes(), &worker).is_some();
+        assert_eq!([line[2], line[3]].map(is_new), [false, false]);
+        // A first process that has begun its like was no worker; one that has begun a program was.
+        assert_eq!(
+            family.masters(&BTreeSet::from([line[0]])),
+            BTreeSet::from([line[0]])
+        );
+        assert_eq!(family.masters(&BTreeSet::from([line[1]])), BTreeSet::new());
+        end(&line, &mut child);
     }
 
     #[test]

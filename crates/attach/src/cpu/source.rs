@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::io;
 
-use sooner_kernel::workers::{WorkerDoing, WorkerTold, Workers, WorkersBehind};
+use sooner_kernel::workers::{WorkerDoing, WorkerTold, Workers, WorkersBehind, WorkersWanted};
 use sooner_processor::{Doing, Reading};
 
 use crate::postgres::processor::Processes;
@@ -70,14 +70,14 @@ impl Source {
         &mut self,
         gone: impl Iterator<Item = &'a u32>,
         new: impl Iterator<Item = &'a u32>,
-    ) -> io::Result<()> {
+    ) {
         if let Source::Programs(programs) = self {
             gone.for_each(|process| programs.remove_process(*process));
             for process in new {
-                programs.add_process(*process)?;
+                // What one that finds no room begins is found by the next look at all.
+                let _ = programs.add_process(*process);
             }
         }
-        Ok(())
     }
 
     /// What a worker does, and how long it has waited for a processor in all, ns; an error where it
@@ -115,10 +115,10 @@ impl Source {
         }
     }
 
-    /// Whether something is told only when a level would change.
-    pub fn set_sleeps(&self, sleeps: bool) {
+    /// Says what is to be told.
+    pub fn set_wants(&self, wants: WorkersWanted) {
         if let Source::Programs(programs) = self {
-            programs.set_sleeps(sleeps);
+            programs.set_wants(wants);
         }
     }
 

@@ -144,7 +144,10 @@ pub fn run(args: &CpuArgs) -> Result<ExitCode> {
     } else if !options.observes {
         return above();
     }
-    let supervisor = Supervisor::from_environment();
+    let supervisor = match args.below {
+        true => Supervisor::from_environment().of_above(),
+        false => Supervisor::from_environment(),
+    };
     let tell = |event| match event {
         DaemonEvent::Cleaned(servers) => {
             let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
@@ -184,16 +187,21 @@ fn above() -> Result<ExitCode> {
     let mut below = Command::new("/proc/self/exe");
     below.args(std::env::args_os().skip(1)).arg("--below");
     match parent::watch(&mut below).context("cannot begin the process that orders workers")? {
-        Ended::ByItself(code) => Ok(ExitCode::from(code)),
-        Ended::Killed { signal, cleaned } => {
-            for problem in cleaned.problems {
+        Ended::Well => Ok(ExitCode::SUCCESS),
+        Ended::Badly { code, cleaned } => {
+            for problem in &cleaned.problems {
                 say_as(NAME, format_args!("{problem}"));
             }
-            let line = format_args!(
-                "the process that orders workers was killed by signal {signal}; what it changed is put back"
-            );
-            say_as(NAME, line);
-            Ok(ExitCode::FAILURE)
+            if code.is_none() {
+                say_as(
+                    NAME,
+                    format_args!("the process that orders workers was killed"),
+                );
+            }
+            if !cleaned.servers.is_empty() {
+                say_as(NAME, format_args!("what it changed is put back"));
+            }
+            Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
         }
     }
 }

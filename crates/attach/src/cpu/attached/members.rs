@@ -1,0 +1,229 @@
+//! Which threads are workers, as they come and go.
+
+use std::collections::BTreeSet;
+
+use sooner_kernel::workers::WorkerTold;
+use sooner_kernel::{priority, process_table};
+
+use super::{AttachError, Attached, CHECK_NS, FIND_NS, FIND_UNTOLD_NS, Watched};
+use crate::cpu::levels::{LevelValues, Usual};
+use crate::cpu::server::{Family, Worker, is_same_program, process_of, threads};
+use crate::cpu::source::Source;
+use crate::process_id::{ProcessId, is_gone};
+use crate::web::ports;
+
+/// After so long a process that was begun runs the program that it is to run, ns.
+const FOUND_LATER_NS: u64 = 50_000_000;
+
+impl Attached<'_> {
+    pub(super) fn take_told(&mut self, now_ns: u64) -> Result<(), AttachError> {
+        let mut new = Vec::new();
+        while let Some(told) = self.source.next_told() {
+            if let WorkerTold::Forked(thread) = told {
+                new.push(thread);
+            }
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        let known: BTreeSet<u32> = self.worker_processes();
+        new.iter()
+            .for_each(|thread| self.begun_by_worker(*thread, now_ns));
+        let of_new = |thread: u32| Worker::of_new(thread, &self.processes, &known);
+        let workers: Vec<Worker> = new.into_iter().filter_map(of_new).collect();
+        let new: BTreeSet<u32> = workers.iter().map(|worker| worker.process).collect();
+        self.source
+            .set_processes([].iter(), new.difference(&self.processes));
+        self.processes.extend(new);
+        self.adopt(workers, now_ns)
+    }
+
+    pub(super) fn worker_processes(&self) -> BTreeSet<u32> {
+        let all = self.watched.values();
+        all.map(|watched| watched.worker.process).collect()
+    }
+
+    /// Forgets workers that have ended.
+    pub(super) fn check(&mut self, now_ns: u64) -> Result<(), AttachError> {
+        self.check_ns = now_ns + CHECK_NS;
+        let all = self.watched.iter();
+        let gone: Vec<u32> = all
+            .filter(|(_, watched)| !watched.worker.thread.is_there())
+            .map(|(place, _)| *place)
+            .collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        if !self.record.server.is_there() {
+            return Err(AttachError::Gone);
+        }
+        gone.into_iter().for_each(|place| self.forget(place));
+        self.write_record()
+    }
+
+    /// Looks for all workers; an error where the server is gone.
+    pub(super) fn find(&mut self, now_ns: u64) -> Result<(), AttachError> {
+        self.check(now_ns)?;
+        self.find_ns = now_ns
+            + match self.source {
+                Source::Programs(_) => FIND_NS,
+                Source::Proc(_) => FIND_UNTOLD_NS,
+            };
+        if !self.record.server.is_there() {
+            return Err(AttachError::Gone);
+        }
+        let family = Family::find(&self.options.server).map_err(|_| AttachError::Gone)?;
+        self.take_processes(&family);
+        self.raise_fronts()?;
+        self.leave_masters(&family)?;
+        let workers = family.workers(&self.worker_processes());
+        self.adopt(workers, now_ns)
+    }
+
+    pub(super) fn take_processes(&mut self, family: &Family) {
+        let now = family.processes();
+        let gone = self.processes.difference(&now);
+        let new = now.difference(&self.processes);
+        self.source.set_processes(gone, new);
+        self.processes = now;
+    }
+
+    /// A worker has begun a process: a program is as the worker was, whatever level that has now. A
+    /// first process that begins its like is no worker after all, which the next look finds.
+    fn begun_by_worker(&mut self, thread: u32, now_ns: u64) {
+        let Ok(process) = process_of(thread) else {
+            return;
+        };
+        let Ok(parent) = process_table::parent(process) else {
+            return;
+        };
+        let mut watched = self.watched.values();
+        let Some(parent) = watched.find(|watched| watched.worker.process == parent) else {
+            return;
+        };
+        let has_root = self.record.server.pid == parent.worker.process;
+        if has_root && is_same_program(process, parent.worker.process) {
+            self.find_ns = self.find_ns.min(now_ns + FOUND_LATER_NS);
+            return;
+        }
+        if process == thread && !self.options.observes {
+            let nice = priority::nice(process);
+            if nice.is_ok_and(|nice| self.record.values.nice.contains(&nice)) {
+                // One that has ended needs nothing.
+                let _ = priority::set_nice(process, parent.usual.nice);
+            }
+        }
+    }
+
+    /// The server's first process was taken for a worker, before it had begun some.
+    fn leave_masters(&mut self, family: &Family) -> Result<(), AttachError> {
+        let masters = family.masters(&self.worker_processes());
+        let of_masters =
+            |(_, watched): &(&u32, &Watched)| masters.contains(&watched.worker.process);
+        let places: Vec<u32> = self
+            .watched
+            .iter()
+            .filter(of_masters)
+            .map(|(at, _)| *at)
+            .collect();
+        for place in &places {
+            let watched = &self.watched[place];
+            if !self.options.observes {
+                let thread = watched.worker.thread.pid;
+                match self.record.values.put_back(thread, watched.usual) {
+                    Err(error) if !is_gone(&error) => return Err(error.into()),
+                    _ => {}
+                }
+            }
+            self.forget(*place);
+        }
+        match places.is_empty() {
+            true => Ok(()),
+            false => self.write_record(),
+        }
+    }
+
+    /// What hands requests on goes before workers that have real time, or nothing would come to
+    /// them.
+    pub(super) fn raise_fronts(&mut self) -> Result<(), AttachError> {
+        if !self.options.real_time || self.options.observes {
+            return Ok(());
+        }
+        let threads: Vec<ProcessId> = ports::processes(&self.options.front_ports)
+            .into_iter()
+            .flat_map(|process| threads(process).unwrap_or_default())
+            .map(|worker| worker.thread)
+            .collect();
+        let is_new = |thread: &ProcessId| {
+            let mut known = self.record.workers.iter();
+            !known.any(|(known, _)| known == thread)
+        };
+        let new: Vec<(ProcessId, Usual)> = threads
+            .into_iter()
+            .filter(is_new)
+            .filter_map(|thread| Some((thread, Usual::of(thread.pid).ok()?)))
+            .collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        self.record.workers.extend(&new);
+        self.write_record()?;
+        for (thread, _) in new {
+            match LevelValues::apply_front(thread.pid) {
+                Ok(()) => self.changes += 1,
+                Err(_) => self.refused += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches those that are new, and puts them on top.
+    pub(super) fn adopt(&mut self, workers: Vec<Worker>, now_ns: u64) -> Result<(), AttachError> {
+        let known: BTreeSet<u32> = self
+            .watched
+            .values()
+            .map(|watched| watched.worker.thread.pid)
+            .collect();
+        let mut places = Vec::new();
+        for worker in workers {
+            if known.contains(&worker.thread.pid) {
+                continue;
+            }
+            // What a thread of a worker begins has its level then.
+            let mut watched = self.watched.values();
+            let sibling = watched.find(|watched| watched.worker.process == worker.process);
+            let usual =
+                match sibling.map_or_else(|| Usual::of(worker.thread.pid), |one| Ok(one.usual)) {
+                    Ok(usual) => usual,
+                    Err(error) if is_gone(&error) => continue,
+                    Err(_) => {
+                        // One with real time is above all by itself.
+                        self.refused += 1;
+                        continue;
+                    }
+                };
+            let Some(place) = self.source.add(worker.thread.pid, now_ns)? else {
+                continue;
+            };
+            let watched = Watched {
+                worker,
+                usual,
+                level: None,
+                waited_ns: 0,
+            };
+            self.watched.insert(place, watched);
+            self.record.workers.push((worker.thread, usual));
+            places.push(place);
+        }
+        if places.is_empty() {
+            return Ok(());
+        }
+        self.write_record()?;
+        for place in places {
+            if !self.set_level(place, 0) {
+                self.forget(place);
+            }
+        }
+        Ok(())
+    }
+}
