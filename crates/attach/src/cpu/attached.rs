@@ -252,6 +252,11 @@ impl<'a> Attached<'a> {
         self.order.has_levels()
     }
 
+    /// What a request may use before it falls from the top level, ns.
+    pub fn first_bound_ns(&self) -> u64 {
+        self.order.bounds().bounds_ns()[0]
+    }
+
     /// When workers are to be looked for, whatever is told.
     pub fn due_ns(&self) -> u64 {
         self.check_ns.min(self.find_ns)

@@ -331,7 +331,13 @@ async fn work(attached: &mut Attached<'_>, control: &Control) -> AttachError {
         });
         let now_ns = monotonic_ns();
         let until_ns = match attached.look(now_ns) {
-            Ok(Next::At(at_ns)) => at_ns.min(attached.due_ns()),
+            Ok(Next::At(at_ns)) => {
+                // What wakes until then has used too little by then to fall.
+                if at_ns <= now_ns.saturating_add(attached.first_bound_ns()) {
+                    attached.source().set_wants(WorkersWanted::Rests);
+                }
+                at_ns.min(attached.due_ns())
+            }
             Ok(Next::WhenTold) => attached.due_ns(),
             Err(error) => return error,
         };
@@ -348,6 +354,10 @@ async fn work(attached: &mut Attached<'_>, control: &Control) -> AttachError {
         // Workers that wake and sleep without a pause tell of it once in this time.
         attached.source().set_wants(WorkersWanted::Nothing);
         let since = Duration::from_nanos(monotonic_ns().saturating_sub(now_ns));
-        sleep(LOOK_MIN.saturating_sub(since)).await;
+        let rest = LOOK_MIN.saturating_sub(since);
+        // Even none takes a wake-up.
+        if !rest.is_zero() {
+            sleep(rest).await;
+        }
     }
 }
