@@ -137,8 +137,9 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_no_obstacle() {
-        let mut child = Command::new("true").spawn().unwrap();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let process = ProcessId::of(child.id()).unwrap();
+        child.kill().unwrap();
         child.wait().unwrap();
         let changes = Changes {
             server: process,

@@ -96,7 +96,7 @@ pub enum DaemonEvent {
 pub struct Surroundings<'a> {
     /// Takes events.
     pub tell: Box<dyn FnMut(DaemonEvent) + 'a>,
-    /// Begins a competitor for [`trial::test`].
+    /// Begins a competitor for [`trial::test()`].
     pub competitor: Box<dyn Fn() -> Command + 'a>,
     /// After so long it ends by itself.
     pub ends_after: Option<Duration>,

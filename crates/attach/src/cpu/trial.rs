@@ -68,7 +68,7 @@ impl fmt::Display for Trial {
 }
 
 /// Keeps a processor busy until it is ended: what a competitor does. Its arguments are those of
-/// `program` in [`test`].
+/// `program` in [`test()`].
 pub fn compete(has_own_session: bool) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if has_own_session {
