@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 /// four they waited for one another's waiting.
 const TESTS_PER_TWO_CORES: usize = 5;
 /// Modules that measure how long something takes, or how much memory: nothing runs beside them.
-const ALONE: [&str; 7] = [
+const ALONE: [&str; 8] = [
+    "attach_in_use",
     "attach_workers",
     "flood",
     "gate_memory",

@@ -1,7 +1,7 @@
 //! The bytes of a sealed file as memory that is only read.
 #![expect(
     unsafe_code,
-    reason = "a mapping is memory whose bounds, life and constancy nobody checks but this module"
+    reason = "this module checks the bounds, the life and the constancy of a mapping, which the compiler cannot"
 )]
 
 use std::io;

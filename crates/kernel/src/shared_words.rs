@@ -1,7 +1,7 @@
 //! The words of a BPF map that programs and this process share, read and written without a call.
 #![expect(
     unsafe_code,
-    reason = "a mapping is memory whose bounds and life nobody checks but this module"
+    reason = "this module checks the bounds and the life of a mapping, which the compiler cannot"
 )]
 
 use std::io;
