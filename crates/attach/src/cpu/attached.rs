@@ -24,10 +24,10 @@ use crate::process_id::{ProcessId, is_gone};
 use crate::record::{Record, patiently};
 use crate::web::ports::{self, PortsError};
 
-/// Workers that have ended are looked for so often, ns.
+/// Whether the server is still there is looked at so often, ns.
 const CHECK_NS: u64 = 1_000_000_000;
-/// All processes are looked at so often, ns; and where no program tells of new ones.
-const FIND_NS: u64 = 10_000_000_000;
+/// All processes are looked at so often, for workers that are new or have ended, ns; and where no program tells of new ones.
+const FIND_NS: u64 = 60_000_000_000;
 const FIND_UNTOLD_NS: u64 = 1_000_000_000;
 /// Looks where nothing is told of, ns: processor times in /proc move with the tick.
 const UNTOLD_LOOK_NS: u64 = 10_000_000;

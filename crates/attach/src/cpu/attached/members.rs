@@ -43,9 +43,17 @@ impl Attached<'_> {
         all.map(|watched| watched.worker.process).collect()
     }
 
-    /// Forgets workers that have ended.
+    /// Whether the server is still there, which is one read of /proc; an error where it is not.
     pub(super) fn check(&mut self, now_ns: u64) -> Result<(), AttachError> {
         self.check_ns = now_ns + CHECK_NS;
+        match self.record.server.is_there() {
+            true => Ok(()),
+            false => Err(AttachError::Gone),
+        }
+    }
+
+    /// Forgets workers that have ended.
+    fn forget_ended(&mut self) -> Result<(), AttachError> {
         let all = self.watched.iter();
         let gone: Vec<u32> = all
             .filter(|(_, watched)| !watched.worker.thread.is_there())
@@ -53,9 +61,6 @@ impl Attached<'_> {
             .collect();
         if gone.is_empty() {
             return Ok(());
-        }
-        if !self.record.server.is_there() {
-            return Err(AttachError::Gone);
         }
         gone.into_iter().for_each(|place| self.forget(place));
         self.write_record()
@@ -69,9 +74,7 @@ impl Attached<'_> {
                 Source::Programs(_) => FIND_NS,
                 Source::Proc(_) => FIND_UNTOLD_NS,
             };
-        if !self.record.server.is_there() {
-            return Err(AttachError::Gone);
-        }
+        self.forget_ended()?;
         let family = Family::find(&self.options.server).map_err(|_| AttachError::Gone)?;
         self.take_processes(&family);
         self.raise_fronts()?;
@@ -203,6 +206,8 @@ impl Attached<'_> {
                     }
                 };
             let Some(place) = self.source.add(worker.thread.pid, now_ns)? else {
+                // Those that have ended may still hold places.
+                self.find_ns = self.find_ns.min(now_ns + CHECK_NS);
                 continue;
             };
             let watched = Watched {
