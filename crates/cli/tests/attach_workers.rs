@@ -55,7 +55,7 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("burn.py"), APPLICATION).unwrap();
         let address = port::free().unwrap();
-        let process = Server::process(&folder, address, workers);
+        let process = Server::process(&folder, address, workers, &[]);
         Some(Server {
             folder,
             address,
@@ -65,10 +65,17 @@ impl Server {
         })
     }
 
-    fn process(folder: &tempfile::TempDir, address: SocketAddr, workers: u32) -> OwnedChild {
+    /// `within` is the command that runs it.
+    fn process(
+        folder: &tempfile::TempDir,
+        address: SocketAddr,
+        workers: u32,
+        within: &[&str],
+    ) -> OwnedChild {
         let last = thread::available_parallelism().map_or(0, |count| count.get() - 1);
-        let mut command = Command::new("taskset");
-        command.args(["-c", &last.to_string(), "gunicorn"]);
+        let mut words = within.iter().copied().chain(["taskset", "-c"]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).args([&last.to_string(), "gunicorn"]);
         command.args(["--workers", &workers.to_string(), "--bind"]);
         command.arg(address.to_string()).arg("burn:app");
         command.args(["--worker-tmp-dir", "/dev/shm", "--timeout", "120"]);
@@ -76,9 +83,11 @@ impl Server {
         let process = OwnedChild::spawn(&mut command).unwrap();
         let begin = Instant::now();
         // Each worker is ready once it has answered; the kernel deals connections out.
-        while process_table::children(process.id()).unwrap().len() < workers as usize
-            || ask(address, 0).is_none()
-        {
+        let are_there = || {
+            let children = process_table::children(process.id()).unwrap();
+            children.len() >= workers as usize || !within.is_empty()
+        };
+        while !are_there() || ask(address, 0).is_none() {
             assert!(begin.elapsed() < PATIENCE, "gunicorn does not answer");
             sleep(Duration::from_millis(50));
         }
@@ -88,7 +97,7 @@ impl Server {
     fn restart(&mut self) {
         self.process.end_by(Signal::TERM);
         self.process.end();
-        self.process = Server::process(&self.folder, self.address, self.workers);
+        self.process = Server::process(&self.folder, self.address, self.workers, &[]);
     }
 
     fn workers(&self) -> Vec<u32> {
@@ -104,9 +113,16 @@ impl Server {
     }
 
     fn attach(&self, more: &[&str]) -> OwnedChild {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+        self.attach_within(&[], more)
+    }
+
+    /// `within` is the command that runs it.
+    fn attach_within(&self, within: &[&str], more: &[&str]) -> OwnedChild {
+        let own = [env!("CARGO_BIN_EXE_sooner"), "attach", "cpu", "--port"];
+        let mut words = within.iter().copied().chain(own);
+        let mut command = Command::new(words.next().unwrap());
         let port = self.address.port().to_string();
-        command.args(["attach", "cpu", "--port", &port]).args(more);
+        command.args(words).arg(&port).args(more);
         let mut child = OwnedChild::spawn(&mut command).unwrap();
         let line = child.next_line(PATIENCE);
         let line = line.unwrap_or_else(|_| panic!("it ended: {}", child.message()));
@@ -169,7 +185,9 @@ fn short_beside_long(address: SocketAddr) -> Duration {
 #[test]
 fn short_requests_go_first_and_all_is_put_back() {
     let test = "short_requests_go_first_and_all_is_put_back";
-    let Some(server) = Server::start(test, 5) else {
+    // Without programs it orders only where three of ten workers wait for requests.
+    let workers = lacks_for_workers().map_or(5, |_| 12);
+    let Some(server) = Server::start(test, workers) else {
         return;
     };
     let before = server.standing();
@@ -198,6 +216,44 @@ fn short_requests_go_first_and_all_is_put_back() {
     attached.end_by(Signal::TERM);
     assert!(attached.end().unwrap().success());
     assert_eq!(server.standing(), before);
+}
+
+/// As in a container into which the operator steps: the session of that was begun outside.
+#[test]
+fn it_works_in_a_namespace_of_processes() {
+    let test = "it_works_in_a_namespace_of_processes";
+    let Some(mut server) = Server::start(test, 2) else {
+        return;
+    };
+    if program::missing(&["unshare", "nsenter"]) {
+        skip(test, "needs util-linux");
+        return;
+    }
+    server.process.end();
+    let apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+    server.process = Server::process(&server.folder, server.address, 2, &apart);
+    let [first] = server.workers()[..] else {
+        panic!("unshare has one child");
+    };
+    let workers = process_table::children(first).unwrap();
+    let standing = || -> Vec<String> { workers.iter().copied().map(standing).collect() };
+    let before = standing();
+    let within = [
+        "nsenter",
+        "--pid",
+        "--mount",
+        "--target",
+        &first.to_string(),
+    ];
+    let mut attached = server.attach_within(&within, &[]);
+    until("all on top", || workers.iter().all(|pid| nice(*pid) == -20));
+    // nsenter does not pass signals on.
+    for own in process_table::children(attached.id()).unwrap() {
+        kill_process(Pid::from_raw(own.cast_signed()).unwrap(), Signal::TERM).unwrap();
+    }
+    until("it ends", || attached.has_ended());
+    assert!(attached.end().unwrap().success());
+    assert_eq!(standing(), before);
 }
 
 #[test]

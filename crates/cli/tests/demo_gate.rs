@@ -82,7 +82,7 @@ fn every_way_is_measured_and_class_priority_puts_the_high_ones_first() {
         assert_eq!(said.lines().count(), 1, "{said}");
         return;
     }
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).expect(&said);
     // Other tests run beside this one, which may make it INVALID: the exit code says so.
     let is_valid = report["verdict"] == "VALID";
     assert_eq!(output.status.code(), Some(i32::from(!is_valid)), "{said}");

@@ -97,7 +97,7 @@ fn every_way_to_speak_is_answered() {
         // 1 says that a busy machine was late.
         let code = output.status.code();
         assert!(matches!(code, Some(0 | 1)), "{way:?}: {said}");
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect(&said);
         let run = &report["runs"][0];
         assert_eq!(run["protocol"], protocol);
         assert_eq!(run["all"]["errors"], 0, "{way:?}: {run}");

@@ -52,11 +52,13 @@ pub fn age(pid: u32) -> io::Result<Duration> {
 pub struct Birth {
     /// Its parent now.
     pub parent: u32,
+    /// Its session; 0 where that was begun outside this PID namespace.
+    pub session: u32,
     /// When it began, in ticks of the system's clock.
     pub began_ticks: u64,
 }
 
-/// Both with one look; not found where the process has ended and its parent has not asked yet.
+/// All with one look; not found where the process has ended and its parent has not asked yet.
 pub fn birth(pid: u32) -> io::Result<Birth> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // Behind the name, which may hold anything: the third field and so on.
@@ -66,13 +68,15 @@ pub fn birth(pid: u32) -> io::Result<Birth> {
         return Err(io::ErrorKind::NotFound.into());
     }
     let parent = fields.next().and_then(|parent| parent.parse().ok());
-    let began = fields.nth(17).and_then(|began| began.parse().ok());
-    match parent.zip(began) {
-        Some((parent, began_ticks)) => Ok(Birth {
+    let session = fields.nth(1).and_then(|session| session.parse().ok());
+    let began = fields.nth(15).and_then(|began| began.parse().ok());
+    match (parent, session, began) {
+        (Some(parent), Some(session), Some(began_ticks)) => Ok(Birth {
             parent,
+            session,
             began_ticks,
         }),
-        None => Err(io::ErrorKind::InvalidData.into()),
+        _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
@@ -113,6 +117,21 @@ mod tests {
         assert_eq!(birth(own).unwrap().parent, parent(own).unwrap());
         assert!(began_ticks(own).unwrap() >= began_ticks(1).unwrap());
         assert!(children(parent(own).unwrap()).unwrap().contains(&own));
+    }
+
+    #[test]
+    fn a_session_has_the_number_of_its_first_process() {
+        let mut child = std::process::Command::new("setsid")
+            .args(["sleep", "60"])
+            .spawn()
+            .unwrap();
+        let begin = std::time::Instant::now();
+        while birth(child.id()).unwrap().session != child.id() {
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

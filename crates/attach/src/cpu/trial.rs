@@ -6,9 +6,9 @@ use std::io;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, getsid, set_parent_process_death_signal, setsid};
+use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 use serde::{Deserialize, Serialize};
-use sooner_kernel::priority;
+use sooner_kernel::{priority, process_table};
 use tokio::time::sleep;
 
 use crate::postgres::mechanism::{COMPARED, SETTLE, WORKS_MIN, stay_on_one};
@@ -134,9 +134,8 @@ async fn measure(tried: Tried, program: &dyn Fn() -> Command) -> io::Result<f64>
 
 /// Waits until a competitor has made its session.
 async fn has_own_session(pid: u32) -> io::Result<()> {
-    let pid = Pid::from_raw(pid.cast_signed());
     let begin = Instant::now();
-    while getsid(pid)? != pid.ok_or(io::ErrorKind::NotFound)? {
+    while process_table::birth(pid)?.session != pid {
         if begin.elapsed() > COMPETES_MAX {
             return Err(io::ErrorKind::TimedOut.into());
         }
