@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::namespace::{Pair, RECEIVER, SENDER};
 use crate::sender::{TEN_MEGABIT, s0, socket_in_band, until};
 use sooner_kernel::bands::{self, BAND_COUNT, BandStats, Bands, BandsOptions, Replace};
-use sooner_kernel::qdisc;
+use sooner_kernel::qdisc::{self, BacklogProbe};
 
 /// Ends the other threads of a test, also when an assertion fails.
 struct Finish<'a>(&'a AtomicBool);
@@ -116,6 +116,9 @@ fn a_saturated_low_band_leaves_a_high_band_fast() {
                     "an unmarked handshake takes the top band"
                 );
                 assert!(qdisc::backlog_bytes(&device).unwrap() > 1514);
+                let mut probe = BacklogProbe::of_bands(&device, BAND_COUNT as u8).unwrap();
+                assert_eq!(probe.backlog_bytes(5).unwrap(), 0);
+                assert!(probe.backlog_bytes(6).unwrap() > 1514);
             });
         });
     });

@@ -76,6 +76,22 @@ impl BandChooser {
         Self { measure, bands }
     }
 
+    /// How many bands there are.
+    pub fn count(&self) -> u8 {
+        self.bands
+    }
+
+    /// The bytes that say how long a job is for the bands; none where jobs of one band share.
+    pub(crate) fn length_bytes(&self, job: BandInput) -> Option<u64> {
+        match &self.measure {
+            Measure::Remaining(_) | Measure::ExpectedTime(_) | Measure::Level(_) => {
+                Some(job.remaining_bytes())
+            }
+            Measure::Size(_) => Some(job.size_bytes.unwrap_or(job.sent_bytes)),
+            Measure::Attained(_) | Measure::Nothing => None,
+        }
+    }
+
     /// A response of `size_bytes` starts, to a client at the end of `path`.
     pub fn record(&mut self, size_bytes: u64, path: Path) {
         match &mut self.measure {

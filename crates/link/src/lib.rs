@@ -24,8 +24,8 @@ pub use bucket::transmission_ns;
 pub use path_estimate::{PathEstimate, PathSample};
 pub use response::{JobReport, ResponseStart};
 pub use scheduler::{
-    Answer, Effects, EndedResponse, FlowId, LinkConfig, LinkLimits, LinkScheduler, OnEnd, Pacing,
-    StartedResponse,
+    Answer, Effects, EndedResponse, FlowId, LinkConfig, LinkLimits, LinkScheduler, NextGrant,
+    OnEnd, Pacing, StartedResponse,
 };
 pub use siblings::{StreamOrder, StreamRule, UnknownStreamRule};
 pub use snapshot::{Load, SIZE_CLASS_BYTES, SIZE_CLASSES, Snapshot, size_class};

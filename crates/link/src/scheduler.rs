@@ -29,7 +29,9 @@
 //!
 //! A flow takes part in the order only from an `ask` to the `settle` after it: a flow that does not
 //! ask (its client is slow, its file not read yet) never keeps the link idle. Grants are small, so
-//! the order is never wrong for longer than one.
+//! the order is never wrong for longer than one. Above kernel bands, which order what lies ahead of
+//! the link, a grant may be an eighth of what remains, and a response waits for what lies there in
+//! its own band and in those before, not for what lies behind.
 
 mod account;
 mod audit;
@@ -42,7 +44,7 @@ mod turns;
 mod writes;
 
 use crate::band_chooser::BandChooser;
-use crate::bucket::Bucket;
+use crate::bucket::Lanes;
 use crate::siblings::StreamRule;
 use crate::wire;
 pub use account::{EndedResponse, OnEnd, StartedResponse};
@@ -52,6 +54,7 @@ use flow::Flow;
 use sooner_policy::{ClientId, JobId, PolicyName, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
+pub use turns::NextGrant;
 use turns::Turns;
 
 /// Names a connection or a stream: never used twice, and higher for a stream that was requested
@@ -85,7 +88,7 @@ pub struct LinkScheduler {
     is_paced: bool,
     limits: LinkLimits,
     bands: Option<BandChooser>,
-    bucket: Bucket,
+    lanes: Lanes,
     turns: Turns,
     flows: BTreeMap<FlowId, Flow>,
     /// Streams that handed over and have not asked again: their siblings still let them go first.
@@ -108,6 +111,7 @@ impl LinkScheduler {
         let Pacing { limits, guard } = config.pacing.unwrap_or_else(Pacing::of_streams_only);
         let policy = config.policy.unwrap_or(PolicyName::Fair);
         let scheduler = policy.scheduler(limits.quantum_wire_bytes(), guard);
+        let bands = config.bands.as_ref().map_or(1, BandChooser::count);
         Self {
             policy: config.policy,
             rate_bits_per_sec: config.rate_bits_per_sec,
@@ -115,7 +119,7 @@ impl LinkScheduler {
             is_paced,
             limits,
             bands: config.bands,
-            bucket: Bucket::new(limits.rate_bits_per_sec, limits.credit_ns),
+            lanes: Lanes::new(limits.rate_bits_per_sec, bands),
             turns: Turns::new(scheduler),
             flows: BTreeMap::new(),
             returning: BTreeSet::new(),
@@ -140,8 +144,7 @@ impl LinkScheduler {
             return;
         }
         self.limits = limits;
-        self.bucket
-            .set_rate(limits.rate_bits_per_sec, limits.credit_ns);
+        self.lanes.set_rate(limits.rate_bits_per_sec);
     }
 
     /// The rate of the link, if there is a limit.
@@ -215,6 +218,22 @@ impl LinkScheduler {
         self.is_paced
     }
 
+    /// Unsent bytes that a connection's socket may hold before it counts as not writable: none, so
+    /// that what is written is on its way, but where long grants lie ahead of the link.
+    pub fn unsent_bytes_max(&self) -> u32 {
+        let LinkLimits {
+            quantum_bytes,
+            long_grant_bytes,
+            ..
+        } = self.limits;
+        if self.is_paced && long_grant_bytes > quantum_bytes {
+            // A socket that is full calls when it holds less than half.
+            u32::try_from(4 * long_grant_bytes).unwrap_or(u32::MAX)
+        } else {
+            1
+        }
+    }
+
     /// Whether kernel bands are chosen.
     pub fn chooses_bands(&self) -> bool {
         self.bands.is_some()
@@ -237,7 +256,7 @@ impl LinkScheduler {
 
     /// Everything charged to the link so far, bytes.
     pub fn charged_bytes(&self) -> u64 {
-        self.bucket.charged_bytes()
+        self.lanes.charged_bytes()
     }
 
     fn new_name(&mut self) -> FlowId {

@@ -140,7 +140,11 @@ impl<S: Scheduler> Guard<S> {
         let job = self.clients.silent_too_long(now)?;
         let max_amount = self.jobs.get(&job)?.missing();
         let covered = self.trickle_credit.covers(max_amount);
-        covered.then_some(Grant { job, max_amount })
+        covered.then_some(Grant {
+            job,
+            max_amount,
+            is_owed: true,
+        })
     }
 }
 
@@ -252,6 +256,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
             return Some(Grant {
                 job,
                 max_amount: self.limits.turn,
+                is_owed: true,
             });
         }
         let grant = self.inner.next(now)?;

@@ -191,6 +191,7 @@ impl<O: Order> Scheduler for Queue<O> {
         Some(Grant {
             job: best.id,
             max_amount: self.order.max_amount(job).max(1),
+            is_owed: false,
         })
     }
 

@@ -9,6 +9,8 @@ pub struct Grant {
     pub job: JobId,
     /// Ask again after this much service at the latest; at least 1.
     pub max_amount: u64,
+    /// Whether it is owed to the job, out of the order: what keeps it from starving.
+    pub is_owed: bool,
 }
 
 /// Decides which job is served next.

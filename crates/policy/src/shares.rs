@@ -156,6 +156,7 @@ impl Scheduler for Shares {
         Some(Grant {
             job,
             max_amount: u64::MAX,
+            is_owed: false,
         })
     }
 

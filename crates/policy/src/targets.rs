@@ -208,6 +208,7 @@ impl Scheduler for Targets {
         Some(Grant {
             job,
             max_amount: u64::MAX,
+            is_owed: false,
         })
     }
 

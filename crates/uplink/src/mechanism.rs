@@ -11,7 +11,8 @@ use sooner_kernel::bands::{Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
 use sooner_link::{Ahead, BandChooser, LinkLimits, Pacing, transmission_ns};
-use sooner_policy::{BAND_COUNT, GuardLimits};
+use sooner_policy::order::BandMeasure;
+use sooner_policy::{BAND_COUNT, GuardLimits, Time};
 
 const _: () = assert!(
     BAND_COUNT == sooner_kernel::bands::BAND_COUNT,
@@ -111,35 +112,51 @@ impl Plan {
     }
 
     fn in_user_space(config: &UplinkConfig, device: Option<&Device>, remark: &str) -> Self {
-        let limits = first_limits(config, device.is_some());
-        let backlog = device.and_then(|device| backlog(device, config));
+        let beneath = match device {
+            Some(_) => Beneath::Queue,
+            None => Beneath::Nothing,
+        };
+        let metering = Metering::of(config, beneath);
+        let limits = metering.first_limits(config);
+        let backlog = device.and_then(|device| backlog(device, config, None));
         let loop_remark = if backlog.is_some() {
             ", watching the device's queue"
         } else {
             ""
         };
         Self {
-            pacing: Some(pacing(limits, config.guard)),
+            pacing: Some(pacing(limits, config)),
             bands: None,
             backlog,
-            metering: Metering::of(config, device.is_some()),
+            metering,
             installed_bands: InstalledBands::default(),
             description: format!("in user space{loop_remark}{remark}"),
         }
     }
 
     fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_paced: bool) -> Self {
-        let limits = first_limits(config, true);
+        // Where jobs of one band share it, what lies ahead is in no order.
+        let orders = !matches!(
+            config.policy.bands(),
+            BandMeasure::Nothing | BandMeasure::Attained
+        );
+        let beneath = if orders {
+            Beneath::Bands
+        } else {
+            Beneath::Queue
+        };
+        let metering = Metering::of(config, beneath);
+        let limits = metering.first_limits(config);
         let how = if and_paced {
             "in user space and in"
         } else {
             "in"
         };
         Self {
-            pacing: and_paced.then(|| pacing(limits, config.guard)),
+            pacing: and_paced.then(|| pacing(limits, config)),
             bands: Some(BandChooser::into_bands(config.policy, config.bands)),
-            backlog: backlog(device, config).filter(|_| and_paced),
-            metering: Metering::of(config, true),
+            backlog: backlog(device, config, Some(config.bands)).filter(|_| and_paced),
+            metering,
             installed_bands: InstalledBands {
                 bands: Some((bands, config.bands)),
             },
@@ -152,8 +169,14 @@ impl Plan {
     }
 }
 
-fn pacing(limits: LinkLimits, is_guarded: bool) -> Pacing {
-    let guard = is_guarded.then(|| GuardLimits::with_turn(limits.quantum_wire_bytes()));
+fn pacing(limits: LinkLimits, config: &UplinkConfig) -> Pacing {
+    // A turn stays as it is at the start, and a link that is found may be slow.
+    let turn_bytes = if config.is_auto {
+        limits.quantum_wire_bytes()
+    } else {
+        limits.long_grant_wire_bytes()
+    };
+    let guard = config.guard.then(|| GuardLimits::with_turn(turn_bytes));
     Pacing { limits, guard }
 }
 
@@ -161,53 +184,74 @@ fn pacing(limits: LinkLimits, is_guarded: bool) -> Pacing {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Metering {
     ahead: Option<Ahead>,
-    leads_out: bool,
+    beneath: Beneath,
+}
+
+/// What bytes come to from the sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Beneath {
+    /// Loopback, where nothing waits anywhere: the scheduler is the link.
+    #[default]
+    Nothing,
+    /// A device with a queue in the order of arrival.
+    Queue,
+    /// A device with bands that put responses in order.
+    Bands,
 }
 
 impl Metering {
-    fn of(config: &UplinkConfig, leads_out: bool) -> Self {
+    fn of(config: &UplinkConfig, beneath: Beneath) -> Self {
         Self {
             ahead: config.ahead,
-            leads_out,
+            beneath,
         }
     }
 
-    /// The limits at a rate.
+    /// What a policy is made with; where the rate is found, that of another rate comes later.
+    fn first_limits(self, config: &UplinkConfig) -> LinkLimits {
+        self.limits(if config.is_auto {
+            NOMINAL_BITS_PER_SEC
+        } else {
+            config.rate_bits_per_sec
+        })
+    }
+
+    /// How a link of this rate is metered.
+    ///
+    /// One grant waits in the device while the next writer wakes up, unless the operator has said
+    /// how much.
     pub(crate) fn limits(self, rate_bits_per_sec: u64) -> LinkLimits {
-        limits(rate_bits_per_sec, self.ahead, self.leads_out)
+        let limits = LinkLimits::at_rate(rate_bits_per_sec);
+        match (self.ahead, self.beneath) {
+            (Some(ahead), _) => LinkLimits {
+                ahead_ns: ahead.ns(rate_bits_per_sec),
+                ..limits
+            },
+            (None, Beneath::Nothing) => limits,
+            (None, beneath) => {
+                let limits = LinkLimits {
+                    ahead_ns: transmission_ns(limits.quantum_wire_bytes(), rate_bits_per_sec),
+                    ..limits
+                };
+                match beneath {
+                    Beneath::Bands => limits.above_bands(),
+                    _ => limits,
+                }
+            }
+        }
     }
 }
 
-/// What a policy is made with; where the rate is found, that of another rate comes later.
-fn first_limits(config: &UplinkConfig, leads_out: bool) -> LinkLimits {
-    let rate_bits_per_sec = if config.is_auto {
-        NOMINAL_BITS_PER_SEC
-    } else {
-        config.rate_bits_per_sec
+/// Watches the device's queue, or its bands.
+fn backlog(device: &Device, config: &UplinkConfig, bands: Option<u8>) -> Option<Backlog> {
+    let probe = match bands {
+        Some(count) => BacklogProbe::of_bands(device, count),
+        None => BacklogProbe::open(device),
     };
-    limits(rate_bits_per_sec, config.ahead, leads_out)
-}
-
-/// How the link is metered; `leads_out`: a device does, and bytes can wait in its queue.
-///
-/// One grant waits in the device while the next writer wakes up, with bands beneath as well: TCP
-/// keeps two packets of a connection in the device's queue, so with more ahead the next turn goes
-/// to another connection, and the largest share the link instead of going one after the other. On
-/// loopback nothing waits anywhere: there the scheduler is the link.
-fn limits(rate_bits_per_sec: u64, ahead: Option<Ahead>, leads_out: bool) -> LinkLimits {
-    let limits = LinkLimits::at_rate(rate_bits_per_sec);
-    let ahead_ns = match ahead {
-        Some(ahead) => ahead.ns(rate_bits_per_sec),
-        None if leads_out => transmission_ns(limits.quantum_wire_bytes(), rate_bits_per_sec),
-        None => 0,
-    };
-    LinkLimits { ahead_ns, ..limits }
-}
-
-/// Watches the device's queue.
-fn backlog(device: &Device, config: &UplinkConfig) -> Option<Backlog> {
     Some(Backlog {
-        probe: BacklogProbe::open(device).ok()?,
+        probe: probe.ok()?,
+        has_bands: bands.is_some(),
+        look_at: Time::ZERO,
         ahead: config.ahead,
     })
 }
@@ -259,12 +303,20 @@ mod tests {
 
     const RATE: u64 = 10_000_000;
 
+    fn metering(ahead: Option<Ahead>, beneath: Beneath) -> LinkLimits {
+        Metering { ahead, beneath }.limits(RATE)
+    }
+
     #[test]
     fn one_grant_lies_ahead_where_a_device_leads_out_unless_told() {
-        let plain = LinkLimits::at_rate(10_000_000);
-        assert_eq!(limits(RATE, None, false), plain);
-        let ahead_ns = transmission_ns(plain.quantum_wire_bytes(), 10_000_000);
-        assert_eq!(limits(RATE, None, true), LinkLimits { ahead_ns, ..plain });
+        let plain = LinkLimits::at_rate(RATE);
+        assert_eq!(metering(None, Beneath::Nothing), plain);
+        let queued = LinkLimits {
+            ahead_ns: transmission_ns(plain.quantum_wire_bytes(), RATE),
+            ..plain
+        };
+        assert_eq!(metering(None, Beneath::Queue), queued);
+        assert_eq!(metering(None, Beneath::Bands), queued.above_bands());
         assert_eq!(queued_bytes_max(RATE, None), PACKET_BYTES);
     }
 
@@ -272,9 +324,10 @@ mod tests {
     fn what_was_asked_lies_ahead_everywhere() {
         for (packets, queued) in [(0, 1), (1, 1), (60, 60)] {
             let ahead = Some(Ahead::Packets(packets));
-            for leads_out in [false, true] {
-                let ahead_ns = limits(RATE, ahead, leads_out).ahead_ns;
-                assert_eq!(ahead_ns, packets * 1_211_200);
+            for beneath in [Beneath::Nothing, Beneath::Queue, Beneath::Bands] {
+                let limits = metering(ahead, beneath);
+                assert_eq!(limits.ahead_ns, packets * 1_211_200);
+                assert_eq!(limits.long_grant_bytes, 1_448);
             }
             assert_eq!(queued_bytes_max(RATE, ahead), queued * PACKET_BYTES);
         }

@@ -1,11 +1,10 @@
 //! The task that wakes the next writer when the link can take more.
 
 use crate::mechanism::queued_bytes_max;
-use crate::shared_link::SharedLink;
-use sooner_kernel::clock::monotonic_ns;
+use crate::shared_link::{SharedLink, now};
 use sooner_kernel::qdisc::BacklogProbe;
 use sooner_kernel::timer::PacingTimer;
-use sooner_link::{Ahead, transmission_ns};
+use sooner_link::{Ahead, NextGrant, transmission_ns};
 use sooner_policy::Time;
 use std::sync::Weak;
 use std::time::Duration;
@@ -14,14 +13,22 @@ use std::time::Duration;
 /// long; then grants still pass, one after each such wait, and every promise of the guard holds at
 /// that pace.
 const HOLD_NS_MAX: u64 = 10_000_000;
+/// Between two looks at bands while little waits there, ns: each is a question of its own, and they
+/// put in order what others send meanwhile.
+const BANDS_LOOK_NS: u64 = 20_000_000;
 
 /// The loop closed on the device's own queue: while more than may lie ahead of the link are still
 /// inside the host, the next grant is held back.
 ///
 /// This sees what no account of our own can: other programs' traffic on the same device, and a link
-/// slower than it was said to be.
+/// slower than it was said to be. With bands only what waits in the next grant's band and in those
+/// before is of interest.
 pub(crate) struct Backlog {
     pub(crate) probe: BacklogProbe,
+    /// Whether it asks for the bands.
+    pub(crate) has_bands: bool,
+    /// When it may be asked again.
+    pub(crate) look_at: Time,
     /// How much may lie ahead of the link; none: one grant.
     pub(crate) ahead: Option<Ahead>,
 }
@@ -29,10 +36,22 @@ pub(crate) struct Backlog {
 impl Backlog {
     /// Until when to hold, if the device's queue is too long; a device that stops answering holds
     /// nothing.
-    fn hold_until(&mut self, rate_bits_per_sec: u64, now: Time) -> Option<Time> {
-        let limit_bytes = queued_bytes_max(rate_bits_per_sec, self.ahead);
-        let backlog_bytes = self.probe.backlog_bytes().ok()?;
-        let excess_bytes = backlog_bytes.checked_sub(limit_bytes + 1)? + 1;
+    fn hold_until(&mut self, next: NextGrant, rate_bits_per_sec: u64, now: Time) -> Option<Time> {
+        if now < self.look_at {
+            return None;
+        }
+        let own_bytes = Ahead::Ns(next.ahead_ns).bytes(rate_bits_per_sec);
+        let limit_bytes = queued_bytes_max(rate_bits_per_sec, self.ahead).max(own_bytes);
+        let backlog_bytes = self.probe.backlog_bytes(next.band).ok()?;
+        let Some(excess_bytes) = backlog_bytes
+            .checked_sub(limit_bytes)
+            .filter(|more| *more > 0)
+        else {
+            if self.has_bands {
+                self.look_at = now.after(BANDS_LOOK_NS);
+            }
+            return None;
+        };
         let drain_ns = transmission_ns(excess_bytes, rate_bits_per_sec);
         Some(now.after(drain_ns.clamp(50_000, HOLD_NS_MAX)))
     }
@@ -62,16 +81,22 @@ pub(crate) async fn run(
         let Some(strong) = shared.upgrade() else {
             return;
         };
-        let now = Time::from_ns(monotonic_ns());
+        let now = now();
+        let (next, rate_bits_per_sec) = strong.next_grant(now);
         let backlog = backlog.as_mut().filter(|_| !held);
-        let rate_bits_per_sec = strong.lock().link.rate_bits_per_sec();
-        let rate_bits_per_sec = rate_bits_per_sec.unwrap_or(u64::MAX);
-        let hold_until = backlog.and_then(|backlog| backlog.hold_until(rate_bits_per_sec, now));
-        held = hold_until.is_some();
-        match hold_until {
-            Some(until) => strong.lock().link.hold_until(until),
+        let hold = backlog.zip(next).and_then(|(backlog, next)| {
+            let until = backlog.hold_until(next, rate_bits_per_sec, now)?;
+            Some((next, until))
+        });
+        held = hold.is_some();
+        match hold {
+            Some((next, until)) => strong.lock().link.hold_until(next, until),
             None => strong.wake_next(),
         }
+        drop(strong);
+        // The flow that was woken writes first, so that the timer is set once a grant: not for the
+        // case that it does not come, and then for the next.
+        tokio::task::yield_now().await;
     }
 }
 
@@ -89,7 +114,7 @@ pub(crate) async fn run_unpaced(shared: Weak<SharedLink>) {
             notified.notified().await;
             continue;
         };
-        let delay_ns = at.since(Time::from_ns(monotonic_ns()));
+        let delay_ns = at.since(now());
         if delay_ns > 0 {
             tokio::select! {
                 () = notified.notified() => continue,

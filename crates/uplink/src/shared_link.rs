@@ -10,8 +10,9 @@ use crate::mechanism::{InstalledBands, Metering};
 use crate::observer::Observer;
 use crate::pacer;
 use sooner_kernel::clock::monotonic_ns;
-use sooner_link::{Answer, Effects, FlowId, LinkScheduler, OnEnd, ResponseStart};
+use sooner_link::{Answer, Effects, FlowId, LinkScheduler, NextGrant, OnEnd, ResponseStart};
 use sooner_policy::Time;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use tokio::sync::Notify;
@@ -30,6 +31,8 @@ pub(crate) struct SharedLink {
     /// Finds the link's rate; none: it was given.
     pub(crate) auto_rate: Option<AutoRate>,
     metering: Metering,
+    /// What of a link's limits every write asks for; it changes with the rate.
+    unsent_bytes_max: AtomicU32,
     /// Apart from the scheduler: changing it asks the kernel.
     installed_bands: Mutex<InstalledBands>,
 }
@@ -53,6 +56,7 @@ impl SharedLink {
         Self {
             auto_rate,
             metering,
+            unsent_bytes_max: link.unsent_bytes_max().into(),
             is_paced: link.is_paced(),
             asks_for_paths: link.asks_for_paths(),
             marks_bands: link.chooses_bands(),
@@ -90,7 +94,17 @@ impl SharedLink {
         // A device that is gone carries nothing at any rate.
         let _ = self.bands().set_rate(rate_bits_per_sec);
         let limits = self.metering.limits(rate_bits_per_sec);
-        self.change(|link, _| link.set_limits(limits));
+        let unsent_bytes_max = self.change(|link, _| {
+            link.set_limits(limits);
+            link.unsent_bytes_max()
+        });
+        self.unsent_bytes_max
+            .store(unsent_bytes_max, Ordering::Relaxed);
+    }
+
+    /// Unsent bytes that a socket may hold which no streams share.
+    pub(crate) fn unsent_bytes_max(&self) -> u32 {
+        self.unsent_bytes_max.load(Ordering::Relaxed)
     }
 
     /// What has left the device, where bands count it.
@@ -224,13 +238,20 @@ impl SharedLink {
     /// The pacer goes to sleep; until when.
     pub(crate) fn arm_pacer(&self) -> Option<Time> {
         let mut state = self.lock();
-        state.pacer_until = state.link.wake_at();
+        state.pacer_until = state.link.wake_at(self.now());
         state.pacer_until
+    }
+
+    /// What goes next, and the link's rate.
+    pub(crate) fn next_grant(&self, now: Time) -> (Option<NextGrant>, u64) {
+        let link = &mut self.lock().link;
+        let rate_bits_per_sec = link.rate_bits_per_sec().unwrap_or(u64::MAX);
+        (link.next_grant(now), rate_bits_per_sec)
     }
 
     /// Wakes the pacer if it sleeps past the time at which it is needed.
     fn want_pacer(&self, state: &mut State) {
-        let Some(at) = state.link.wake_at() else {
+        let Some(at) = state.link.wake_at(self.now()) else {
             return;
         };
         if state.pacer_until.is_none_or(|until| at < until) {

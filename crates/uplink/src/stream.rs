@@ -38,8 +38,8 @@ pub struct GatedStream {
     /// Written and not yet settled; only without pacing, where nothing depends on it before the
     /// flush.
     unsettled_bytes: u64,
-    /// Whether the socket was told to hold little because streams share it.
-    limits_unsent: bool,
+    /// How many unsent bytes the socket was told to hold at most; none: it was not.
+    unsent_bytes_max: Option<u32>,
     /// Written since the kernel was last asked about the network to the client; only under a policy
     /// that wants to know.
     unsampled_bytes: u64,
@@ -57,7 +57,7 @@ impl GatedStream {
             unaccounted_bytes: 0,
             unsent_bytes: 0,
             unsettled_bytes: 0,
-            limits_unsent: flow.shared.is_paced || flow.shared.marks_bands,
+            unsent_bytes_max: None,
             unsampled_bytes: 0,
             measured_client: None,
         }

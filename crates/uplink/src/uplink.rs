@@ -14,10 +14,6 @@ use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 
-/// Unsent bytes a socket may hold before it counts as not writable: none, so that what is written
-/// is on its way.
-const UNSENT_BYTES_MAX: u32 = 1;
-
 /// One uplink and all that write to it; clones share it.
 #[derive(Clone)]
 pub struct Uplink {
@@ -105,11 +101,6 @@ impl Uplink {
     /// Puts an accepted connection under the scheduler; its socket should have `TCP_NODELAY`, or
     /// the end of a grant waits in it for an acknowledgement, and the connection with it.
     pub fn wrap(&self, io: TcpStream) -> (GatedStream, Flow) {
-        if self.shared.is_paced || self.shared.marks_bands {
-            // Where the kernel lacks the option more lies unsent in it, not in order; the rest
-            // still is.
-            let _ = sooner_kernel::socket::set_notsent_lowat(&io, UNSENT_BYTES_MAX);
-        }
         let id = self.shared.lock().link.open(self.shared.now());
         let flow = Flow {
             shared: self.shared.clone(),
@@ -117,6 +108,7 @@ impl Uplink {
             signals: Signals::default(),
         };
         let mut stream = GatedStream::new(io, &flow);
+        stream.limit_unsent();
         stream.sample_path_first();
         stream.measure_first();
         (stream, flow)

@@ -2,7 +2,7 @@
 //! sockets than there are lines.
 
 use sooner_lab::counters::{
-    Connections, resident_bytes_of, run_and_wait_ns, stat, table, tcp_counters, time_wait,
+    Connections, resident_bytes_of, schedstat, stat, table, tcp_counters, time_wait,
 };
 
 /// Tries one input.
@@ -18,6 +18,6 @@ pub fn run(text: &str) {
         stat(text),
         resident_bytes_of(text),
         time_wait(text),
-        run_and_wait_ns(text),
+        schedstat(text),
     );
 }

@@ -4,9 +4,9 @@
 
 use arbitrary::Arbitrary;
 use sooner_link::{
-    Answer, FlowId, LinkConfig, LinkLimits, LinkScheduler, Pacing, ResponseStart, StreamOrder, wire,
+    Answer, BandChooser, FlowId, LinkConfig, LinkLimits, LinkScheduler, Pacing, ResponseStart, StreamOrder, wire,
 };
-use sooner_policy::{GuardLimits, Path, PolicyName, Time};
+use sooner_policy::{BAND_COUNT, GuardLimits, Path, PolicyName, Time};
 use std::task::Waker;
 
 /// One event; few flows, so that events meet.
@@ -76,6 +76,7 @@ pub enum Event {
 pub struct Play {
     policy: u8,
     is_guarded: bool,
+    has_bands: bool,
     rate_bits_per_sec: u32,
     ahead_us: u16,
     events: Vec<Event>,
@@ -120,12 +121,18 @@ pub fn run(play: Play) {
         ahead_ns: u64::from(play.ahead_us) * 1_000,
         ..LinkLimits::at_rate(u64::from(play.rate_bits_per_sec).max(1_000_000))
     };
+    let limits = if play.has_bands {
+        limits.above_bands()
+    } else {
+        limits
+    };
     let guard = play
         .is_guarded
-        .then(|| GuardLimits::with_turn(limits.quantum_wire_bytes()));
+        .then(|| GuardLimits::with_turn(limits.long_grant_wire_bytes()));
     let config = LinkConfig {
         policy: Some(policy),
         pacing: Some(Pacing { limits, guard }),
+        bands: play.has_bands.then(|| BandChooser::for_policy(policy)),
         ..LinkConfig::default()
     };
     let mut world = World {
@@ -139,7 +146,7 @@ pub fn run(play: Play) {
     for event in &play.events {
         world.apply(event);
         assert!(
-            world.link.wake_at().is_some() || world.link.waiting() == 0,
+            world.link.wake_at(world.now()).is_some() || world.link.waiting() == 0,
             "who waits is woken"
         );
         assert_eq!(
@@ -164,7 +171,12 @@ impl World {
                 self.link.charge(u64::from(*wire_bytes), self.now());
                 self.wire_bytes += u64::from(*wire_bytes);
             }
-            Event::Hold { for_ns } => self.link.hold_until(self.now().after(u64::from(*for_ns))),
+            Event::Hold { for_ns } => {
+                if let Some(next) = self.link.next_grant(self.now()) {
+                    let until = self.now().after(u64::from(*for_ns));
+                    self.link.hold_until(next, until);
+                }
+            }
             Event::Pass { time_ns } => self.now_ns += u64::from(*time_ns),
             Event::Call => {
                 self.link.wake_next(self.now());
@@ -313,10 +325,23 @@ impl World {
         else {
             return false;
         };
-        assert!((1..=flow.left_bytes.min(self.limits.quantum_bytes)).contains(&granted));
-        let sent_ns =
-            u128::from(self.wire_bytes) * 8_000_000_000 / u128::from(self.limits.rate_bits_per_sec);
-        let booked_ns = u128::from(self.now_ns + self.limits.ahead_ns + 1);
+        assert!((1..=flow.left_bytes.min(self.limits.long_grant_bytes)).contains(&granted));
+        let time_ns =
+            |bytes: u64| u128::from(bytes) * 8_000_000_000 / u128::from(self.limits.rate_bits_per_sec);
+        let sent_ns = time_ns(self.wire_bytes);
+        // Each band may have its own ahead, behind those before.
+        let ahead_ns = if self.link.chooses_bands() {
+            let grant_ns = time_ns(self.limits.long_grant_wire_bytes()) + 1;
+            let band_ns = grant_ns + grant_ns.max(self.limits.ahead_ns.into());
+            band_ns * BAND_COUNT as u128
+        } else {
+            self.limits.ahead_ns.into()
+        };
+        let booked_ns = u128::from(self.now_ns) + ahead_ns + 1;
+        if let Some((band, _)) = self.link.new_band(flow.connection.unwrap_or(flow.id)) {
+            self.link
+                .set_band(flow.connection.unwrap_or(flow.id), band);
+        }
         assert!(
             sent_ns <= booked_ns,
             "{sent_ns} ns of the link by {booked_ns}"
@@ -399,7 +424,7 @@ impl World {
         let turns = self.left_bytes() / self.limits.stream_quantum_bytes() + 1;
         let steps = 10 * (self.flows.len() as u64 + turns);
         for _ in 0..steps {
-            let Some(at) = self.link.wake_at() else { break };
+            let Some(at) = self.link.wake_at(self.now()) else { break };
             self.now_ns = self.now_ns.max(at.as_ns());
             if let Some(called) = self.link.wake_next(self.now()) {
                 let index = self.flows.iter().position(|flow| flow.id == called);
@@ -408,7 +433,7 @@ impl World {
             }
         }
         assert_eq!(self.left_bytes(), 0, "the link idles while a flow waits");
-        assert_eq!(self.link.wake_at(), None, "it wakes and no flow waits");
+        assert_eq!(self.link.wake_at(self.now()), None, "it wakes and no flow waits");
     }
 
     fn left_bytes(&self) -> u64 {

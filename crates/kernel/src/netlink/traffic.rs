@@ -10,7 +10,7 @@ pub const RTM_NEWQDISC: u16 = 36;
 pub const RTM_DELQDISC: u16 = 37;
 pub const RTM_GETQDISC: u16 = 38;
 const RTM_NEWTCLASS: u16 = 40;
-const RTM_GETTCLASS: u16 = 42;
+pub const RTM_GETTCLASS: u16 = 42;
 /// Length of `struct tcmsg`; index at 4, handle at 8, parent at 12.
 const BODY_BYTES: usize = 20;
 /// The parent of a root qdisc.

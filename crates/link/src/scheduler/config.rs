@@ -52,6 +52,9 @@ pub struct LinkLimits {
     pub rate_bits_per_sec: u64,
     /// The most bytes in one grant.
     pub quantum_bytes: u64,
+    /// The most bytes in one grant of a long response above bands, which order what lies ahead of
+    /// the link; as much again may lie there.
+    pub long_grant_bytes: u64,
     /// How far grants may run ahead of the link, ns of its time: what keeps it busy while the next
     /// writer wakes up.
     pub ahead_ns: u64,
@@ -71,8 +74,21 @@ impl LinkLimits {
         Self {
             rate_bits_per_sec,
             quantum_bytes,
+            long_grant_bytes: quantum_bytes,
             ahead_ns: 0,
             credit_ns: (2 * quantum_ns).max(1_000_000),
+        }
+    }
+
+    /// The same above kernel bands. They order what lies ahead of the link, so a long response gets
+    /// 5 ms at a time, and 20 ms of lateness are made up for.
+    pub fn above_bands(self) -> Self {
+        let bytes = self.rate_bits_per_sec / 1_600;
+        let segments = (bytes / wire::SEGMENT_BYTES).min(65_536 / wire::SEGMENT_BYTES);
+        Self {
+            long_grant_bytes: self.quantum_bytes.max(segments * wire::SEGMENT_BYTES),
+            credit_ns: self.credit_ns.max(20_000_000),
+            ..self
         }
     }
 
@@ -81,14 +97,26 @@ impl LinkLimits {
         Self {
             rate_bits_per_sec: u64::MAX,
             quantum_bytes: UNLIMITED_QUANTUM_BYTES,
+            long_grant_bytes: UNLIMITED_QUANTUM_BYTES,
             ahead_ns: 0,
             credit_ns: 0,
         }
     }
 
+    /// What is made up for of unused time, ns: nothing of what was idle.
+    pub(super) fn credit_of(&self, is_late: bool) -> u64 {
+        if is_late { self.credit_ns } else { 0 }
+    }
+
     /// A full grant with its packets' headers: the quantum in the unit in which jobs are counted.
     pub fn quantum_wire_bytes(&self) -> u64 {
         wire::payload_cost_bytes(self.quantum_bytes)
+    }
+
+    /// The longest turn that a policy or the guard has to give: of the unit in which jobs are
+    /// counted.
+    pub fn long_grant_wire_bytes(&self) -> u64 {
+        wire::payload_cost_bytes(self.long_grant_bytes)
     }
 
     /// The most payload in one grant to a stream: with its frames and records it fills whole

@@ -2,6 +2,7 @@
 
 use super::FlowId;
 use super::account::Account;
+use crate::band_chooser::BandInput;
 use crate::path_estimate::PathEstimate;
 use crate::send_buffer::SendBuffer;
 use crate::siblings::{Sibling, Siblings};
@@ -22,6 +23,15 @@ pub(super) struct Flow {
     pub(super) is_ready: bool,
     /// Whether it could have gone before the turn it has now.
     pub(super) has_waited: bool,
+    /// When it wrote last.
+    pub(super) wrote_at: Option<Time>,
+    /// Whether the grant that it has is owed to it, out of the order.
+    pub(super) is_owed: bool,
+    /// The band that was found open for the grant: what goes of it is charged there.
+    pub(super) granted_band: u8,
+    /// When the link will have sent what it was charged for last. Until then packets in the host
+    /// keep its socket in its band: those for a better one would overtake them.
+    pub(super) leaves_at: Time,
     /// Granted and not settled.
     pub(super) granted_bytes: u64,
     /// Whom to wake when its turn has come.
@@ -105,6 +115,15 @@ impl Flow {
         match &mut self.waker {
             Some(kept) => kept.clone_from(waker),
             none => *none = Some(waker.clone()),
+        }
+    }
+
+    /// What its band follows from, at the end of `path`.
+    pub(super) fn band_input(&self, path: Path) -> BandInput {
+        BandInput {
+            size_bytes: self.account.size_bytes(),
+            sent_bytes: self.account.attained_bytes(),
+            path,
         }
     }
 

@@ -2,13 +2,18 @@
 
 use super::flow::Flow;
 use super::{FlowId, LinkScheduler};
-use crate::band_chooser::BandInput;
+use crate::band_chooser::{BandChooser, BandInput};
 use crate::path_estimate::PathSample;
 use sooner_policy::{ClientId, JobId, Path, PolicyName, Time};
+use std::collections::BTreeMap;
 
 /// Where the names of clients begin that are connections: an address names a client by the first
 /// half of an IPv6 address, and 8000::/16 is not assigned.
 const NAMELESS_CLIENTS: u64 = 1 << 63;
+
+/// The band of what is owed to a flow. In its own it would not come before the others, which is what
+/// is owed to it.
+const OWED_BAND: u8 = 0;
 
 impl LinkScheduler {
     /// Whether the policy wants to know the networks to the clients.
@@ -57,20 +62,41 @@ impl LinkScheduler {
     pub fn new_band(&self, connection: FlowId) -> Option<(u8, Option<u8>)> {
         let bands = self.bands.as_ref()?;
         let flow = self.flows.get(&connection)?;
-        let path = self.path_of(connection);
-        let band_of = |flow: &Flow| {
-            bands.band(BandInput {
-                size_bytes: flow.account.size_bytes(),
-                sent_bytes: flow.account.attained_bytes(),
-                path,
-            })
+        let band = Self::wanted_band(&self.flows, bands, flow);
+        (flow.band != Some(band)).then_some((band, flow.band))
+    }
+
+    /// The band that the flow's next bytes belong in, which may be owed to it: of a stream its
+    /// connection's; 0 without bands.
+    ///
+    /// A response that shrinks keeps its band until its packets have left the host, so it waits for
+    /// them: else it would never change.
+    pub(super) fn band_of(&self, flow: FlowId, is_owed: bool, now: Time) -> u8 {
+        let flow = self.connection_of_stream(flow).unwrap_or(flow);
+        let Some((bands, flow)) = self.bands.as_ref().zip(self.flows.get(&flow)) else {
+            return 0;
         };
-        let band = match &flow.streams {
+        if is_owed {
+            return OWED_BAND;
+        }
+        let wanted = Self::wanted_band(&self.flows, bands, flow);
+        let shrinks = flow.streams.is_none() && now < flow.leaves_at;
+        let kept = flow.band.filter(|_| shrinks);
+        kept.map_or(wanted, |band| band.max(wanted))
+    }
+
+    fn wanted_band(flows: &BTreeMap<FlowId, Flow>, bands: &BandChooser, flow: &Flow) -> u8 {
+        if flow.is_owed {
+            return OWED_BAND;
+        }
+        let path = flow.path;
+        let band_of = |flow: &Flow| bands.band(flow.band_input(path));
+        match &flow.streams {
             None => band_of(flow),
             Some(streams) => {
                 let present = streams.present.iter();
                 let busy = present
-                    .filter_map(|stream| self.flows.get(stream))
+                    .filter_map(|stream| flows.get(stream))
                     .filter(|stream| stream.account.has_responses());
                 // Frames without a response are as urgent as a response of no size.
                 busy.map(band_of).min().unwrap_or_else(|| {
@@ -81,8 +107,7 @@ impl LinkScheduler {
                     })
                 })
             }
-        };
-        (flow.band != Some(band)).then_some((band, flow.band))
+        }
     }
 
     /// The connection's socket was marked for `band`.

@@ -194,6 +194,7 @@ impl LinkScheduler {
         if let Some(record) = self.flows.get_mut(&flow)
             && std::mem::take(&mut record.has_job)
         {
+            record.wrote_at = None;
             self.turns.scheduler.depart(JobId(flow), now);
         }
     }

@@ -58,9 +58,11 @@ impl LinkScheduler {
         };
         self.audit.settle(&mut flow.granted_bytes, written_bytes);
         if written_bytes > 0 {
+            flow.wrote_at = Some(now);
             let cost_bytes = wire::payload_cost_bytes(written_bytes);
-            self.bucket
-                .charge(cost_bytes, self.turns.is_late(flow), now);
+            let credit_ns = self.limits.credit_of(self.turns.is_late(flow));
+            let band = flow.granted_band;
+            self.lanes.charge(band, cost_bytes, credit_ns, now);
             let scheduler = &mut self.turns.scheduler;
             scheduler.progress(JobId(stream), cost_bytes, now);
             if let Some(flow) = self.flows.get_mut(&connection) {

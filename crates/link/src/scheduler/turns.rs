@@ -1,7 +1,8 @@
 //! Turns: which flow may write now, and which is woken for the next one.
 
 use super::flow::Flow;
-use super::{Answer, FlowId, LinkScheduler};
+use super::{Answer, FlowId, LinkLimits, LinkScheduler};
+use crate::bucket::transmission_ns;
 use crate::siblings::Sibling;
 use crate::wire;
 use sooner_policy::{Grant, JobId, Scheduler, Time};
@@ -12,6 +13,15 @@ const RETURN_NS_MAX: u64 = 1_000_000;
 /// The most bytes of no response in one write: handshakes, refusals, frames of HTTP/2, upgraded
 /// connections.
 const UNORDERED_BYTES_MAX: u64 = 65_536;
+
+/// What goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextGrant {
+    /// Its kernel band; 0 without bands.
+    pub band: u8,
+    /// How far it may run ahead of the link, ns.
+    pub ahead_ns: u64,
+}
 
 /// The policy, and what it does not know.
 pub(super) struct Turns {
@@ -64,6 +74,12 @@ impl Turns {
         self.woken.take_if(|(woken, _)| *woken == flow);
     }
 
+    /// The flow that the policy wants to go now, and whether that is owed to it.
+    fn next(&mut self, now: Time) -> Option<(FlowId, bool)> {
+        let grant = self.scheduler.next(now)?;
+        Some((grant.job.0, grant.is_owed))
+    }
+
     /// The flow's turn now, if it is its turn.
     fn turn_of(&mut self, flow: FlowId, now: Time) -> Option<Grant> {
         let grant = self.scheduler.next(now);
@@ -75,7 +91,7 @@ impl Turns {
         if self.woken.is_some() {
             return None;
         }
-        let flow = self.scheduler.next(now)?.job.0;
+        let (flow, _) = self.next(now)?;
         self.woken = Some((flow, now));
         Some(flow)
     }
@@ -109,6 +125,7 @@ impl LinkScheduler {
         }
         if !record.is_ordered || !record.has_job {
             record.account.end_wait(0, now);
+            record.granted_band = record.band.unwrap_or(0);
             // Small, or not ours to order; charged when it is settled.
             let most_bytes = if record.is_ordered {
                 UNORDERED_BYTES_MAX
@@ -124,6 +141,7 @@ impl LinkScheduler {
         } else {
             self.turns.set_ready(flow, record, true, now);
         }
+        self.note_return(flow, now);
         self.pass_over_absent(now);
         self.answer(flow, connection, want_bytes, waker, now)
     }
@@ -131,11 +149,26 @@ impl LinkScheduler {
     /// The flow to wake now, if one waits and the link can take more.
     pub fn wake_next(&mut self, now: Time) -> Option<FlowId> {
         self.pass_over_absent(now);
-        if self.opens_at() > now {
+        if self.next_opens_at(now)? > now {
             return None;
         }
         self.expect_no_longer(now);
         self.turns.wake_next(now)
+    }
+
+    /// What goes next, if anything waits.
+    pub fn next_grant(&mut self, now: Time) -> Option<NextGrant> {
+        let (flow, is_owed) = self.turns.next(now)?;
+        Some(NextGrant {
+            band: self.band_of(flow, is_owed, now),
+            ahead_ns: self.ahead_ns(flow),
+        })
+    }
+
+    /// No grant before `until` to what waits in the band of `next` or behind: the kernel still
+    /// holds enough, whatever was charged.
+    pub fn hold_until(&mut self, next: NextGrant, until: Time) {
+        self.lanes.busy_until(next.band, until.after(next.ahead_ns));
     }
 
     /// Takes the waker that the flow left when it was told to wait.
@@ -145,12 +178,18 @@ impl LinkScheduler {
 
     /// When [`wake_next`](Self::wake_next) should be tried next; `None` while no flow waits that
     /// could go.
-    pub fn wake_at(&self) -> Option<Time> {
-        if self.turns.waiting > 0 {
-            return Some(self.opens_at().max(self.turns.return_ends_at()));
-        }
+    pub fn wake_at(&mut self, now: Time) -> Option<Time> {
+        let opens_at = self.next_opens_at(now)?;
+        Some(opens_at.max(self.turns.return_ends_at()))
+    }
+
+    /// From when on the link can take more of what goes next.
+    fn next_opens_at(&mut self, now: Time) -> Option<Time> {
+        let next = self.turns.next(now);
         // Siblings wait for a stream that may not come back.
-        (!self.returning.is_empty()).then(|| self.opens_at())
+        let returning = || self.returning.first().map(|flow| (*flow, false));
+        let (flow, is_owed) = next.or_else(returning)?;
+        Some(self.opens_at(flow, is_owed, now))
     }
 
     /// Grants a flow that waits its turn, or keeps its waker; a stream's is of `connection`.
@@ -162,17 +201,11 @@ impl LinkScheduler {
         waker: &Waker,
         now: Time,
     ) -> Answer {
-        let quantum_bytes = if connection.is_some() {
-            self.limits.stream_quantum_bytes()
-        } else {
-            self.limits.quantum_bytes
-        };
-        let grant = if self.opens_at() <= now {
-            self.turns.turn_of(flow, now)
-        } else {
-            None
-        };
+        let quantum_bytes = self.grant_bytes(flow);
+        let grant = self.turns.turn_of(flow, now);
+        let grant = grant.filter(|grant| self.opens_at(flow, grant.is_owed, now) <= now);
         let backed_up_ns = self.backed_up_ns(connection, now);
+        let band = self.band_of(flow, grant.is_some_and(|grant| grant.is_owed), now);
         let Some(record) = self.flows.get_mut(&flow) else {
             return Answer::Wait;
         };
@@ -182,16 +215,68 @@ impl LinkScheduler {
             return Answer::Wait;
         };
         record.account.end_wait(backed_up_ns, now);
+        (record.is_owed, record.granted_band) = (grant.is_owed, band);
         let within_bytes = wire::payload_within_bytes(grant.max_amount);
         let granted_bytes = want_bytes.min(within_bytes).min(quantum_bytes);
         self.audit.grant(&mut record.granted_bytes, granted_bytes);
         Answer::Go(granted_bytes)
     }
 
-    /// From when on the link can take more.
-    fn opens_at(&self) -> Time {
-        let free_at_ns = self.bucket.free_at().as_ns();
-        Time::from_ns(free_at_ns.saturating_sub(self.limits.ahead_ns))
+    /// From when on the link can take more of the flow.
+    fn opens_at(&self, flow: FlowId, is_owed: bool, now: Time) -> Time {
+        let free_at_ns = self.lanes.free_at(self.band_of(flow, is_owed, now)).as_ns();
+        Time::from_ns(free_at_ns.saturating_sub(self.ahead_ns(flow)))
+    }
+
+    /// How far the flow's grants may run ahead of the link, ns.
+    fn ahead_ns(&self, flow: FlowId) -> u64 {
+        let LinkLimits {
+            rate_bits_per_sec,
+            ahead_ns,
+            ..
+        } = self.limits;
+        let grant_bytes = self.grant_bytes(flow);
+        let grant_ns = if grant_bytes > self.limits.quantum_bytes {
+            transmission_ns(wire::payload_cost_bytes(grant_bytes), rate_bits_per_sec)
+        } else {
+            0
+        };
+        ahead_ns.max(grant_ns)
+    }
+
+    /// The most payload that the flow gets at a time. Above bands that is an eighth of a long
+    /// response, so that one as long waits no longer for it, and two packets at least, as TCP keeps
+    /// them in the device; streams share a socket, in which nothing orders them.
+    fn grant_bytes(&self, flow: FlowId) -> u64 {
+        let LinkLimits {
+            quantum_bytes,
+            long_grant_bytes,
+            ..
+        } = self.limits;
+        let Some(record) = self.flows.get(&flow) else {
+            return quantum_bytes;
+        };
+        if record.stream.is_some() {
+            return self.limits.stream_quantum_bytes();
+        }
+        let Some(bands) = &self.bands else {
+            return quantum_bytes;
+        };
+        let Some(length_bytes) = bands.length_bytes(record.band_input(record.path)) else {
+            return quantum_bytes;
+        };
+        let segments = (length_bytes / 8 / wire::SEGMENT_BYTES).max(2);
+        let bytes = segments.saturating_mul(wire::SEGMENT_BYTES);
+        bytes.max(quantum_bytes).min(long_grant_bytes)
+    }
+
+    /// A flow that asks again as soon as it has written could have gone all the time: what a late
+    /// wake-up has lost is more than its first grant.
+    fn note_return(&mut self, flow: FlowId, now: Time) {
+        if let Some(record) = self.flows.get_mut(&flow) {
+            let returns = |at: Time| now.since(at) < RETURN_NS_MAX;
+            record.has_waited |= record.is_ready && record.wrote_at.is_some_and(returns);
+        }
     }
 
     /// A flow that was woken and does not ask loses its turn until it asks again.

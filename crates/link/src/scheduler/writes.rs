@@ -24,14 +24,20 @@ impl LinkScheduler {
             return;
         }
         let has_streams = flow.streams.is_some();
+        flow.is_owed = false;
+        // One that wrote less has a full socket: it could not have gone all the time.
+        let took_all = written_bytes >= flow.granted_bytes;
         self.audit.settle(&mut flow.granted_bytes, written_bytes);
         let cost_bytes = flow.charge_sent(sent_bytes);
         if cost_bytes > 0 {
-            self.bucket
-                .charge(cost_bytes, self.turns.is_late(flow), now);
+            let credit_ns = self.limits.credit_of(self.turns.is_late(flow));
+            let band = flow.granted_band;
+            self.lanes.charge(band, cost_bytes, credit_ns, now);
+            flow.leaves_at = self.lanes.free_at(band);
         }
         if flow.has_job {
             if written_bytes > 0 {
+                flow.wrote_at = took_all.then_some(now);
                 let served_bytes = wire::payload_cost_bytes(written_bytes);
                 let scheduler = &mut self.turns.scheduler;
                 scheduler.progress(JobId(connection), served_bytes, now);
@@ -54,7 +60,8 @@ impl LinkScheduler {
             streams.send_buffer.send(sent_bytes);
         }
         let cost_bytes = flow.charge_sent(sent_bytes);
-        self.charge(cost_bytes, now);
+        let band = flow.granted_band;
+        self.charge_in(band, cost_bytes, now);
         self.review_send_buffer(connection, now);
         self.check();
     }
@@ -68,18 +75,18 @@ impl LinkScheduler {
         };
         let uncharged_bytes = wire_bytes.saturating_sub(flow.charged_bytes);
         flow.charged_bytes += uncharged_bytes;
-        self.charge(uncharged_bytes, now);
+        let band = flow.granted_band;
+        self.charge_in(band, uncharged_bytes, now);
     }
 
-    /// `wire_bytes` went out that no grant accounts for: retransmissions, acknowledgements, other
+    /// `wire_bytes` went out that no grant accounts for, before all bands: acknowledgements, other
     /// traffic.
     pub fn charge(&mut self, wire_bytes: u64, now: Time) {
-        let is_late = self.turns.waiting() > 0;
-        self.bucket.charge(wire_bytes, is_late, now);
+        self.charge_in(0, wire_bytes, now);
     }
 
-    /// No grants before `until`: the kernel still holds enough, whatever was charged.
-    pub fn hold_until(&mut self, until: Time) {
-        self.bucket.busy_until(until.after(self.limits.ahead_ns));
+    fn charge_in(&mut self, band: u8, wire_bytes: u64, now: Time) {
+        let credit_ns = self.limits.credit_of(self.turns.waiting() > 0);
+        self.lanes.charge(band, wire_bytes, credit_ns, now);
     }
 }

@@ -9,6 +9,7 @@ use sooner_policy::{GuardLimits, Path, PolicyName, Time};
 /// 8 Mbit/s: a byte takes a microsecond.
 const RATE: u64 = 8_000_000;
 const SEGMENT: u64 = wire::SEGMENT_BYTES;
+const PACKET_NS: u64 = wire::PACKET_BYTES * 1_000;
 
 /// A link and its flows in a world without a network.
 struct World {
@@ -80,7 +81,7 @@ impl World {
 
     /// Jumps to the next wake-up before `until` and lets the flow write that is called.
     fn step(&mut self, until: Time) -> bool {
-        let Some(at) = self.link.wake_at().filter(|at| *at <= until) else {
+        let Some(at) = self.link.wake_at(self.now).filter(|at| *at <= until) else {
             self.now = self.now.max(until);
             return false;
         };
@@ -200,11 +201,30 @@ fn every_packet_is_charged() {
 fn retransmissions_and_foreign_traffic_delay_the_next_grant() {
     let mut world = World::new(PolicyName::Srpt);
     world.add(2 * SEGMENT);
-    let due = world.link.wake_at().expect("a segment waits");
+    let due = world.link.wake_at(world.now).expect("a segment waits");
     world.link.charge(5_000, world.now);
-    assert_eq!(world.link.wake_at(), Some(due.after(5_000_000)));
-    world.link.hold_until(due.after(9_000_000));
-    assert_eq!(world.link.wake_at(), Some(due.after(9_000_000)));
+    assert_eq!(world.link.wake_at(world.now), Some(due.after(5_000_000)));
+    let next = world.link.next_grant(world.now).expect("a segment waits");
+    world.link.hold_until(next, due.after(9_000_000));
+    assert_eq!(world.link.wake_at(world.now), Some(due.after(9_000_000)));
+}
+
+#[test]
+fn a_late_writer_makes_up_for_what_was_lost_within_the_credit() {
+    let limits = LinkLimits::at_rate(RATE);
+    assert_eq!(limits.credit_ns, 2 * PACKET_NS);
+    let mut world = World::on(paced(PolicyName::Srpt, limits, None));
+    world.add(9 * SEGMENT);
+    let due = world.link.wake_at(world.now).expect("segments wait");
+    for (late_packets, grants) in [(1, 2), (2, 3), (9, 3)] {
+        let mut world = World::on(paced(PolicyName::Srpt, limits, None));
+        world.add(9 * SEGMENT);
+        let before = world.decisions.len();
+        world.now = due.after(late_packets * PACKET_NS);
+        assert!(world.link.wake_next(world.now).is_some());
+        world.write(0);
+        assert_eq!(world.decisions.len() - before, grants, "{late_packets}");
+    }
 }
 
 #[test]
@@ -214,7 +234,8 @@ fn after_a_hold_grants_are_as_far_apart_as_the_link_needs() {
     let mut world = World::on(paced(PolicyName::Srpt, limits, None));
     world.add(9 * SEGMENT);
     let before = world.decisions.len();
-    world.link.hold_until(Time::from_ns(50_000_000));
+    let next = world.link.next_grant(world.now).expect("a segment waits");
+    world.link.hold_until(next, Time::from_ns(50_000_000));
     let mut grants_by = |ns: u64| {
         world.run_until(ns);
         world.decisions.len() - before
@@ -233,7 +254,7 @@ fn a_flow_that_does_not_come_when_called_lets_others_go() {
         ask(&mut world.link, stalled, SEGMENT, world.now),
         Answer::Wait
     );
-    world.now = world.link.wake_at().expect("two flows wait");
+    world.now = world.link.wake_at(world.now).expect("two flows wait");
     assert_eq!(world.link.wake_next(world.now), Some(stalled));
     assert_eq!(
         world.link.wake_next(world.now),
@@ -247,7 +268,7 @@ fn a_flow_that_does_not_come_when_called_lets_others_go() {
 impl World {
     fn run_to_the_end_ignoring(&mut self, stalled: FlowId) {
         while self.flows.iter().any(|(_, left)| *left > 0) {
-            self.now = self.link.wake_at().expect("bytes are left");
+            self.now = self.link.wake_at(self.now).expect("bytes are left");
             match self.link.wake_next(self.now) {
                 Some(flow) if flow != stalled => {
                     let index = self
@@ -312,12 +333,12 @@ fn a_silence_over_tls_ends_with_a_whole_record() {
 fn what_belongs_to_no_response_passes_at_once_and_is_charged() {
     let mut world = World::new(PolicyName::Srpt);
     world.add(2 * SEGMENT);
-    let due = world.link.wake_at().expect("a segment waits");
+    let due = world.link.wake_at(world.now).expect("a segment waits");
     let other = world.open();
     assert_eq!(ask(&mut world.link, other, 200, world.now), Answer::Go(200));
     world.link.settle(other, 200, 200, world.now);
     let charged_ns = (200 + wire::HEADER_BYTES + wire::CONNECTION_BYTES) * 1_000;
-    assert_eq!(world.link.wake_at(), Some(due.after(charged_ns)));
+    assert_eq!(world.link.wake_at(world.now), Some(due.after(charged_ns)));
 }
 
 #[test]
@@ -335,7 +356,7 @@ fn closing_forgets_everything() {
     assert_eq!((world.link.flow_count(), world.link.waiting()), (0, 0));
     assert_eq!(
         (
-            world.link.wake_at(),
+            world.link.wake_at(world.now),
             world.link.wake_next(Time::from_ns(u64::MAX))
         ),
         (None, None)
@@ -415,9 +436,9 @@ proptest! {
                 _ => _ = link.wake_next(now),
             }
             prop_assert!(link.waiting() <= link.flow_count());
-            prop_assert_eq!(link.wake_at().is_some(), link.waiting() > 0);
+            prop_assert_eq!(link.wake_at(now).is_some(), link.waiting() > 0);
         }
-        while let Some(at) = link.wake_at() {
+        while let Some(at) = link.wake_at(now) {
             now = now.after(at.since(now) + 1);
             if let Some(flow) = link.wake_next(now) {
                 link.close(flow, now);
@@ -440,8 +461,12 @@ fn bytes_behind_a_shut_window_are_charged_when_they_go() {
     world.link.settle(flow, SEGMENT, 0, world.now);
     world.add(SEGMENT);
     let opened = world.now.after(wire::CONNECTION_BYTES * 1_000);
-    assert_eq!(world.link.wake_at(), Some(opened), "the link is free");
+    assert_eq!(
+        world.link.wake_at(world.now),
+        Some(opened),
+        "the link is free"
+    );
     world.link.sent(flow, SEGMENT, world.now);
     let sent = opened.after(wire::PACKET_BYTES * 1_000);
-    assert_eq!(world.link.wake_at(), Some(sent));
+    assert_eq!(world.link.wake_at(world.now), Some(sent));
 }

@@ -1,5 +1,6 @@
 //! The scheduler without sockets.
 
+mod above_bands;
 mod connections;
 mod multiplexed;
 mod responses;

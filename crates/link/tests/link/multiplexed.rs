@@ -306,7 +306,7 @@ impl World {
 
     /// Jumps to the next wake-up before `until`; whether there was one.
     fn step(&mut self, until: Time) -> bool {
-        let Some(at) = self.link.wake_at().filter(|at| *at <= until) else {
+        let Some(at) = self.link.wake_at(self.now).filter(|at| *at <= until) else {
             self.now = self.now.max(until);
             return false;
         };

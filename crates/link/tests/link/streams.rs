@@ -299,14 +299,17 @@ fn frames_pass_while_the_link_is_busy() {
     let connection = world.connect();
     world.stream(connection, 2 * GRANT, 3, BySize);
     let id = world.connection_id(connection);
-    let busy_until = world.link.wake_at();
+    let busy_until = world.link.wake_at(world.now);
     assert!(busy_until > Some(world.now));
     assert_eq!(
         ask(&mut world.link, id, 30_000, world.now),
         Answer::Go(30_000)
     );
     world.link.settle(id, 17, 17, world.now);
-    assert!(world.link.wake_at() > busy_until, "and are charged");
+    assert!(
+        world.link.wake_at(world.now) > busy_until,
+        "and are charged"
+    );
 }
 
 #[test]
@@ -476,7 +479,7 @@ proptest! {
         world.engines_wait();
         for event in &events {
             apply(&mut world, event);
-            prop_assert!(world.link.wake_at().is_some() || world.link.waiting() == 0);
+            prop_assert!(world.link.wake_at(world.now).is_some() || world.link.waiting() == 0);
             prop_assert!(
                 world.connections_that_could_go() <= world.link.waiting(),
                 "{event:?}: a stream is forgotten"

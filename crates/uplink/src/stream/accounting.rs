@@ -2,6 +2,7 @@
 //! scheduler.
 
 use super::GatedStream;
+use sooner_kernel::socket::{self, TcpInfo};
 use sooner_link::Effects;
 use sooner_link::wire::HEADER_BYTES;
 use std::io;
@@ -17,7 +18,7 @@ impl GatedStream {
         self.unaccounted_bytes = 0;
         // What has left the socket since the last look is in the kernel's count as well.
         self.settle_sent();
-        if let Ok(info) = sooner_kernel::socket::tcp_info(&self.io) {
+        if let Ok(info) = socket::tcp_info(&self.io) {
             let wire_bytes = info.bytes_sent + HEADER_BYTES * u64::from(info.segments_sent);
             self.shared
                 .lock()
@@ -69,9 +70,17 @@ impl GatedStream {
     }
 
     /// What of `written_bytes` still lies in the socket; nothing where the kernel does not say.
+    ///
+    /// Above bands what its windows let go counts as sent: TCP keeps two packets of a connection in
+    /// the device and the others in the socket, and sends them without a word as those leave.
     fn unsent_of(&self, written_bytes: u64) -> u64 {
-        let unsent_bytes = sooner_kernel::socket::unsent_bytes(&self.io).unwrap_or(0);
-        u64::from(unsent_bytes).min(written_bytes)
+        let unsent_bytes = u64::from(socket::unsent_bytes(&self.io).unwrap_or(0));
+        if unsent_bytes == 0 || !self.shared.marks_bands || self.signals.has_streams() {
+            return unsent_bytes.min(written_bytes);
+        }
+        let window_bytes = socket::tcp_info(&self.io).map_or(0, |info| window_bytes(&info));
+        // All that lies in the socket goes through the same window.
+        unsent_bytes.saturating_sub(window_bytes).min(written_bytes)
     }
 
     /// Charges what a window that has opened let out since the last write.
@@ -96,7 +105,7 @@ impl GatedStream {
     pub(super) fn watch_unsent(&mut self, cx: &mut Context<'_>) {
         self.settle_sent();
         while self.unsent_bytes > 0 {
-            let is_writable = || match sooner_kernel::socket::is_writable(&self.io) {
+            let is_writable = || match socket::is_writable(&self.io) {
                 Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
                 Ok(true) => Ok(()),
                 Err(error) => Err(error),
@@ -133,5 +142,34 @@ impl GatedStream {
             state.link.body_done(self.flow);
         }
         state.link.flushed(self.flow, now)
+    }
+}
+
+/// What both windows still let go, bytes.
+fn window_bytes(info: &TcpInfo) -> u64 {
+    let segment_bytes = u64::from(info.mss_bytes);
+    let in_flight_bytes = u64::from(info.unacked_segments) * segment_bytes;
+    let congestion_bytes = u64::from(info.cwnd_segments) * segment_bytes;
+    congestion_bytes
+        .min(info.send_window_bytes.into())
+        .saturating_sub(in_flight_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smaller_window_counts() {
+        let info = |cwnd_segments, send_window_bytes| TcpInfo {
+            mss_bytes: 1_000,
+            unacked_segments: 4,
+            cwnd_segments,
+            send_window_bytes,
+            ..TcpInfo::default()
+        };
+        assert_eq!(window_bytes(&info(10, 65_536)), 6_000);
+        assert_eq!(window_bytes(&info(10, 4_500)), 500);
+        assert_eq!(window_bytes(&info(3, 65_536)), 0);
     }
 }

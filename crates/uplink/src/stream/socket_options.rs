@@ -42,13 +42,22 @@ impl GatedStream {
         }
     }
 
-    /// Streams that share a socket are out of order in it.
-    pub(super) fn limit_unsent(&mut self) {
-        if !self.limits_unsent && self.signals.has_streams() {
-            self.limits_unsent = true;
-            // Where the kernel lacks the option more lies in it; what is handed over later is still
-            // in order.
-            let _ = socket::set_notsent_lowat(&self.io, STREAMS_UNSENT_BYTES_MAX);
+    /// Tells the socket how much it may hold before it counts as not writable: nothing, so that
+    /// what is written is on its way, but where long grants lie ahead of the link. Streams that
+    /// share a socket are out of order in it.
+    pub(crate) fn limit_unsent(&mut self) {
+        let orders = self.shared.is_paced || self.shared.marks_bands;
+        let wanted = match (orders, self.signals.has_streams()) {
+            (true, false) => Some(self.shared.unsent_bytes_max()),
+            (true, true) => Some(1),
+            (false, true) => Some(STREAMS_UNSENT_BYTES_MAX),
+            (false, false) => None,
+        };
+        if let Some(bytes) = wanted.filter(|_| wanted != self.unsent_bytes_max) {
+            self.unsent_bytes_max = wanted;
+            // Where the kernel lacks the option more lies in it, in no order; what comes later is
+            // still in order.
+            let _ = socket::set_notsent_lowat(&self.io, bytes);
         }
     }
 
