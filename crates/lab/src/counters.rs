@@ -13,7 +13,7 @@ mod sockets;
 mod summary;
 
 pub use mib::{TcpCounters, tcp_counters};
-pub use processes::{Stat, TICKS_PER_SEC, resident_bytes_of, run_and_wait_ns, stat, usage};
+pub use processes::{Stat, TICKS_PER_SEC, resident_bytes_of, schedstat, stat, usage};
 pub use row::{Counter, QueueCounter};
 pub use sampler::{Sampler, SamplerOptions};
 pub use sockets::{Connections, table, time_wait};

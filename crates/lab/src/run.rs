@@ -5,6 +5,7 @@
 //! run (its end, an error, Ctrl-C), its processes are ended and its hosts removed.
 
 mod bottleneck;
+mod busy;
 #[cfg(test)]
 mod example;
 pub mod load;
@@ -332,6 +333,7 @@ impl Shared {
             let stand = Stand::up(setup, &peer, &tag, seed, root.path(), &self.options.program);
             stands.push(stand.with_context(|| name.clone())?);
         }
+        let _busy = busy::start(setup)?;
         // All generators run before any is waited for.
         let mut loads = Vec::new();
         for (stand, name) in stands.iter().zip(&setup.peers) {

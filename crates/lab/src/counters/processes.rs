@@ -22,6 +22,8 @@ pub struct Usage {
     pub cpu_s: f64,
     /// Time that threads which could run waited for a processor.
     pub cpu_wait_s: f64,
+    /// How often a thread got a processor.
+    pub slices: u64,
     /// Resident memory; what processes share is counted for each of them.
     pub resident_bytes: u64,
 }
@@ -31,9 +33,10 @@ pub fn usage(pid: u32) -> Usage {
     let mut usage = Usage::default();
     let mut to_do = vec![pid];
     while let Some(pid) = to_do.pop() {
-        let (run_ns, wait_ns) = threads_ns(pid);
+        let [run_ns, wait_ns, slices] = threads(pid);
         usage.cpu_s += cpu_s(pid, run_ns);
         usage.cpu_wait_s += wait_ns as f64 / 1e9;
+        usage.slices += slices;
         usage.resident_bytes += resident_bytes_of(&read(pid, "status")).unwrap_or(0);
         // Servers start their processes from the first thread.
         let children = read(pid, &format!("task/{pid}/children"));
@@ -58,15 +61,16 @@ fn cpu_s(pid: u32, run_ns: u64) -> f64 {
     own_s + ticks.children_ticks as f64 / TICKS_PER_SEC
 }
 
-/// How long the threads of a process have run, and have waited for a processor, ns.
-fn threads_ns(pid: u32) -> (u64, u64) {
+/// For how long the threads of a process have run and have waited for a processor, ns, and how often
+/// they got one.
+fn threads(pid: u32) -> [u64; 3] {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let threads = threads.into_iter().flatten().flatten();
-    let times = threads.filter_map(|thread| {
-        run_and_wait_ns(&fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default())
+    let all = threads.filter_map(|thread| {
+        schedstat(&fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default())
     });
-    times.fold((0, 0), |(run, wait), (run_ns, wait_ns)| {
-        (run.saturating_add(run_ns), wait.saturating_add(wait_ns))
+    all.fold([0; 3], |sums, own| {
+        std::array::from_fn(|at| u64::saturating_add(sums[at], own[at]))
     })
 }
 
@@ -94,13 +98,13 @@ pub fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Reads how long a thread has run, and has waited for a processor, from the text of its schedstat,
-/// ns: the first two of three numbers.
-pub fn run_and_wait_ns(text: &str) -> Option<(u64, u64)> {
+/// Reads the text of a thread's schedstat: for how long it has run and has waited for a processor,
+/// ns, and how often it got one.
+pub fn schedstat(text: &str) -> Option<[u64; 3]> {
     let mut numbers = text
         .split_whitespace()
         .map_while(|number| number.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
+    Some([numbers.next()?, numbers.next()?, numbers.next()?])
 }
 
 /// Reads the resident memory from the text of /proc/PID/status.
@@ -172,16 +176,16 @@ mod tests {
     #[test]
     fn time_on_a_processor_is_the_first_number() {
         assert_eq!(
-            run_and_wait_ns("318613662 1679463997 550\n"),
-            Some((318_613_662, 1_679_463_997))
+            schedstat("318613662 1679463997 550\n"),
+            Some([318_613_662, 1_679_463_997, 550])
         );
-        assert_eq!(run_and_wait_ns("7"), None);
+        assert_eq!(schedstat("7 5"), None);
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text: String, numbers in "1 \\(x\\) S( [0-9]{1,25}){0,20}") {
-            let _ = (stat(&text), stat(&numbers), resident_bytes_of(&text), run_and_wait_ns(&text));
+            let _ = (stat(&text), stat(&numbers), resident_bytes_of(&text), schedstat(&text));
         }
     }
 }

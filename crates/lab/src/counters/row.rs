@@ -25,6 +25,8 @@ pub struct Counter {
     /// Time that the server's threads waited for a processor since the sampler's start: where it is
     /// large, others held the server up.
     pub cpu_wait_s: f64,
+    /// How often the server's threads got a processor since the sampler's start.
+    pub slices: u64,
     /// Resident memory of the server's processes at this moment; what they share is counted for
     /// each.
     pub resident_bytes: u64,

@@ -156,6 +156,7 @@ impl Source {
             queues: queue_counters(&queues, &self.queues),
             cpu_s: (usage.cpu_s - self.usage.cpu_s).max(0.0),
             cpu_wait_s: (usage.cpu_wait_s - self.usage.cpu_wait_s).max(0.0),
+            slices: usage.slices.saturating_sub(self.usage.slices),
             resident_bytes: usage.resident_bytes,
         })
     }

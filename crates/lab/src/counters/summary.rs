@@ -34,6 +34,8 @@ pub struct CountersSummary {
     pub cpu_s: f64,
     /// Time that the server's threads waited for a processor.
     pub cpu_wait_s: f64,
+    /// How often the server's threads got a processor.
+    pub slices: u64,
     /// Most resident memory of the server's processes in a sample; what they share is counted for
     /// each.
     pub max_resident_bytes: u64,
@@ -77,6 +79,7 @@ impl CountersSummary {
             .max(leaves(|queue| queue.backlog_bytes));
         self.cpu_s = self.cpu_s.max(row.cpu_s);
         self.cpu_wait_s = self.cpu_wait_s.max(row.cpu_wait_s);
+        self.slices = self.slices.max(row.slices);
         self.max_resident_bytes = self.max_resident_bytes.max(row.resident_bytes);
     }
 

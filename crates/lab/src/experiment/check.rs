@@ -27,7 +27,7 @@ impl Setup {
         if self.peers.is_empty() {
             return Err(wrong(
                 "peers",
-                "nobody serves; name some, like [\"nginx\", \"sooner srpt user-space\"]",
+                "no server is named; name some, like [\"nginx\", \"sooner srpt user-space\"]",
             ));
         }
         let mut seen = BTreeSet::new();
@@ -59,7 +59,7 @@ impl Setup {
         if self.clients.is_empty() {
             return Err(wrong(
                 "clients",
-                "nobody asks; leave the key out, or give [{ rtt_ms = 100, loss = 0.01 }]",
+                "there is none; leave the key out, or give [{ rtt_ms = 100, loss = 0.01 }]",
             ));
         }
         for client in &self.clients {

@@ -40,6 +40,7 @@ pub struct SetupTable {
     users: Option<u32>,
     crowd: Option<String>,
     downloads: Option<u32>,
+    busy_processes: Option<u32>,
     bottleneck: Option<RouterLink>,
     tls: Option<bool>,
     streams: Option<u32>,
@@ -186,6 +187,9 @@ pub struct Setup {
     /// Endless downloads of one large file beside everything else; none are measured.
     #[serde(skip_serializing_if = "is_zero")]
     pub downloads: u32,
+    /// Processes on this machine that compute without end, beside all servers and at their priority.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub busy_processes: u32,
     /// The link is limited by a router and not before the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<RouterLink>,
@@ -254,6 +258,7 @@ impl SetupTable {
             users: self.users.or(other.users),
             crowd: self.crowd.or(other.crowd),
             downloads: self.downloads.or(other.downloads),
+            busy_processes: self.busy_processes.or(other.busy_processes),
             bottleneck: self.bottleneck.or(other.bottleneck),
             tls: self.tls.or(other.tls),
             streams: self.streams.or(other.streams),
@@ -317,6 +322,7 @@ impl SetupTable {
             users: self.users,
             crowd: self.crowd,
             downloads: self.downloads.unwrap_or(0),
+            busy_processes: self.busy_processes.unwrap_or(0),
             bottleneck: self.bottleneck,
             tls: self.tls.unwrap_or(false),
             streams: self.streams,
