@@ -170,7 +170,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 fn short_beside_long(address: SocketAddr) -> Duration {
     thread::scope(|scope| {
         let long: Vec<_> = (0..3)
-            .map(|_| scope.spawn(move || ask(address, 1500)))
+            .map(|_| scope.spawn(move || ask(address, 900)))
             .collect();
         sleep(Duration::from_millis(400));
         let mut short: Vec<Duration> = (0..7).map(|_| ask(address, 20).unwrap()).collect();
@@ -232,6 +232,8 @@ fn it_works_in_a_namespace_of_processes() {
     server.process.end();
     let apart = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
     server.process = Server::process(&server.folder, server.address, 2, &apart);
+    // unshare waits for its child, whatever else it is told.
+    server.process.end_by(Signal::KILL);
     let [first] = server.workers()[..] else {
         panic!("unshare has one child");
     };
