@@ -119,7 +119,7 @@ impl BacklogProbe {
         BacklogProbe::of(vec![Request::new(RTM_GETQDISC, ECHO, &body(root))])
     }
 
-    /// The same for the first `count` of our [`Bands`](crate::bands::Bands) on the device.
+    /// The same for the first `count` of our [`Bands`] on the device.
     pub fn of_bands(device: &Device, count: u8) -> io::Result<BacklogProbe> {
         let request = |band| {
             let class = TrafficHandle {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sooner_kernel::{priority, process_table};
@@ -182,6 +182,13 @@ fn weight_file(text: &str, groups: &Path) -> Option<PathBuf> {
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
         Some((controllers, path.strip_prefix('/')?))
     });
+    // A group above those of this namespace is not mounted here.
+    let is_outside = |text: &str| {
+        Path::new(text)
+            .components()
+            .any(|part| part == Component::ParentDir)
+    };
+    let lines = lines.filter(|(controllers, path)| !is_outside(controllers) && !is_outside(path));
     let candidates = lines.flat_map(|(controllers, path)| {
         let folders = match controllers {
             "" => vec![(groups.join(path), "cpu.weight")],
@@ -202,6 +209,8 @@ fn weight_file(text: &str, groups: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -227,6 +236,32 @@ mod tests {
     fn a_share_is_a_nice_value() {
         let nice = [0.5, 0.6, 0.8, 0.9, 0.99].map(|share: f64| nice_of(share / (1.0 - share)));
         assert_eq!(nice, [0, -1, -6, -9, -20]);
+    }
+
+    #[test]
+    fn a_group_above_this_namespace_has_no_weight_here() {
+        let folder = tempfile::tempdir().unwrap();
+        let groups = folder.path().join("cgroup");
+        fs::create_dir_all(groups.join("web")).unwrap();
+        fs::create_dir_all(folder.path().join("outside")).unwrap();
+        for file in ["cgroup/web/cpu.weight", "outside/cpu.weight"] {
+            fs::write(folder.path().join(file), "100").unwrap();
+        }
+        let found = |path: &str| weight_file(&format!("0::{path}\n"), &groups);
+        assert_eq!(found("/web"), Some(groups.join("web/cpu.weight")));
+        assert_eq!(found("/../outside"), None);
+        assert_eq!(found("/web/../../outside"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text: String, path in "0:(cpu|[.]{2})?:/([a-z./]{0,12})") {
+            let groups = Path::new("/sys/fs/cgroup");
+            for text in [text, path] {
+                let found = weight_file(&text, groups);
+                prop_assert!(found.is_none_or(|file| file.starts_with(groups)));
+            }
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::device::Device;
 #[derive(Debug, thiserror::Error)]
 pub enum ClassifierError {
     /// The kernel does not take them.
-    #[error("this kernel does not take the BPF programs: {}; they need Linux 5.13 with CONFIG_BPF_SYSCALL, and CAP_BPF", chain(.0))]
+    #[error("this kernel does not take the BPF programs: {}", why_not_loaded(.0))]
     Load(#[source] Box<EbpfError>),
     /// They cannot be attached.
     #[error("cannot attach BPF programs to device `{device}`: {}", chain(.source))]
@@ -65,6 +65,19 @@ impl ClassifierError {
     }
 }
 
+/// Why programs are not loaded, and what would be right. That there is no JIT the verifier says
+/// somewhere in its log, about a call that an interpreter cannot make.
+fn why_not_loaded(error: &dyn std::error::Error) -> String {
+    let mut behind = std::iter::successors(Some(error), |error| error.source());
+    if behind.any(|error| error.to_string().contains("non-JITed")) {
+        return "its BPF JIT is off or missing; they need CONFIG_BPF_JIT and sysctl net.core.bpf_jit_enable=1".into();
+    }
+    format!(
+        "{}; they need Linux 5.13 with CONFIG_BPF_SYSCALL, and CAP_BPF",
+        chain(error)
+    )
+}
+
 /// An error with what is behind it, in one line; of the verifier's log, which may have thousands,
 /// the last.
 fn chain(error: &dyn std::error::Error) -> String {
@@ -92,6 +105,19 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_without_jit_is_told_in_one_line() {
+        // As Linux 6.1 says it (kernel/bpf/verifier.c, check_helper_call).
+        let log = "0: R1=ctx(off=0,imm=0) R10=fp0\n; bpf_loop(\n\
+            callbacks are not allowed in non-JITed programs\nprocessed 41 insns (limit 1000000)";
+        let error = ClassifierError::Map(MapError::IoError(io::Error::other(log)));
+        let told = why_not_loaded(&error);
+        assert!(told.contains("net.core.bpf_jit_enable=1"), "{told}");
+        assert_eq!(told.lines().count(), 1);
+        let told = why_not_loaded(&io::Error::other("no"));
+        assert!(told.starts_with("no; they need Linux 5.13"), "{told}");
+    }
 
     #[test]
     fn an_error_is_one_line() {
