@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use proptest::prelude::*;
-use sooner_bottleneck::{Decision, Limits, STEP_NS, Search, State, Totals};
+use sooner_bottleneck::{Decision, Limits, STEP_NS, Search, State, Totals, Why};
 
 const MOST: f64 = 1e9;
 
@@ -124,6 +124,9 @@ impl World {
 
     /// One client's delay.
     fn tell(&mut self) {
+        if self.clients == 0 {
+            return;
+        }
         let client = (self.random() * f64::from(self.clients)) as u32;
         let is_light = self.has_lights && self.random() < 0.5;
         // Light ones are others than those who load.
@@ -316,6 +319,21 @@ fn a_link_that_was_full_from_the_start_is_found_by_a_trial() {
         world.run(5.0);
         assert_ne!(world.search.state(), State::Open, "{}", world.path());
     }
+}
+
+#[test]
+fn a_trial_in_which_the_traffic_ends_says_nothing() {
+    let mut world = World::of(10e6);
+    while world.step() != State::Trial {}
+    let traffic = (world.demand, world.clients);
+    (world.demand, world.clients) = (0.0, 0);
+    world.run(10.0);
+    let last = world.decisions.last().expect("the trial has ended");
+    assert_eq!((last.state, last.why), (State::Open, Why::Unheard));
+    assert_eq!(world.search.rate_bits_per_sec(), MOST as u64);
+    (world.demand, world.clients) = traffic;
+    let seconds = world.until_found(10.0);
+    assert!(seconds <= 5.0, "{seconds}");
 }
 
 #[test]

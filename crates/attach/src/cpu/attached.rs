@@ -26,7 +26,8 @@ use crate::web::ports::{self, PortsError};
 
 /// Whether the server is still there is looked at so often, ns.
 const CHECK_NS: u64 = 1_000_000_000;
-/// All processes are looked at so often, for workers that are new or have ended, ns; and where no program tells of new ones.
+/// All processes are looked at so often, for workers that are new or have ended, ns; and where no
+/// program tells of new ones.
 const FIND_NS: u64 = 60_000_000_000;
 const FIND_UNTOLD_NS: u64 = 1_000_000_000;
 /// Looks where nothing is told of, ns: processor times in /proc move with the tick.

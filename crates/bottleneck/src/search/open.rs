@@ -190,6 +190,9 @@ impl Search {
             return Why::Ours { fallen, heard };
         }
         self.let_go();
+        if heard == 0 {
+            return Why::Unheard;
+        }
         self.open.trial_from_ns = now_ns + self.open.trial_again_ns;
         self.open.trial_again_ns = (2 * self.open.trial_again_ns).min(ALONE_MAX_NS);
         Why::NotOurs { fallen, heard }
