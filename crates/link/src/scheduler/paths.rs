@@ -80,8 +80,7 @@ impl LinkScheduler {
             return OWED_BAND;
         }
         let wanted = Self::wanted_band(&self.flows, bands, flow);
-        let shrinks = flow.streams.is_none() && now < flow.leaves_at;
-        let kept = flow.band.filter(|_| shrinks);
+        let kept = flow.band.filter(|_| now < flow.leaves_at);
         kept.map_or(wanted, |band| band.max(wanted))
     }
 

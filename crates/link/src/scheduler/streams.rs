@@ -63,10 +63,12 @@ impl LinkScheduler {
             let credit_ns = self.limits.credit_of(self.turns.is_late(flow));
             let band = flow.granted_band;
             self.lanes.charge(band, cost_bytes, credit_ns, now);
+            let leaves_at = self.lanes.free_at(band);
             let scheduler = &mut self.turns.scheduler;
             scheduler.progress(JobId(stream), cost_bytes, now);
             if let Some(flow) = self.flows.get_mut(&connection) {
                 flow.prepay(written_bytes, cost_bytes);
+                flow.leaves_at = leaves_at;
             }
             self.review_send_buffer(connection, now);
         }
