@@ -194,7 +194,9 @@ fn a_thousand_downloads_outlive_whatever_happens_to_it() {
     assert!(is_running, "the downloads ended before the test did");
     let report: Value = serde_json::from_slice(&downloads.output().unwrap()).unwrap();
     let run = &report["runs"][0];
-    assert_eq!(run["all"]["errors"], 0, "{}", run["errors_by_kind"]);
+    let log = host.root.path().join(ADDRESS).join("error.log");
+    let log = fs::read_to_string(log).unwrap_or_default();
+    assert_eq!(run["all"]["errors"], 0, "{}: {log}", run["errors_by_kind"]);
     assert!(run["all"]["n"].as_u64().unwrap() > 1000, "{run}");
     running.end(Signal::TERM).unwrap();
     assert_eq!((host.qdiscs(), host.link()), before);

@@ -157,6 +157,23 @@ fn nice(pid: u32) -> i32 {
     sooner_kernel::priority::nice(pid).unwrap()
 }
 
+/// Whether it is on the top level: with less before others where nothing weighs the server as one,
+/// as where its session is the one of the first process.
+fn is_on_top(pid: u32) -> bool {
+    let is_on = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+    let has_session = is_on.is_ok_and(|text| text.trim() == "1")
+        && fs::read_to_string(format!("/proc/{pid}/autogroup")).is_ok_and(|text| text != "");
+    let is_weighed = has_session || is_in_a_control_group(pid);
+    nice(pid) == if is_weighed { -20 } else { -6 }
+}
+
+fn is_in_a_control_group(pid: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let of_processors = |line: &&str| line.starts_with("0::") || line.contains(":cpu");
+    let mut lines = text.lines().filter(of_processors);
+    lines.any(|line| !line.ends_with(":/"))
+}
+
 /// Waits until something is so.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
@@ -194,7 +211,7 @@ fn short_requests_go_first_and_all_is_put_back() {
     let plain = short_beside_long(server.address);
     let mut attached = server.attach(&["--bounds", "60ms,200ms"]);
     for worker in server.workers() {
-        assert_eq!(nice(worker), -20);
+        assert!(is_on_top(worker), "{}", standing(worker));
     }
     let ordered = thread::scope(|scope| {
         let ordered = scope.spawn(|| short_beside_long(server.address));
@@ -210,9 +227,7 @@ fn short_requests_go_first_and_all_is_put_back() {
         "{ordered:?} of {plain:?}"
     );
     // And stand on top again when they are done.
-    until("all on top", || {
-        server.workers().iter().all(|worker| nice(*worker) == -20)
-    });
+    until("all on top", || server.workers().into_iter().all(is_on_top));
     attached.end_by(Signal::TERM);
     assert!(attached.end().unwrap().success());
     assert_eq!(server.standing(), before);
@@ -248,7 +263,7 @@ fn it_works_in_a_namespace_of_processes() {
         &first.to_string(),
     ];
     let mut attached = server.attach_within(&within, &[]);
-    until("all on top", || workers.iter().all(|pid| nice(*pid) == -20));
+    until("all on top", || workers.iter().copied().all(is_on_top));
     // nsenter does not pass signals on.
     for own in process_table::children(attached.id()).unwrap() {
         kill_process(Pid::from_raw(own.cast_signed()).unwrap(), Signal::TERM).unwrap();
@@ -300,7 +315,7 @@ fn a_kill_leaves_nothing() {
         return;
     };
     let before = server.standing();
-    let changed = || server.workers().iter().any(|worker| nice(*worker) == -20);
+    let changed = || server.workers().into_iter().any(is_on_top);
     let below = |above: &OwnedChild| process_table::children(above.id()).unwrap()[0];
     let kill = |pid: u32| {
         let pid = Pid::from_raw(pid.cast_signed()).unwrap();
@@ -346,16 +361,14 @@ fn a_server_that_is_restarted_is_found_again() {
     let line = line.unwrap_or_else(|_| panic!("it ended: {}", attached.message()));
     assert!(line.starts_with("ready: "), "{line}");
     until("new workers on top", || {
-        server.workers().iter().all(|worker| nice(*worker) == -20)
+        server.workers().into_iter().all(is_on_top)
     });
     // A worker that is killed is replaced, and the new one is on top as well.
     let first = server.workers()[0];
     kill_process(Pid::from_raw(first.cast_signed()).unwrap(), Signal::KILL).unwrap();
     until("a new worker on top", || {
         let workers = server.workers();
-        workers.len() == 2
-            && !workers.contains(&first)
-            && workers.iter().all(|worker| nice(*worker) == -20)
+        workers.len() == 2 && !workers.contains(&first) && workers.into_iter().all(is_on_top)
     });
     attached.end_by(Signal::TERM);
     assert!(attached.end().unwrap().success());
