@@ -52,6 +52,13 @@ pub struct Asked {
     pub are_lights: bool,
 }
 
+impl Asked {
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.least_ms.len()
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Known {
     least_ms: f64,

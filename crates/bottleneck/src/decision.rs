@@ -38,7 +38,8 @@ pub enum Why {
         /// All.
         heard: usize,
     },
-    /// No client was heard of: the traffic has ended, and with it the trial.
+    /// None of the clients was heard of, or one of several: the traffic has ended, and with it the
+    /// trial.
     Unheard,
     /// Clients wait although less is sent than the link carried: it carries less now.
     Less,
@@ -110,7 +111,7 @@ impl fmt::Display for Why {
                     "{fallen} of {heard} clients wait less: the queue is not ours"
                 )
             }
-            Why::Unheard => f.write_str("no client was heard of: the trial said nothing"),
+            Why::Unheard => f.write_str("too few clients were heard of: the trial said nothing"),
             Why::Less => f.write_str("clients wait again: the link carries less"),
             Why::StillFull => f.write_str("clients still wait"),
             Why::Drained => f.write_str("the queue beyond is empty"),

@@ -337,6 +337,22 @@ fn a_trial_in_which_the_traffic_ends_says_nothing() {
 }
 
 #[test]
+fn a_trial_in_which_one_of_several_is_heard_says_nothing() {
+    let mut world = World::of(10e6);
+    world.has_lights = false;
+    while world.step() != State::Trial {}
+    let clients = std::mem::replace(&mut world.clients, 1);
+    while world.step() == State::Trial {}
+    assert_eq!(world.decisions.last().unwrap().why, Why::Unheard);
+    world.clients = clients;
+    let seconds = world.until_found(20.0);
+    assert!(
+        seconds <= 13.0,
+        "{seconds}: tried again after as long as the first time"
+    );
+}
+
+#[test]
 fn paths_that_became_longer_are_learned() {
     for farther_ms in [4.0, 15.0] {
         let mut world = World::of(10e6).known();

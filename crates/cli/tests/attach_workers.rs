@@ -162,7 +162,7 @@ fn nice(pid: u32) -> i32 {
 fn is_on_top(pid: u32) -> bool {
     let is_on = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
     let has_session = is_on.is_ok_and(|text| text.trim() == "1")
-        && fs::read_to_string(format!("/proc/{pid}/autogroup")).is_ok_and(|text| text != "");
+        && fs::read_to_string(format!("/proc/{pid}/autogroup")).is_ok_and(|text| !text.is_empty());
     let is_weighed = has_session || is_in_a_control_group(pid);
     nice(pid) == if is_weighed { -20 } else { -6 }
 }

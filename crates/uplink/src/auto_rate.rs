@@ -240,9 +240,11 @@ impl Searched {
         self.delivered_bytes += now.delivered_bytes - before.delivered_bytes;
         self.resent_bytes += now.resent_bytes.saturating_sub(before.resent_bytes);
         // Without new acknowledgements the round trip is the old one, and after a few it is mostly
-        // that still: TCP smooths it, and clients take their time to acknowledge lone packets.
+        // that still: TCP smooths it, and clients take their time to acknowledge lone packets. On a
+        // short path little is under way, however much is sent.
         let under_way = u64::from(info.unacked_segments) * u64::from(info.mss_bytes);
-        if now.acked_bytes > before.acked_bytes && under_way > LIGHT_BYTES {
+        let acked = now.acked_bytes.saturating_sub(before.acked_bytes);
+        if acked > LIGHT_BYTES || (acked > 0 && under_way > LIGHT_BYTES) {
             self.note_delay(client, &info, false);
         }
     }

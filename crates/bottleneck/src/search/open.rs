@@ -194,6 +194,9 @@ impl Search {
             return Why::Unheard;
         }
         self.open.trial_from_ns = now_ns + self.open.trial_again_ns;
+        if heard == 1 && asked.count() > 1 {
+            return Why::Unheard;
+        }
         self.open.trial_again_ns = (2 * self.open.trial_again_ns).min(ALONE_MAX_NS);
         Why::NotOurs { fallen, heard }
     }
