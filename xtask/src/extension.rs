@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-/// Where the makefiles of Debian's versions are, below a folder of the version's name.
+/// Where the programs of Debian's versions are, and their headers, below a folder of the version's name.
 const DEBIAN: &str = "/usr/lib/postgresql";
-const MAKEFILES: &str = "lib/pgxs/src/makefiles/pgxs.mk";
+const HEADERS: &str = "/usr/include/postgresql";
 /// What is copied of the extension.
 const PARTS: [&str; 5] = ["Makefile", "sooner_locks.control", "sql", "src", "test"];
 
@@ -74,13 +74,15 @@ pub fn check(tally: &mut Tally) -> Result<()> {
 /// Versions with their programs, of which Debian's headers are here.
 fn of_debian() -> Vec<(String, PathBuf)> {
     let folders = fs::read_dir(DEBIAN).into_iter().flatten().flatten();
-    let has_headers = |folder: &PathBuf| folder.join(MAKEFILES).exists();
-    let folders = folders.map(|entry| entry.path()).filter(has_headers);
-    folders
-        .filter_map(|folder| {
-            let version = folder.file_name()?.to_str()?.to_owned();
-            Some((version, folder.join("bin")))
-        })
+    let folders = folders.map(|entry| entry.path());
+    let versions = folders.filter_map(|folder| {
+        let version = folder.file_name()?.to_str()?.to_owned();
+        Some((version, folder.join("bin")))
+    });
+    // The makefiles come with the client, the headers do not.
+    let header = |version: &str| Path::new(HEADERS).join(version).join("server/postgres.h");
+    versions
+        .filter(|(version, _)| header(version).exists())
         .collect()
 }
 

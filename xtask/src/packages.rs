@@ -74,7 +74,7 @@ pub const FOR_TESTS: &[Need] = &[
         "tests of the gate before a PostgreSQL",
     ),
     file(
-        "/usr/lib/postgresql/15/lib/pgxs/src/makefiles/pgxs.mk",
+        "/usr/include/postgresql/15/server/postgres.h",
         "postgresql-server-dev-15",
         "tests of the extension sooner_locks",
     ),
