@@ -25,4 +25,4 @@ pub use order::Order;
 pub use queue::{AdmissionQueue, QueueFull, Request, TURN_NS};
 pub use second_chance::SecondChance;
 pub use sooner_policy::{JobId, Lateness, Promise, Time};
-pub use window::Window;
+pub use window::{Window, Windows};

@@ -33,16 +33,17 @@ impl Window {
     }
 }
 
-/// Keeps the sums.
+/// Keeps the sums. [`Admission`](crate::Admission) has one of its backend; where that is several
+/// servers, each may have one of its own.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Windows {
+pub struct Windows {
     window: Window,
     seen_at: Time,
 }
 
 impl Windows {
     /// `inside` and `waiting` were so since the last call; they change now.
-    pub(crate) fn pass(&mut self, inside: usize, waiting: usize, now: Time) {
+    pub fn pass(&mut self, inside: usize, waiting: usize, now: Time) {
         let passed_ns = now.since(self.seen_at);
         self.seen_at = self.seen_at.max(now);
         self.window.duration_ns += passed_ns;
@@ -53,14 +54,14 @@ impl Windows {
     }
 
     /// One was done.
-    pub(crate) fn completed(&mut self, service_ns: u64) {
+    pub fn completed(&mut self, service_ns: u64) {
         self.window.completed += 1;
         self.window.service_sum_ns += u128::from(service_ns);
         self.window.service_squares_ns2 += (service_ns as f64).powi(2);
     }
 
     /// The sums; they begin anew.
-    pub(crate) fn take(&mut self) -> Window {
+    pub fn take(&mut self) -> Window {
         std::mem::take(&mut self.window)
     }
 }

@@ -15,9 +15,10 @@ use crate::output;
 use anyhow::{Context, Result};
 use args::GateCommand;
 use listen::SocketFiles;
+use sooner_config::Limit;
 use sooner_config::SourceText;
 use sooner_kernel::descriptors;
-use sooner_pooler::config::{Config, Transactions};
+use sooner_pooler::config::Config;
 use sooner_pooler::{Configuration, Gateway, Listener, Stop};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -181,8 +182,8 @@ fn ready_line(config: &Config) -> String {
     servers.dedup();
     let (places, servers) = (places.join(", "), servers.join(", "));
     let limit = match config.limits.transactions {
-        Transactions::Fixed(limit) => format!("at most {limit}"),
-        Transactions::Auto => "as many as it takes".into(),
+        Limit::Fixed(limit) => format!("at most {limit}"),
+        Limit::Auto => "as many as it takes".into(),
     };
     let user = user::told(config);
     format!("ready: clients at {places}, {limit} transactions at a time in {servers}{user}")

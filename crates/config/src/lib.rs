@@ -6,9 +6,11 @@
 //! place. What needs a look elsewhere (files, names of servers) is found by those who act on the
 //! tables, with the same kind of mistake.
 
+pub mod classes;
 mod client_network;
 mod key_path;
 mod keys;
+mod limit;
 mod misconfigured;
 mod nearest;
 mod network;
@@ -20,6 +22,7 @@ mod wording;
 
 pub use client_network::ClientNetwork;
 pub use keys::keys;
+pub use limit::{Limit, THROUGHPUT_LOSS, check_throughput_loss};
 pub use misconfigured::{Misconfigured, from_command_line};
 pub use network::{Network, NetworkError};
 pub use printable::{is_printable, printable};

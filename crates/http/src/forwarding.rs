@@ -1,7 +1,7 @@
 //! What a reverse proxy passes on: requests to an upstream, responses to a client, and the route
 //! between them.
 
-mod forwarded;
+pub mod forwarded;
 pub mod headers;
 pub mod request;
 pub mod response;

@@ -7,14 +7,27 @@
 //! The futures need no runtime: they are woken when they may go in.
 
 use sooner_admission::{
-    Admission, AdmissionSettings, AdmissionStatus, ClassStatus, Goal, JobId, Need, Order,
-    QueueFull, Ticket, Time, Window,
+    Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Goal, JobId,
+    Need, Order, QueueFull, Ticket, Time, Window, start,
 };
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 use std::time::Instant;
+
+/// Within which bounds the limit of a server is looked for that may have as many processors as this
+/// machine: at most `max`, for so much of the throughput.
+pub fn bounds(max: usize, throughput_loss: f64) -> ControllerLimits {
+    let processors = thread::available_parallelism().map_or(1, |count| count.get());
+    ControllerLimits {
+        min: 1,
+        max,
+        start: start(processors, throughput_loss).min(max),
+        throughput_loss,
+    }
+}
 
 /// Holds jobs outside a backend. Clones are the same limiter.
 #[derive(Clone)]

@@ -8,34 +8,29 @@
 mod class;
 mod console_users;
 mod database;
+mod databases;
 mod explanations;
 mod limits;
 mod lock_wait;
-mod matching;
-mod order;
 mod paths;
 mod priorities;
-mod reach;
 mod rows;
 mod rule;
 mod server;
-mod target;
-mod transactions;
 mod user;
 
-pub use class::{ClassSubject, ClassTable, Variability};
+pub use class::{ClassSubject, ClassTable};
 pub use database::{DatabaseTable, Mode};
 pub use limits::{Limits, SECONDS_MAX};
 pub use lock_wait::{LockWait, PreemptName, VictimName};
-pub use order::{LateName, OrderName};
 pub use rows::FIXED_KEYS;
 pub use rule::{AuthMethod, LoginAttempt, RuleTable, Transport, required_auth};
 pub use server::{Encryption, Endpoint, ServerAddress};
-pub use target::{TargetTable, name_of, time_ns};
-pub use transactions::Transactions;
 pub use user::{AuthQueryTable, UserTable};
 
 use serde::Deserialize;
+use sooner_admission::{Goal, Order};
+use sooner_config::classes::{self, ClassAims, LateName, OrderName};
 use sooner_config::{Misconfigured, Spanned};
 use sooner_tls::TlsConfig;
 use std::net::SocketAddr;
@@ -88,9 +83,6 @@ pub struct Config {
     pub auth_query: Option<AuthQueryTable>,
 }
 
-/// Each has a number of eight bits, and so have those in none.
-const CLASSES_MAX: usize = 200;
-
 /// Names of the database that is the gate itself.
 pub const OWN_DATABASES: [&str; 2] = ["sooner", "pgbouncer"];
 
@@ -129,7 +121,8 @@ impl Config {
         checks.push(self.check_priorities());
         checks.extend(self.class_checks());
         if checks.iter().all(Result::is_ok) {
-            checks.push(self.check_order());
+            let order = self.order.as_ref();
+            checks.push(classes::check_order(&self.class_aims(), order, "order"));
         }
         checks.extend(self.auth_query.iter().map(|table| table.check(self)));
         let has_tls = !self.tls.is_empty();
@@ -151,17 +144,39 @@ impl Config {
     }
 
     fn class_checks(&self) -> Vec<Result<(), Misconfigured>> {
-        let mut checks = vec![unique(
-            "class.name",
-            self.class.iter().map(|table| &table.name),
-        )];
+        let names = self.class.iter().map(|table| &table.name);
+        let mut checks = vec![classes::check_names(names)];
         checks.extend(self.class.iter().map(ClassTable::check));
-        if let Some(table) = self.class.get(CLASSES_MAX) {
-            let words = format!("there are at most {CLASSES_MAX} classes");
-            checks.push(Err(Misconfigured::at(&table.name, "class.name", words)));
-        }
-        checks.push(self.check_reach());
+        checks.extend(self.class.iter().map(|class| self.check_databases(class)));
+        let all = self.class.iter();
+        let conditions: Vec<_> = all.map(|class| (&class.name, class.conditions())).collect();
+        checks.push(classes::check_reach(&conditions, "client"));
         checks
+    }
+
+    fn class_aims(&self) -> Vec<ClassAims<'_>> {
+        self.class.iter().map(ClassTable::aims).collect()
+    }
+
+    /// In which order those who wait go in.
+    pub fn order(&self) -> Order {
+        let name = self.order.as_ref().map(|order| *order.get_ref());
+        let otherwise = name.unwrap_or(OrderName::Fifo);
+        classes::order(&self.class_aims(), otherwise, self.late)
+    }
+
+    /// What each class is to get, by number; who is in none has the number behind the last, and
+    /// goes last.
+    pub fn goals(&self) -> Vec<Goal> {
+        classes::goals(&self.class_aims())
+    }
+
+    /// Whether it matters what transactions say of themselves: for their class, or for how long
+    /// they are expected to take.
+    pub fn needs_hints(&self) -> bool {
+        let needs_hints = |class: &ClassTable| class.needs_hints() || class.aims().has_target();
+        self.class.iter().any(needs_hints)
+            || matches!(self.order(), Order::Expected | Order::Longest)
     }
 
     /// The entry for a database of this name; none for the gate's own, which no server ever sees.

@@ -1,7 +1,6 @@
 //! What Prometheus collects, over HTTP: `/metrics`, and `/healthz` for a check that it lives.
 
 use crate::client::handle::{Activity, ClassCount};
-use crate::config::name_of;
 use crate::lock_waits::LockWaitCounts;
 use crate::openmetrics::{Snapshot, encode};
 use crate::pool::idle_holders::idle_holders;
@@ -12,6 +11,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
+use sooner_config::classes::name_of;
 use sooner_operate::admin::{self, Pages};
 use sooner_operate::metrics;
 use std::fmt;

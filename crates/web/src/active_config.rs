@@ -6,7 +6,7 @@ use crate::http1::{Http1, Http1Limits};
 use crate::http2::Bounds;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, SiteId};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, ProxyTables};
 use crate::proxy_protocol::Senders;
 use crate::static_site::{Sites, StaticConfig};
 use sooner_http::priority::Rules;
@@ -66,9 +66,13 @@ impl ActiveConfig {
                 means.chunk_bytes,
             )?,
             proxy: Proxy::build(
-                &config.proxy,
-                &config.upstream,
-                &config.route,
+                ProxyTables {
+                    proxy: &config.proxy,
+                    classes: &config.class,
+                    late: config.late,
+                    upstreams: &config.upstream,
+                    routes: &config.route,
+                },
                 previous.map(|previous| &previous.proxy),
             )?,
             rules: Rules {

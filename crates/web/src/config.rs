@@ -19,10 +19,11 @@ pub use uplink::{AheadAmount, MechanismName, NotAPolicy, Policy, StreamOrder, Up
 use crate::access_log::LogConfig;
 use crate::admin::AdminConfig;
 use crate::limits::Limits;
-use crate::proxy::{ProxyTable, RouteTable, UpstreamTable};
+use crate::proxy::{ClassTable, ProxyTable, RouteTable, UpstreamTable};
 use crate::proxy_protocol::ProxyProtocolConfig;
 use crate::static_site::StaticConfig;
 use serde::Deserialize;
+use sooner_config::classes::LateName;
 use sooner_tls::TlsConfig;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -62,6 +63,11 @@ pub struct Config {
     pub upstream: Vec<UpstreamTable>,
     /// Which requests go to which upstream.
     pub route: Vec<RouteTable>,
+    /// Which requests go first into an upstream; the first that fits counts.
+    pub class: Vec<ClassTable>,
+    /// Which classes are late where there is more load than targets allow; default: the less
+    /// important ones.
+    pub late: LateName,
 }
 
 impl Config {

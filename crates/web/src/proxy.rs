@@ -10,6 +10,7 @@
 
 mod attempt;
 mod build;
+mod classes;
 mod config;
 mod connect;
 mod counted_stream;
@@ -24,12 +25,15 @@ mod pool;
 mod read_ahead;
 mod retries;
 mod server;
+mod server_limit;
 mod tunnel;
 mod upload;
 mod upstream;
 mod upstream_connection;
 
-pub use config::{HealthTable, OrderName, ProxyTable, RouteTable, UpstreamTable};
+pub use build::ProxyTables;
+pub use classes::ClassTable;
+pub use config::{HealthTable, ProxyTable, RouteTable, UpstreamTable};
 pub use endpoint::{Endpoint, EndpointError};
 pub use failure::{Exhausted, Failure};
 pub use health::Standing;
@@ -40,13 +44,17 @@ use crate::body::Source;
 use crate::peer::Peer;
 use crate::request_body::RequestBody;
 use crate::response::Response;
+use classes::{ClassSubject, Classes};
 use failure_log::one_line;
 use forward::Forwarding;
 use hyper::{Method, Request};
 use read_ahead::BufferBudget;
+use sooner_admission::ClassStatus;
 use sooner_config::Network;
+use sooner_http::forwarding::forwarded::client_address;
 use sooner_http::forwarding::request::Client;
-use sooner_http::forwarding::routes::Routes;
+use sooner_http::forwarding::routes::{Routes, host_name};
+use sooner_http::host;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +70,7 @@ const FAILED_TRIES_MAX: usize = 8;
 pub struct Proxy {
     routes: Routes<Rc<Route>>,
     upstreams: Vec<Rc<Upstream>>,
+    classes: Classes,
     trusted: Vec<Network>,
     budget: Arc<BufferBudget>,
 }
@@ -122,6 +131,8 @@ pub struct UpstreamState {
     pub waiting: usize,
     /// Requests the upstream takes at once now; `usize::MAX` without a limit.
     pub limit: usize,
+    /// Requests the server takes at once while it is up; `usize::MAX` without a limit.
+    pub server_limit: usize,
     /// Requests sent to the server.
     pub requests: u64,
     /// Requests it did not answer, or not to the end.
@@ -130,6 +141,15 @@ pub struct UpstreamState {
     pub retries: u64,
     /// Its recent mean time in flight, ms; `None` before the first.
     pub mean_service_ms: Option<f64>,
+}
+
+/// How one class is doing at an upstream.
+#[derive(Clone, Debug)]
+pub struct ClassState {
+    /// The upstream.
+    pub upstream: Arc<str>,
+    /// How it is doing; without a name what is in no class.
+    pub status: ClassStatus,
 }
 
 impl Proxy {
@@ -163,6 +183,7 @@ impl Proxy {
     ) -> impl Future<Output = Forwarded> + use<> {
         let address = peer.remote.ip();
         let forwarding = Forwarding {
+            class: self.class(route, &request, peer),
             route: route.clone(),
             client: Client {
                 address,
@@ -190,6 +211,37 @@ impl Proxy {
         }
     }
 
+    /// The number of a request's class: of the route, where there are no others.
+    fn class(&self, route: &Route, request: &Request<RequestBody>, peer: &Peer) -> u8 {
+        if self.classes.is_empty() {
+            return route.class.unwrap_or(DEFAULT_CLASS);
+        }
+        let tls_name = peer.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
+        let is_trusted = |address| self.trusted.iter().any(|own| own.contains(address));
+        self.classes.number_of(ClassSubject {
+            upstream: &route.upstream.name,
+            host: host::of(request).map_or("", host_name),
+            path: request.uri().path(),
+            method: request.method().as_str(),
+            headers: request.headers(),
+            address: client_address(request.headers(), peer.remote.ip(), is_trusted),
+            tls_name: tls_name.unwrap_or_default(),
+        })
+    }
+
+    /// How the classes are doing at each upstream.
+    pub fn class_states(&self) -> Vec<ClassState> {
+        let upstreams = self.upstreams.iter();
+        let states = upstreams.flat_map(|upstream| {
+            let statuses = upstream.class_statuses().into_iter();
+            statuses.map(|status| ClassState {
+                upstream: upstream.name.clone(),
+                status,
+            })
+        });
+        states.collect()
+    }
+
     /// How all servers are doing, one row for each.
     pub fn states(&self) -> Vec<UpstreamState> {
         let mut states = Vec::new();
@@ -202,6 +254,7 @@ impl Proxy {
                 inside: server.in_flight(),
                 waiting: status.waiting,
                 limit: status.limit,
+                server_limit: server.limit(),
                 requests: server.requests(),
                 failures: server.failures(),
                 retries: server.retries(),
@@ -231,10 +284,6 @@ impl Route {
     /// The name of its upstream.
     pub fn upstream(&self) -> &str {
         &self.upstream.name
-    }
-
-    fn admission_class(&self) -> u8 {
-        self.class.unwrap_or(DEFAULT_CLASS)
     }
 }
 

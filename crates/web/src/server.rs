@@ -323,7 +323,11 @@ impl Listening {
             metrics: self.state.metrics.clone(),
             log: service.log().clone(),
             uplink: Box::new(move || UplinkReading::of(&uplink)),
-            upstreams: Box::new(move || service.active_config().proxy.states()),
+            upstreams: Box::new({
+                let service = service.clone();
+                move || service.active_config().proxy.states()
+            }),
+            upstream_classes: Box::new(move || service.active_config().proxy.class_states()),
         };
         Some(spawn_local(admin.serve(sources)))
     }

@@ -31,11 +31,11 @@ fn unknown_keys_are_refused_with_the_nearest() {
     assert_lines(&[
         (
             "lisen = [\"127.0.0.1:80\"]",
-            "f:1: lisen: unknown key; did you mean `listen`? The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, site, proxy, upstream, route",
+            "f:1: lisen: unknown key; did you mean `listen`? The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, site, proxy, upstream, route, class, late",
         ),
         (
             "root = \"/x\"\nrate = \"1mbit\"",
-            "f:2: rate: unknown key here; there is `uplink.rate`. The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, site, proxy, upstream, route",
+            "f:2: rate: unknown key here; there is `uplink.rate`. The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, site, proxy, upstream, route, class, late",
         ),
         (
             "[uplink]\n\nrates = \"1mbit\"",
@@ -86,6 +86,22 @@ fn values_that_do_not_fit_are_told_what_would() {
         (
             "[[tls]]\ncertificate = \"a.pem\"",
             "f:1: tls.key: missing; it has no default",
+        ),
+        (
+            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = 0",
+            "f:4: upstream.limit: \"0\": a number from 1 on, or \"auto\"",
+        ),
+        (
+            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = \"automatic\"",
+            "f:4: upstream.limit: \"automatic\": a number from 1 on, or \"auto\"",
+        ),
+        (
+            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\norder = \"random\"",
+            "f:4: upstream.order: unknown value `random`; choose one of fcfs, fifo, expected, shortest, longest",
+        ),
+        (
+            "late = \"never\"",
+            "f:1: late: unknown value `never`; choose one of by-priority, in-proportion",
         ),
     ]);
 }

@@ -1,8 +1,9 @@
 //! The flags of `sooner gate`.
 
 use clap::{Args, Subcommand, ValueEnum};
+use sooner_config::Limit;
 use sooner_config::{SourceText, Spanned, from_command_line};
-use sooner_pooler::config::{AuthMethod, Config, DatabaseTable, Mode, ServerAddress, Transactions};
+use sooner_pooler::config::{AuthMethod, Config, DatabaseTable, Mode, ServerAddress};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -47,7 +48,7 @@ pub struct GateArgs {
     /// How many transactions may be in a server at a time, by default 20; `auto`: as few as cost no
     /// throughput.
     #[arg(long, value_name = "N|auto")]
-    limit: Option<Transactions>,
+    limit: Option<Limit>,
     /// How long a client keeps a server connection, by default for a transaction.
     #[arg(long, value_enum)]
     mode: Option<ModeName>,

@@ -11,8 +11,9 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 use sooner_admission::{Observed, ResponseTarget, Verdict, verdict};
+use sooner_config::classes::time_ns;
 use sooner_config::{Misconfigured, SourceText, Spanned};
-use sooner_pooler::config::{ClassTable, Config, time_ns};
+use sooner_pooler::config::{ClassTable, Config};
 use sooner_pooler::{Configuration, ConsoleClient};
 use sooner_report::columns::aligned;
 use sooner_report::number;
@@ -165,7 +166,7 @@ fn seen(classes: &[ClassTable], before: &Look, after: &Look) -> Result<Vec<Obser
     }
     let response_targets = classes
         .iter()
-        .map(|class| class.goal().response_targets)
+        .map(|class| class.aims().goal().response_targets)
         .chain([Vec::new()]);
     let looks = before.classes.iter().zip(&after.classes);
     Ok(looks

@@ -6,7 +6,7 @@
 use super::request::Client;
 use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName, HeaderValue};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -45,6 +45,29 @@ fn is_client_header(name: &str) -> bool {
 /// that has seen the certificate.
 fn is_believed_of_trusted(name: &HeaderName) -> bool {
     is_client_header(name.as_str()) && *name != X_CLIENT_SUBJECT
+}
+
+/// The client that trusted proxies name: of `X-Forwarded-For`, to whose end each adds, the last
+/// address that is not trusted itself. `sender`, where that is not trusted.
+pub fn client_address(
+    received: &HeaderMap,
+    sender: IpAddr,
+    is_trusted: impl Fn(IpAddr) -> bool,
+) -> IpAddr {
+    let fields = received.get_all(X_FORWARDED_FOR).iter().rev();
+    let texts = fields.map(|field| field.to_str().unwrap_or_default());
+    let mut client = sender;
+    for entry in texts.flat_map(|text| text.rsplit(',')) {
+        let entry = entry.trim();
+        let with_port = || entry.parse().map(|address: SocketAddr| address.ip());
+        // What is behind text that is no address is no proxy's word.
+        let (true, Ok(address)) = (is_trusted(client), entry.parse().or_else(|_| with_port()))
+        else {
+            break;
+        };
+        client = address;
+    }
+    client.to_canonical()
 }
 
 /// Adds to `headers` who `client` is, the `host` it requested, and the `prefix` of the path that
@@ -137,6 +160,36 @@ mod tests {
         received.insert(X_FORWARDED_PROTO, HeaderValue::from_static("http"));
         received.insert(FORWARDED, HeaderValue::from_static("for=198.51.100.1"));
         received
+    }
+
+    #[test]
+    fn the_client_is_the_last_address_that_is_not_trusted() {
+        let is_trusted = |address: IpAddr| address.to_string().starts_with("10.");
+        let of = |sender: &str, fields: &[&'static str]| {
+            let mut received = HeaderMap::new();
+            for field in fields {
+                received.append(X_FORWARDED_FOR, HeaderValue::from_static(field));
+            }
+            client_address(&received, sender.parse().unwrap(), is_trusted).to_string()
+        };
+        assert_eq!(
+            of("192.0.2.7", &["203.0.113.1"]),
+            "192.0.2.7",
+            "not trusted"
+        );
+        assert_eq!(of("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(
+            of("10.0.0.1", &["198.51.100.9, 203.0.113.1"]),
+            "203.0.113.1"
+        );
+        assert_eq!(of("10.0.0.1", &["203.0.113.1, 10.0.0.2"]), "203.0.113.1");
+        assert_eq!(
+            of("10.0.0.1", &["203.0.113.1", "10.0.0.2:8080"]),
+            "203.0.113.1"
+        );
+        assert_eq!(of("10.0.0.1", &["203.0.113.1, unknown"]), "10.0.0.1");
+        assert_eq!(of("10.0.0.1", &["::ffff:203.0.113.1"]), "203.0.113.1");
+        assert_eq!(of("10.0.0.1", &["[2001:db8::1]:80"]), "2001:db8::1");
     }
 
     #[test]

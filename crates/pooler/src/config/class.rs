@@ -2,10 +2,11 @@
 //! from who its client is, what it calls itself, and what the transaction says of itself.
 
 use super::lock_wait::{PreemptName, VictimName};
-use super::matching::{comes_from, fits_beginning, fits_pattern};
-use super::target::{TargetTable, response_targets};
 use serde::Deserialize;
-use sooner_admission::Goal;
+use sooner_config::classes::{
+    ClassAims, Conditions, Fits, TargetTable, Variability, comes_from, fits_beginning,
+    fits_pattern, middle_priority, networks, patterns, placed_patterns,
+};
 use sooner_config::{Misconfigured, Network, Spanned};
 use sooner_postgres::hints::Hints;
 use sooner_postgres::sql;
@@ -20,7 +21,7 @@ pub struct ClassTable {
     /// What tables and metrics call it.
     pub name: Spanned<String>,
     /// 1 goes before 2; 1 to 200. 100: between those that matter more and those that matter less.
-    #[serde(default = "middle")]
+    #[serde(default = "middle_priority")]
     pub priority: Spanned<u8>,
     /// How long its transactions may take; without any as long as the others need.
     #[serde(default)]
@@ -66,18 +67,6 @@ pub struct ClassTable {
     pub fingerprint: Option<Vec<Spanned<String>>>,
 }
 
-/// What becomes of how much response times differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Variability {
-    /// They are brought near the mean: what takes long goes early, what is short waits.
-    Reduce,
-}
-
-fn middle() -> Spanned<u8> {
-    Spanned::new(0..0, 100)
-}
-
 /// What is known of a client that wants a turn.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassSubject<'a> {
@@ -95,15 +84,9 @@ pub struct ClassSubject<'a> {
     pub hints: &'a Hints,
 }
 
-pub(super) const PRIORITIES: std::ops::RangeInclusive<u8> = 1..=200;
-
 impl ClassTable {
     pub(super) fn check(&self) -> Result<(), Misconfigured> {
-        if !PRIORITIES.contains(self.priority.get_ref()) {
-            let words = "there are priorities 1 to 200, and 1 goes first";
-            return Err(Misconfigured::at(&self.priority, "class.priority", words));
-        }
-        response_targets(&self.target)?;
+        self.aims().check()?;
         self.check_lock_wait()?;
         for pattern in self.statement.iter().flatten() {
             sql::check_pattern(pattern.get_ref())
@@ -116,34 +99,40 @@ impl ClassTable {
                 return Err(Misconfigured::at(fingerprint, "class.fingerprint", words));
             }
         }
-        let words =
-            "a class has a weight or a target, not both: a share of the server promises no time";
-        match &self.weight {
-            Some(weight) if self.has_target() => {
-                Err(Misconfigured::at(weight, "class.weight", words))
-            }
-            _ => Ok(()),
+        Ok(())
+    }
+
+    /// What it says of who goes first.
+    pub fn aims(&self) -> ClassAims<'_> {
+        ClassAims {
+            name: &self.name,
+            priority: &self.priority,
+            target: &self.target,
+            variability: self.variability,
+            weight: self.weight.as_ref(),
         }
     }
 
-    /// Whether the operator demands something of its response times.
-    pub fn has_target(&self) -> bool {
-        !self.target.is_empty() || self.variability.is_some()
-    }
-
-    /// What its transactions are to get.
-    pub fn goal(&self) -> Goal {
-        Goal {
-            name: self.name.get_ref().clone(),
-            priority: self.priority.get_ref() - 1,
-            weight: self
-                .weight
-                .as_ref()
-                .map_or(1, |weight| weight.get_ref().get()),
-            // They were read before.
-            response_targets: response_targets(&self.target).unwrap_or_default(),
-            evens_out: self.variability.is_some(),
-        }
+    /// What it names of its clients.
+    pub(super) fn conditions(&self) -> Conditions<'_> {
+        let lists = [
+            ("user", self.user.as_deref().map(patterns)),
+            ("database", self.database.as_deref().map(placed_patterns)),
+            (
+                "application_name",
+                self.application_name.as_deref().map(patterns),
+            ),
+            ("address", self.address.as_deref().map(networks)),
+            ("session", self.session.as_deref().map(patterns)),
+            ("statement", self.statement.as_deref().map(placed_patterns)),
+            ("fingerprint", self.fingerprint.as_deref().map(fingerprints)),
+        ];
+        let named = lists
+            .into_iter()
+            .filter_map(|(key, values)| Some((key.to_owned(), values?)));
+        let comments = self.comment.iter().flatten();
+        let comments = comments.map(|(key, values)| (format!("comment.{key}"), patterns(values)));
+        named.chain(comments).collect()
     }
 
     /// Whether a client is in it.
@@ -180,6 +169,11 @@ impl ClassTable {
 }
 
 /// The number that a fingerprint is.
-pub(super) fn number_of(fingerprint: &str) -> Option<u64> {
+fn number_of(fingerprint: &str) -> Option<u64> {
     u64::from_str_radix(fingerprint, 16).ok()
+}
+
+fn fingerprints(texts: &[Spanned<String>]) -> Vec<Fits<'_>> {
+    let number = |text: &Spanned<String>| Fits::Number(number_of(text.get_ref()));
+    texts.iter().map(number).collect()
 }

@@ -1,9 +1,8 @@
 //! `[limits]`: every bound with its reason.
 
-use super::transactions::Transactions;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use sooner_config::{Misconfigured, Spanned};
+use sooner_config::{Limit, Misconfigured, Spanned, THROUGHPUT_LOSS, check_throughput_loss};
 use std::num::NonZeroUsize;
 
 /// The longest time, seconds (a year): what is longer is never, and clocks cannot count it.
@@ -27,8 +26,8 @@ fn is_too_long(seconds: u64) -> Option<String> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Transactions in a server at a time. 20: few databases do more with more.
-    pub transactions: Transactions,
+    /// Limit in a server at a time. 20: few databases do more with more.
+    pub transactions: Limit,
     /// The most that are tried where the gate finds the number by itself. 64: PostgreSQL's own
     /// default allows a hundred connections.
     pub transactions_max: Spanned<NonZeroUsize>,
@@ -82,9 +81,9 @@ impl Default for Limits {
     fn default() -> Self {
         let some = |number| NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN);
         Self {
-            transactions: Transactions::Fixed(some(20)),
+            transactions: Limit::Fixed(some(20)),
             transactions_max: Spanned::new(0..0, some(64)),
-            throughput_loss: Spanned::new(0..0, 0.05),
+            throughput_loss: Spanned::new(0..0, THROUGHPUT_LOSS),
             connections: None,
             clients: Spanned::new(0..0, some(1000)),
             connections_per_address: None,
@@ -116,24 +115,14 @@ impl Limits {
                 return Err(Misconfigured::at(seconds, key, words));
             }
         }
-        let loss = *self.throughput_loss.get_ref();
-        if !(0.01..=0.5).contains(&loss) {
-            let words =
-                "a loss is from 0.01, which is as little as can be told from chance, to 0.5";
-            return Err(Misconfigured::at(
-                &self.throughput_loss,
-                "limits.throughput_loss",
-                words,
-            ));
-        }
-        Ok(())
+        check_throughput_loss(&self.throughput_loss, "limits.throughput_loss")
     }
 
     /// The most transactions that may ever be in a server at a time.
     pub fn transactions_most(&self) -> usize {
         match self.transactions {
-            Transactions::Fixed(number) => number.get(),
-            Transactions::Auto => self.transactions_max.get_ref().get(),
+            Limit::Fixed(number) => number.get(),
+            Limit::Auto => self.transactions_max.get_ref().get(),
         }
     }
 }

@@ -1,10 +1,9 @@
 //! `wait_target`, `preempt` and `victim` of a class: how long its transactions wait for a lock
 //! before those that matter less make room.
 
-use super::class::PRIORITIES;
-use super::target::time_ns;
 use super::{ClassTable, Config};
 use serde::Deserialize;
+use sooner_config::classes::{priorities, time_ns};
 use sooner_config::{Misconfigured, Spanned};
 use sooner_postgres::preemption::{Choice, Preempt};
 use std::time::Duration;
@@ -62,7 +61,7 @@ impl ClassTable {
             };
         };
         wait_ns(target)?;
-        if *self.priority.get_ref() == *PRIORITIES.end() {
+        if *self.priority.get_ref() == *priorities().end() {
             let words = "no class has a lower priority than 200, so none makes room; give this class a smaller number";
             return Err(Misconfigured::at(target, "class.wait_target", words));
         }

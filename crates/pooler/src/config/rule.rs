@@ -2,10 +2,12 @@
 //! server: the first that fits counts.
 
 use super::OWN_DATABASES;
-use super::matching::{comes_from, fits};
 use serde::Deserialize;
+use sooner_config::classes::comes_from;
 use sooner_config::{Misconfigured, Network, Spanned};
+use sooner_postgres::wire::truncate_name;
 use sooner_tls::TlsConfig;
+use std::borrow::Borrow;
 use std::net::IpAddr;
 
 /// How clients prove who they are.
@@ -136,5 +138,13 @@ impl RuleTable {
     /// Whether it may be what decides on this user at the console.
     pub(super) fn may_enter_console(&self, user: &str) -> bool {
         self.fits_console() && fits(&self.user, user)
+    }
+}
+
+/// Whether a name is one of these; a list that is not there fits every name.
+fn fits<T: Borrow<str>>(names: &Option<Vec<T>>, name: &str) -> bool {
+    match names {
+        Some(names) => names.iter().any(|own| truncate_name(own.borrow()) == name),
+        None => true,
     }
 }

@@ -1,10 +1,11 @@
 //! How many transactions a server gets at a time, where the gate finds that out by itself.
 
-use crate::config::{Limits, Transactions};
+use crate::config::Limits;
 use crate::log::log;
 use crate::pool::upstream::Upstream;
 use crate::pooler::Pooler;
-use sooner_admission::{Controller, ControllerLimits, Why, start};
+use sooner_admission::{Controller, ControllerLimits, Why};
+use sooner_config::Limit;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -19,7 +20,7 @@ pub async fn run(pooler: Rc<Pooler>) {
     loop {
         looks.tick().await;
         let configuration = pooler.configuration();
-        if configuration.config.limits.transactions == Transactions::Auto {
+        if configuration.config.limits.transactions == Limit::Auto {
             for upstream in pooler.upstreams() {
                 look(&upstream, &configuration.config.limits);
             }
@@ -63,15 +64,8 @@ fn of_class(upstream: &Upstream, why: Why) -> String {
     class.map_or_else(String::new, |class| format!("; class {:?}", class.name))
 }
 
-/// The controller's, for a server that may have as many processors as this machine.
+/// The controller's.
 pub fn bounds(limits: &Limits, connections: usize) -> ControllerLimits {
-    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let loss = *limits.throughput_loss.get_ref();
     let max = limits.transactions_most().min(connections);
-    ControllerLimits {
-        min: 1,
-        max,
-        start: start(processors, loss).min(max),
-        throughput_loss: loss,
-    }
+    sooner_limiter::bounds(max, *limits.throughput_loss.get_ref())
 }

@@ -1,6 +1,6 @@
 //! A PostgreSQL server behind the pooler: its pool, its admission queue and what bounds both.
 
-use crate::config::{Config, Limits, ServerAddress, Transactions};
+use crate::config::{Config, Limits, ServerAddress};
 use crate::configuration::Configuration;
 use crate::lock_map::LockMap;
 use crate::log::{Seldom, log};
@@ -9,6 +9,7 @@ use crate::pool::login_admission::LoginAdmission;
 use crate::pool::{Pool, ServerConnection, limit_controller};
 use crate::tls::Connector;
 use sooner_admission::{AdmissionSettings, Controller, Order};
+use sooner_config::Limit;
 use sooner_limiter::Limiter;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -140,8 +141,7 @@ impl Upstream {
             return;
         };
         let bound = |capacity| first_limit(limits, connections(limits, capacity));
-        if bound(before.capacity()) != bound(capacity) || limits.transactions == Transactions::Auto
-        {
+        if bound(before.capacity()) != bound(capacity) || limits.transactions == Limit::Auto {
             self.apply_limit(limits);
         }
         let (most, connections) = (limits.transactions_most(), self.connections(limits));
@@ -198,8 +198,8 @@ impl Drop for IdleLease {
 /// How many transactions a server gets at a time at the beginning: each needs a connection.
 fn first_limit(limits: &Limits, connections: usize) -> usize {
     let limit = match limits.transactions {
-        Transactions::Fixed(limit) => limit.get(),
-        Transactions::Auto => limit_controller::bounds(limits, connections).start,
+        Limit::Fixed(limit) => limit.get(),
+        Limit::Auto => limit_controller::bounds(limits, connections).start,
     };
     limit.min(connections)
 }

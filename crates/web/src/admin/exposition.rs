@@ -1,7 +1,9 @@
 //! `/metrics`: everything as OpenMetrics text. Names follow Prometheus: seconds and bytes, `_total`
 //! for what only grows.
 
-use super::sources::{ClassLoad, UplinkReading, UpstreamReading};
+mod upstreams;
+
+use super::sources::{ClassLoad, ClassReading, UplinkReading, UpstreamReading};
 use crate::metrics::{
     BOUNDS_NS, Histogram, Metrics, PROTOCOLS, Refusal, SIZE_CLASSES, STATUS_CLASSES,
 };
@@ -21,6 +23,8 @@ pub struct Exposition {
     pub busy_share: Option<f64>,
     /// The servers behind this one.
     pub upstreams: Vec<UpstreamReading>,
+    /// The classes before them.
+    pub classes: Vec<ClassReading>,
     /// The process.
     pub process: ProcessReading,
     /// Jobs that FAIR would still be serving, jobs that were not followed, figures that were not
@@ -39,6 +43,7 @@ impl Exposition {
         self.connections(&mut to);
         self.uplink(&mut to);
         self.upstreams(&mut to);
+        self.classes(&mut to);
         self.operation(&mut to);
         self.process(&mut to);
         to.encode()
@@ -214,64 +219,6 @@ impl Exposition {
         );
     }
 
-    fn upstreams(&self, to: &mut Families) {
-        if self.upstreams.is_empty() {
-            return;
-        }
-        let labels = |server: &UpstreamReading| -> Labels {
-            vec![
-                ("upstream", server.upstream.clone()),
-                ("server", server.server.clone()),
-            ]
-        };
-        let limits = self
-            .upstreams
-            .iter()
-            .filter_map(|server| Some((labels(server), server.requests_inside_max?)));
-        let by_server = |value: fn(&UpstreamReading) -> u64| {
-            self.upstreams
-                .iter()
-                .map(move |server| (labels(server), value(server)))
-        };
-        to.gauges(
-            "sooner_upstream_up",
-            "Whether requests are sent to the server",
-            None,
-            by_server(|server| server.is_up.into()),
-        );
-        to.gauges(
-            "sooner_upstream_inside_requests",
-            "Requests inside the server",
-            None,
-            by_server(|server| server.requests_inside),
-        );
-        to.gauges("sooner_upstream_waiting_requests", "Requests that wait for a place at the upstream, the same number for each of its servers", None, by_server(|server| server.requests_waiting));
-        to.gauges(
-            "sooner_upstream_inside_requests_max",
-            "Requests that may be inside the upstream's servers together",
-            None,
-            limits,
-        );
-        to.counters(
-            "sooner_upstream_requests",
-            "Requests sent to the server",
-            None,
-            by_server(|server| server.requests_total),
-        );
-        to.counters(
-            "sooner_upstream_failures",
-            "Requests that failed there",
-            None,
-            by_server(|server| server.failures_total),
-        );
-        to.counters(
-            "sooner_upstream_retries",
-            "Requests that were sent again because the server had not answered them",
-            None,
-            by_server(|server| server.retries_total),
-        );
-    }
-
     fn operation(&self, to: &mut Families) {
         let metrics = &self.metrics;
         to.counter(
@@ -390,6 +337,7 @@ mod tests {
             uplink: (sources.uplink)(),
             busy_share: history.busy_share(10_000_000),
             upstreams: sources.upstream_readings(),
+            classes: sources.class_readings(),
             process: ProcessReading::now(),
             shadow: (1, 2, 3),
             log_lines_lost: 4,

@@ -159,6 +159,24 @@
     });
   };
 
+  const showClasses = ({ upstream_classes: classes }) => {
+    at("classes-section").hidden = classes.length === 0;
+    const shown = rows("classes", classes.length, (row) => {
+      head(row).className = "target";
+      for (let cell = 0; cell < 4; cell += 1) make("td", "", row);
+    });
+    const optional = (seconds) => seconds === null ? "\u2013" : time(seconds);
+    classes.forEach((reading, index) => {
+      const cells = shown[index].cells, targets = reading.targets;
+      say(cells[0], `${reading.upstream}: ${reading.class || "all others"}`);
+      say(cells[1], count(reading.requests));
+      say(cells[2], optional(reading.mean_response_seconds));
+      say(cells[3], optional(reading.mean_inside_seconds));
+      say(cells[4], targets.map((one) => `${one.target} ${optional(one.achieved_seconds)} of ${time(one.target_seconds)}`).join(", "));
+      cells[4].className = targets.some((one) => one.achieved_seconds > one.target_seconds) ? "bad" : "";
+    });
+  };
+
   const showSlowest = ({ slowest }) => {
     const shown = rows("slowest", slowest.length, (row) => {
       head(row).className = "target";
@@ -198,7 +216,7 @@
       const answer = await fetch("status.json", { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
       if (!answer.ok) throw new Error(answer.statusText);
       const status = await answer.json();
-      for (const show of [showHeadline, showTiles, showTimes, showQueue, showChart, showUpstreams, showSlowest, showFacts]) show(status);
+      for (const show of [showHeadline, showTiles, showTimes, showQueue, showChart, showUpstreams, showClasses, showSlowest, showFacts]) show(status);
       answeredAt = new Date();
       document.body.classList.remove("stale");
       say(at("state"), status.is_stopping ? "The server is about to end." : "Live, once a second.");

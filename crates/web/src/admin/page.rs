@@ -2,6 +2,7 @@
 //! second and shows what it gets; without JavaScript there is a plain page instead, made here, that
 //! is loaded anew every five seconds.
 
+use super::sources::TargetReading;
 use super::status::{SizeStatus, SlowStatus, Status};
 use super::text::{bits_per_sec, bytes, html, seconds};
 use crate::metrics::SIZE_CLASSES;
@@ -112,8 +113,9 @@ fn plain(status: &Status) -> String {
     );
     let headline = headline(status);
     format!(
-        "<h1>{headline}</h1>\n{figures}{sizes}{}{slowest}",
-        upstreams(status)
+        "<h1>{headline}</h1>\n{figures}{sizes}{}{}{slowest}",
+        upstreams(status),
+        classes(status)
     )
 }
 
@@ -137,6 +139,42 @@ fn upstreams(status: &Status) -> String {
         "Upstream", "Server", "State", "Inside", "Waiting", "Failures",
     ];
     table("Upstreams", &columns, &rows)
+}
+
+fn classes(status: &Status) -> String {
+    if status.upstream_classes.is_empty() {
+        return String::new();
+    }
+    let target = |target: &TargetReading| {
+        let achieved = seconds(target.achieved_seconds);
+        let wanted = seconds(Some(target.target_seconds));
+        format!("{} {achieved} of {wanted}", target.target)
+    };
+    let rows = status.upstream_classes.iter().map(|class| {
+        let targets: Vec<String> = class.targets.iter().map(target).collect();
+        vec![
+            html(&class.upstream),
+            html(if class.class.is_empty() {
+                "all others"
+            } else {
+                &class.class
+            }),
+            class.requests.to_string(),
+            seconds(class.mean_response_seconds),
+            seconds(class.mean_inside_seconds),
+            targets.join(", "),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let columns = [
+        "Upstream",
+        "Class",
+        "There now",
+        "Response time",
+        "Inside",
+        "Targets",
+    ];
+    table("Classes before upstreams", &columns, &rows)
 }
 
 fn size_row((index, size): (usize, &SizeStatus)) -> Vec<String> {

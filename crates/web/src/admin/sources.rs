@@ -2,8 +2,10 @@
 
 use crate::access_log::AccessLog;
 use crate::metrics::{Metrics, SIZE_CLASSES};
-use crate::proxy::{Standing, UpstreamState};
+use crate::proxy::{ClassState, Standing, UpstreamState};
 use serde::Serialize;
+use sooner_admission::ResponseTarget;
+use sooner_config::classes::name_of;
 use sooner_link::Load;
 use sooner_uplink::{Found, Uplink};
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub struct Sources {
     pub uplink: Box<dyn Fn() -> UplinkReading>,
     /// Asks the upstreams, one row a server.
     pub upstreams: Box<dyn Fn() -> Vec<UpstreamState>>,
+    /// Asks the upstreams, one row a class.
+    pub upstream_classes: Box<dyn Fn() -> Vec<ClassState>>,
 }
 
 /// An uplink at one moment.
@@ -71,6 +75,12 @@ impl Sources {
         let states = (self.upstreams)();
         states.into_iter().map(UpstreamReading::from).collect()
     }
+
+    /// The classes before them now.
+    pub fn class_readings(&self) -> Vec<ClassReading> {
+        let states = (self.upstream_classes)();
+        states.into_iter().map(ClassReading::from).collect()
+    }
 }
 
 impl ClassLoad {
@@ -97,6 +107,8 @@ pub struct UpstreamReading {
     pub requests_inside: u64,
     /// How many the upstream's servers may have together; `null`: no limit.
     pub requests_inside_max: Option<u64>,
+    /// How many the server may have while it is up; `null`: no limit.
+    pub server_requests_max: Option<u64>,
     /// Requests that wait for a place at the upstream, for all its servers in one queue.
     pub requests_waiting: u64,
     /// Requests it got in all.
@@ -121,7 +133,8 @@ impl From<UpstreamState> for UpstreamReading {
             },
             is_up: state.standing == Standing::Up,
             requests_inside: state.inside as u64,
-            requests_inside_max: (state.limit < usize::MAX).then_some(state.limit as u64),
+            requests_inside_max: bounded(state.limit),
+            server_requests_max: bounded(state.server_limit),
             requests_waiting: state.waiting as u64,
             requests_total: state.requests,
             failures_total: state.failures,
@@ -129,4 +142,64 @@ impl From<UpstreamState> for UpstreamReading {
             mean_inside_seconds: state.mean_service_ms.map(|ms| ms / 1e3),
         }
     }
+}
+
+/// A class before an upstream at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ClassReading {
+    /// The upstream's name.
+    pub upstream: String,
+    /// The class's; empty for what is in none.
+    pub class: String,
+    /// Its requests that wait or are inside.
+    pub requests: u64,
+    /// The mean time inside, of late; `null` before the first.
+    pub mean_inside_seconds: Option<f64>,
+    /// The mean response time of the upstream, waiting included, of late; `null` before the first.
+    pub mean_response_seconds: Option<f64>,
+    /// What it is to get, and what it got.
+    pub targets: Vec<TargetReading>,
+}
+
+/// A response-time target of a class.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TargetReading {
+    /// Of what: `mean`, `p95`.
+    pub target: String,
+    /// How long it may be.
+    pub target_seconds: f64,
+    /// How long it was of late; `null` before the first.
+    pub achieved_seconds: Option<f64>,
+}
+
+impl From<ClassState> for ClassReading {
+    fn from(ClassState { upstream, status }: ClassState) -> Self {
+        let targets = status.achieved.into_iter().map(TargetReading::from);
+        Self {
+            upstream: upstream.as_ref().into(),
+            class: status.name,
+            requests: status.present as u64,
+            mean_inside_seconds: status.inside_ns.map(seconds),
+            mean_response_seconds: status.response_ns.map(seconds),
+            targets: targets.collect(),
+        }
+    }
+}
+
+impl From<(ResponseTarget, Option<u64>)> for TargetReading {
+    fn from((target, achieved_ns): (ResponseTarget, Option<u64>)) -> Self {
+        Self {
+            target: name_of(target),
+            target_seconds: seconds(target.target_ns()),
+            achieved_seconds: achieved_ns.map(seconds),
+        }
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn bounded(limit: usize) -> Option<u64> {
+    (limit < usize::MAX).then_some(limit as u64)
 }

@@ -2,7 +2,7 @@
 //! are `null`.
 
 use super::history::{ClassTimes, History, Sum, Totals};
-use super::sources::{ClassLoad, Sources, UpstreamReading};
+use super::sources::{ClassLoad, ClassReading, Sources, UpstreamReading};
 use crate::metrics::{Refusal, SIZE_CLASSES, Slow, unix_seconds};
 use serde::Serialize;
 use sooner_uplink::Found;
@@ -42,6 +42,8 @@ pub struct Status {
     pub handshakes: HandshakeStatus,
     /// Servers behind this one.
     pub upstreams: Vec<UpstreamReading>,
+    /// The classes before them, one row for each upstream and class.
+    pub upstream_classes: Vec<ClassReading>,
     /// The slowest responses of the last five minutes, slowest first.
     pub slowest: Vec<SlowStatus>,
     /// Lines that the access log has lost.
@@ -253,6 +255,7 @@ impl Status {
                 failed_total: metrics.handshakes_failed.get(),
             },
             upstreams: sources.upstream_readings(),
+            upstream_classes: sources.class_readings(),
             slowest: metrics.slowest().into_iter().map(SlowStatus::new).collect(),
             log_lines_lost_total: sources.log.lost_lines(),
             config: ConfigStatus {
@@ -338,8 +341,9 @@ pub(crate) mod tests {
     use crate::admin::UplinkReading;
     use crate::metrics::tests::report;
     use crate::metrics::{Metrics, RequestFacts};
-    use crate::proxy::{Standing, UpstreamState};
+    use crate::proxy::{ClassState, Standing, UpstreamState};
     use hyper::Request;
+    use sooner_admission::{ClassStatus, ResponseTarget};
     use sooner_link::shadow::Compared;
     use std::sync::Arc;
     use std::time::{Duration, UNIX_EPOCH};
@@ -371,11 +375,24 @@ pub(crate) mod tests {
                     standing: Standing::Up,
                     inside: 3,
                     limit: 8,
+                    server_limit: 8,
                     waiting: 4,
                     requests: 100,
                     failures: 1,
                     retries: 2,
                     mean_service_ms: Some(2.0),
+                }]
+            }),
+            upstream_classes: Box::new(|| {
+                vec![ClassState {
+                    upstream: "app".into(),
+                    status: ClassStatus {
+                        name: "checkout".into(),
+                        present: 2,
+                        inside_ns: Some(3_000_000),
+                        response_ns: Some(20_000_000),
+                        achieved: vec![(ResponseTarget::Share(0.95, 50_000_000), Some(40_000_000))],
+                    },
                 }]
             }),
         }
@@ -431,10 +448,20 @@ pub(crate) mod tests {
         assert_eq!(
             (
                 upstream.state,
-                upstream.requests_inside_max,
+                upstream
+                    .requests_inside_max
+                    .zip(upstream.server_requests_max),
                 upstream.mean_inside_seconds
             ),
-            ("up", Some(8), Some(0.002))
+            ("up", Some((8, 8)), Some(0.002))
+        );
+        let class = &status.upstream_classes[0];
+        assert_eq!((class.class.as_str(), class.requests), ("checkout", 2));
+        assert_eq!(class.mean_response_seconds, Some(0.02));
+        let target = &class.targets[0];
+        assert_eq!(
+            (target.target.as_str(), target.achieved_seconds),
+            ("p95", Some(0.04))
         );
         assert_eq!(
             (

@@ -1,17 +1,34 @@
 //! A proxy from its tables: everything a configuration can get wrong about it is found here, with
 //! its place.
 
+use super::classes::{ClassTable, Classes};
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
 use super::read_ahead::BufferBudget;
 use super::upstream::{Times, Upstream};
 use super::{Proxy, Route};
 use crate::config::Misconfigured;
+use sooner_config::classes::LateName;
 use sooner_config::{Network, NetworkError};
 use sooner_http::forwarding::routes::{self, HostPattern, Routes};
 use sooner_tls::Authorities;
 use std::rc::Rc;
 use toml::Spanned;
+
+/// What a configuration says of a proxy.
+#[derive(Clone, Copy)]
+pub struct ProxyTables<'a> {
+    /// What holds for all upstreams.
+    pub proxy: &'a ProxyTable,
+    /// Which requests go first.
+    pub classes: &'a [ClassTable],
+    /// Who is late where not all can be in time.
+    pub late: LateName,
+    /// The upstreams.
+    pub upstreams: &'a [UpstreamTable],
+    /// Which requests go to which of them.
+    pub routes: &'a [RouteTable],
+}
 
 /// The last class.
 const CLASS_MAX: u8 = 7;
@@ -22,14 +39,13 @@ impl Proxy {
     /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of
     /// `previous` with the same tables and certificates are taken over with their state: queue,
     /// requests in flight, estimates, health, connections.
-    pub fn build(
-        proxy: &ProxyTable,
-        upstreams: &[UpstreamTable],
-        routes: &[RouteTable],
-        previous: Option<&Self>,
-    ) -> Result<Self, Misconfigured> {
-        let mut built: Vec<Rc<Upstream>> = Vec::with_capacity(upstreams.len());
-        for table in upstreams {
+    pub fn build(tables: ProxyTables<'_>, previous: Option<&Self>) -> Result<Self, Misconfigured> {
+        let names = tables.upstreams.iter();
+        let names: Vec<&str> = names.map(|table| table.name.get_ref().as_str()).collect();
+        let classes = Classes::build(tables.classes, tables.late, &names)?;
+        let mut built: Vec<Rc<Upstream>> = Vec::with_capacity(tables.upstreams.len());
+        for table in tables.upstreams {
+            classes.check_order(table.order.as_ref())?;
             let name = table.name.get_ref();
             if built.iter().any(|other| other.name.as_ref() == name) {
                 return Err(Misconfigured::at(
@@ -44,17 +60,29 @@ impl Proxy {
                 previous.and_then(|previous| previous.unchanged(table, authorities.as_ref()));
             built.push(match kept {
                 Some(upstream) => upstream,
-                None => Upstream::build(table, authorities)?,
+                None => Upstream::build(table, &classes, authorities)?,
             });
         }
-        let mut table = Routes::default();
-        for route in routes {
-            add_route(&mut table, route, &built)?;
+        let mut routes = Routes::default();
+        for route in tables.routes {
+            add_route(&mut routes, route, &built)?;
+        }
+        let proxy = tables.proxy;
+        let trusted = networks(&proxy.trusted)?;
+        // From here on nothing can be wrong: what was taken over may be changed.
+        let is_taken_over = |upstream: &&Rc<Upstream>| {
+            let mut before = previous.iter().flat_map(|previous| &previous.upstreams);
+            before.any(|other| Rc::ptr_eq(other, upstream))
+        };
+        if previous.is_some_and(|previous| previous.classes != classes) {
+            let taken_over = built.iter().filter(is_taken_over);
+            taken_over.for_each(|upstream| upstream.set_classes(&classes));
         }
         Ok(Self {
-            routes: table,
+            routes,
             upstreams: built,
-            trusted: networks(&proxy.trusted)?,
+            classes,
+            trusted,
             budget: BufferBudget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
         })
     }
@@ -205,17 +233,28 @@ mod tests {
     struct Tables {
         #[serde(default)]
         proxy: ProxyTable,
+        #[serde(default)]
+        late: LateName,
+        #[serde(default)]
+        class: Vec<ClassTable>,
         upstream: Vec<UpstreamTable>,
         route: Vec<RouteTable>,
     }
 
-    fn tables(text: &str) -> Tables {
-        toml::from_str(text).unwrap()
+    fn build_after(text: &str, previous: Option<&Proxy>) -> Result<Proxy, Misconfigured> {
+        let tables: Tables = toml::from_str(text).unwrap();
+        let tables = ProxyTables {
+            proxy: &tables.proxy,
+            classes: &tables.class,
+            late: tables.late,
+            upstreams: &tables.upstream,
+            routes: &tables.route,
+        };
+        Proxy::build(tables, previous)
     }
 
     fn build(text: &str) -> Result<Proxy, Misconfigured> {
-        let tables = tables(text);
-        Proxy::build(&tables.proxy, &tables.upstream, &tables.route, None)
+        build_after(text, None)
     }
 
     const APP: &str = "[[upstream]]\nname = 'app'\nservers = ['http://127.0.0.1:3000']\n";
@@ -230,15 +269,19 @@ mod tests {
         (error.key, text[span].to_owned())
     }
 
+    fn of(key: &str, text: &str) -> (String, String) {
+        (key.to_owned(), text.to_owned())
+    }
+
+    fn upstream(keys: &str) -> (String, String) {
+        mistake(&format!(
+            "[[upstream]]\nname = 'b'\n{keys}\n[[route]]\npath='/'\nupstream='b'"
+        ))
+    }
+
     #[test]
     fn every_mistake_has_its_place() {
-        let of = |key: &str, text: &str| (key.to_owned(), text.to_owned());
         let route = |keys: &str| mistake(&format!("[[route]]\n{keys}\n"));
-        let upstream = |keys: &str| {
-            mistake(&format!(
-                "[[upstream]]\nname = 'b'\n{keys}\n[[route]]\npath='/'\nupstream='b'"
-            ))
-        };
         assert_eq!(
             route("path='/'\nupstream='ap'"),
             of("route.upstream", "'ap'")
@@ -261,6 +304,20 @@ mod tests {
             of("route.path", "\"/%78\"")
         );
         assert_eq!(
+            mistake(
+                "[[upstream]]\nname='app'\nservers=['http://b']\n[[route]]\npath='/'\nupstream='app'"
+            ),
+            of("upstream.name", "'app'")
+        );
+        assert_eq!(
+            mistake("[[route]]\npath='/'\nupstream='app'\n[proxy]\ntrusted=['10/8']"),
+            of("proxy.trusted", "'10/8'")
+        );
+    }
+
+    #[test]
+    fn so_has_every_mistake_of_an_upstream() {
+        assert_eq!(
             upstream("servers=['app:80']"),
             of("upstream.servers", "'app:80'")
         );
@@ -270,8 +327,24 @@ mod tests {
         );
         assert_eq!(upstream("servers=[]"), of("upstream.servers", "'b'"));
         assert_eq!(
-            upstream("servers=['http://a']\nlimit=0"),
-            of("upstream.limit", "0")
+            upstream("servers=['http://a']\norder='fifo'\n[[class]]\nname='a'\nweight=2"),
+            of("upstream.order", "'fifo'")
+        );
+        assert_eq!(
+            upstream("servers=['http://a']\n[[class]]\nname='a'\nupstream=['c']"),
+            of("class.upstream", "'c'")
+        );
+        assert_eq!(
+            upstream("servers=['http://a']\nlimit='auto'\nthroughput_loss=5"),
+            of("upstream.throughput_loss", "5")
+        );
+        assert_eq!(
+            upstream("servers=['http://a']\nlimit=8\nthroughput_loss=0.1"),
+            of("upstream.throughput_loss", "0.1")
+        );
+        assert_eq!(
+            upstream("servers=['http://a']\nlimit_max=9"),
+            of("upstream.limit_max", "9")
         );
         assert_eq!(
             upstream("servers=['http://a']\nhealth={path='x'}"),
@@ -280,16 +353,6 @@ mod tests {
         assert_eq!(
             upstream("servers=['https://a']\nca='/nowhere.pem'"),
             of("upstream.ca", "'/nowhere.pem'")
-        );
-        assert_eq!(
-            mistake(
-                "[[upstream]]\nname='app'\nservers=['http://b']\n[[route]]\npath='/'\nupstream='app'"
-            ),
-            of("upstream.name", "'app'")
-        );
-        assert_eq!(
-            mistake("[[route]]\npath='/'\nupstream='app'\n[proxy]\ntrusted=['10/8']"),
-            of("proxy.trusted", "'10/8'")
         );
     }
 
@@ -309,17 +372,9 @@ mod tests {
     fn an_unchanged_upstream_outlives_a_reload() {
         let text = format!("{APP}[[route]]\npath='/'\nupstream='app'");
         let before = build(&text).unwrap();
-        let same = tables(&format!("# moved\n{text}"));
-        let after = Proxy::build(&same.proxy, &same.upstream, &same.route, Some(&before)).unwrap();
+        let after = build_after(&format!("# moved\n{text}"), Some(&before)).unwrap();
         assert!(Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
-        let changed = tables(&text.replace("3000", "3001"));
-        let after = Proxy::build(
-            &changed.proxy,
-            &changed.upstream,
-            &changed.route,
-            Some(&before),
-        )
-        .unwrap();
+        let after = build_after(&text.replace("3000", "3001"), Some(&before)).unwrap();
         assert!(!Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
     }
 
@@ -336,10 +391,7 @@ mod tests {
             "[[upstream]]\nname = 'app'\nservers = ['https://localhost:3000']\nca = '{}'\n[[route]]\npath='/'\nupstream='app'",
             ca.display()
         );
-        let again = |before: &Proxy| {
-            let tables = tables(&text);
-            Proxy::build(&tables.proxy, &tables.upstream, &tables.route, Some(before))
-        };
+        let again = |before: &Proxy| build_after(&text, Some(before));
         let before = build(&text).unwrap();
         let same = again(&before).unwrap();
         assert!(Rc::ptr_eq(&before.upstreams[0], &same.upstreams[0]));

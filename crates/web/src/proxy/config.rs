@@ -2,6 +2,9 @@
 
 use crate::config::Misconfigured;
 use serde::Deserialize;
+use sooner_config::Limit;
+use sooner_config::classes::OrderName;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::Spanned;
@@ -41,16 +44,26 @@ pub struct UpstreamTable {
     /// `http://HOST:PORT`, `https://...`, `h2c://...` (HTTP/2 in clear text), `unix:/PATH`,
     /// `h2c+unix:/PATH`.
     pub servers: Vec<Spanned<String>>,
-    /// Jobs inside each server at once; the others wait. Without it all go in.
+    /// Jobs inside each server at once, or `"auto"`: as many as are found to be enough; the others
+    /// wait. Without it all go in.
     #[serde(default)]
-    pub limit: Option<Spanned<usize>>,
+    pub limit: Option<Spanned<Limit>>,
+    /// The most that are tried at each server where the number is found. 256: what servers of
+    /// language models take at once by themselves.
+    #[serde(default)]
+    pub limit_max: Option<Spanned<NonZeroUsize>>,
+    /// The throughput that may be lost, of the most that can be had, where the number is found.
+    /// 0.05.
+    #[serde(default)]
+    pub throughput_loss: Option<Spanned<f64>>,
     /// Jobs that may wait; those beyond it get status 503. Without it all wait that the server has
     /// connections for.
     #[serde(default)]
     pub waiting_max: Option<usize>,
-    /// Who goes in first: what is expected to be short, or who came first.
+    /// Who goes in first within a class: what is expected to be short, the default, or who came
+    /// first.
     #[serde(default)]
-    pub order: OrderName,
+    pub order: Option<Spanned<OrderName>>,
     /// How long a job may wait to go in, s. Without it as long as its client does.
     #[serde(default)]
     pub queue_seconds: Option<Spanned<f64>>,
@@ -99,17 +112,6 @@ pub struct HealthTable {
     /// Good answers in a row that take it back in.
     #[serde(default)]
     pub passes: Option<Spanned<u32>>,
-}
-
-/// `order` of an upstream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OrderName {
-    /// Shortest expected time first.
-    #[default]
-    Expected,
-    /// First come, first served.
-    Fcfs,
 }
 
 /// `[[route]]`: which requests go to which upstream.
@@ -204,6 +206,8 @@ mod tests {
             name = "app"
             servers = ["http://127.0.0.1:3000", "unix:/run/app.sock"]
             limit = 8
+            limit_max = 64
+            throughput_loss = 0.1
             waiting_max = 1000
             order = "fcfs"
             queue_seconds = 30
@@ -219,7 +223,7 @@ mod tests {
             "#,
         )
         .unwrap();
-        assert_eq!(upstream.order, OrderName::Fcfs);
+        assert_eq!(upstream.order.unwrap().into_inner(), OrderName::Fifo);
         assert_eq!(
             duration(&upstream.connect_seconds, "connect_seconds", 5.0).unwrap(),
             Duration::from_millis(500)

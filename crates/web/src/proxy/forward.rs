@@ -33,6 +33,8 @@ use tokio::task::spawn_local;
 pub struct Forwarding {
     /// Where.
     pub route: Rc<Route>,
+    /// The number of its class there.
+    pub class: u8,
     /// The client.
     pub client: Client,
     /// What responses may use.
@@ -57,6 +59,7 @@ impl Forwarding {
         let outgoing = self.outgoing(&parts, &upload)?;
         let routed = RoutedRequest {
             route: &self.route,
+            class: self.class,
             parts: &parts,
             outgoing: &outgoing,
             summary,

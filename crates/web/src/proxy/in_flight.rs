@@ -8,6 +8,7 @@ use super::upload::Progress;
 use super::upstream::Upstream;
 use super::upstream_connection::UpstreamConnection;
 use hyper::body::Incoming;
+use sooner_admission::Time;
 use sooner_limiter::Permit;
 use std::fmt::Display;
 use std::rc::{Rc, Weak};
@@ -28,7 +29,7 @@ impl ServerSlot {
         Self {
             upstream: Rc::downgrade(upstream),
             server: server.clone(),
-            entry: server.enter(),
+            entry: server.enter(upstream.now()),
         }
     }
 
@@ -40,8 +41,13 @@ impl ServerSlot {
 
 impl Drop for ServerSlot {
     fn drop(&mut self) {
-        self.server.leave(self.entry);
-        if let Some(upstream) = self.upstream.upgrade() {
+        let upstream = self.upstream.upgrade();
+        // Where the upstream is gone, so is what is counted of the server.
+        let now = upstream
+            .as_ref()
+            .map_or(Time::ZERO, |upstream| upstream.now());
+        self.server.leave(self.entry, now);
+        if let Some(upstream) = upstream {
             upstream.update_capacity();
         }
     }

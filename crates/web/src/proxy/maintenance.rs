@@ -1,7 +1,9 @@
-//! What an upstream needs beside requests: health checks, and an end for idle connections.
+//! What an upstream needs beside requests: health checks, an end for idle connections, a look at
+//! its servers' limits now and then.
 
 use super::connect::Connector;
 use super::failure::Exhausted;
+use super::server_limit;
 use super::upload::Upload;
 use super::upstream::{HostRule, Upstream};
 use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
@@ -20,6 +22,9 @@ pub fn start(upstream: &Rc<Upstream>) {
         return;
     }
     spawn_local(sweep(Rc::downgrade(upstream), upstream.keep));
+    if upstream.servers.iter().any(|server| server.finds_limit()) {
+        spawn_local(server_limit::run(Rc::downgrade(upstream)));
+    }
     if let Some(check) = &upstream.check {
         for index in 0..upstream.servers.len() {
             spawn_local(probe_regularly(

@@ -25,6 +25,8 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 pub struct RoutedRequest<'a> {
     /// Where it goes.
     pub route: &'a Rc<Route>,
+    /// The number of its class there.
+    pub class: u8,
     /// As it came.
     pub parts: &'a Parts,
     /// As it goes out.
@@ -124,7 +126,7 @@ impl RoutedRequest<'_> {
         let key = sooner_admission::key(parts.method.as_str(), &route.path, parts.uri.path());
         let permit = route
             .upstream
-            .admit(route.admission_class(), key, route.times.queue)
+            .admit(self.class, key, route.times.queue)
             .await
             .map_err(|failure| self.reject(failure))?;
         report.wait_ns += permit.wait_ns();

@@ -4,7 +4,8 @@ use super::connect::Connector;
 use super::failure_log::FailureLog;
 use super::health::{Health, HealthLimits, Standing};
 use super::pool::Pool;
-use sooner_admission::{Mean, Time};
+use super::server_limit::{LimitFinder, ServerLimit};
+use sooner_admission::{Change, Mean, Need, Time, Window};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,16 +31,19 @@ pub struct Server {
     failures: Cell<u64>,
     retries: Cell<u64>,
     service_ns: RefCell<Mean>,
+    /// How many requests it gets at once.
+    limit: Cell<usize>,
+    finder: Option<RefCell<LimitFinder>>,
 }
 
 impl Server {
     /// A server without a request yet.
-    pub fn new(connector: Connector, limits: HealthLimits) -> Self {
+    pub fn new(connector: Connector, health: HealthLimits, limit: ServerLimit) -> Self {
         Self {
             name: connector.endpoint().to_string().into(),
             pool: Rc::new(Pool::new(connector)),
             failure_log: FailureLog::default(),
-            health: RefCell::new(Health::new(limits)),
+            health: RefCell::new(Health::new(health)),
             in_flight: Cell::new(0),
             left_over: Cell::new(0),
             ejections: Cell::new(0),
@@ -47,6 +51,8 @@ impl Server {
             failures: Cell::new(0),
             retries: Cell::new(0),
             service_ns: RefCell::new(Mean::new(SERVICE_MEMORY)),
+            limit: Cell::new(limit.start()),
+            finder: limit.finder().map(RefCell::new),
         }
     }
 
@@ -55,19 +61,45 @@ impl Server {
         self.health.borrow().standing(now)
     }
 
-    /// How many requests may be in flight, where `limit` is the operator's. Those left over from
-    /// before its ejection may stay for hours and tell nothing of its health now: they are not the
-    /// one request of a probation.
-    pub fn capacity(&self, limit: usize, now: Time) -> usize {
+    /// How many requests it gets at once while it is up; `usize::MAX`: all.
+    pub fn limit(&self) -> usize {
+        self.limit.get()
+    }
+
+    /// How many requests may be in flight. Those left over from before its ejection may stay for
+    /// hours and tell nothing of its health now: they are not the one request of a probation.
+    pub fn capacity(&self, now: Time) -> usize {
         match self.standing(now) {
-            Standing::Up => limit,
-            Standing::OnProbation => limit.min(self.left_over.get() + 1),
+            Standing::Up => self.limit.get(),
+            Standing::OnProbation => self.limit.get().min(self.left_over.get() + 1),
             Standing::Down => 0,
         }
     }
 
+    /// Whether its limit is found.
+    pub fn finds_limit(&self) -> bool {
+        self.finder.is_some()
+    }
+
+    /// Looks for its limit; what the queue before it saw is in `whole`.
+    pub fn look_for_limit(&self, whole: &Window, needs: &[Need], now: Time) -> Option<Change> {
+        let mut finder = self.finder.as_ref()?.borrow_mut();
+        let is_up = self.standing(now) == Standing::Up;
+        let change = finder.look((self.in_flight.get(), is_up), whole, needs, now)?;
+        self.limit.set(change.limit);
+        Some(change)
+    }
+
+    /// As many as now were in flight until now.
+    fn pass(&self, now: Time) {
+        if let Some(finder) = &self.finder {
+            finder.borrow_mut().pass(self.in_flight.get(), now);
+        }
+    }
+
     /// A request goes in; gives what [`Server::leave`] takes.
-    pub fn enter(&self) -> Entry {
+    pub fn enter(&self, now: Time) -> Entry {
+        self.pass(now);
         self.in_flight.set(self.in_flight.get() + 1);
         Entry {
             ejections: self.ejections.get(),
@@ -75,7 +107,8 @@ impl Server {
     }
 
     /// The request of `entry` leaves.
-    pub fn leave(&self, entry: Entry) {
+    pub fn leave(&self, entry: Entry, now: Time) {
+        self.pass(now);
         self.in_flight.set(self.in_flight.get() - 1);
         if entry.ejections < self.ejections.get() {
             self.left_over.set(self.left_over.get() - 1);
@@ -120,6 +153,9 @@ impl Server {
     /// A request took `service_ns` from the request to the last byte of the response.
     pub fn served(&self, service_ns: u64) {
         self.service_ns.borrow_mut().add(service_ns);
+        if let Some(finder) = &self.finder {
+            finder.borrow_mut().completed(service_ns);
+        }
     }
 
     /// It responded. Whether that changes its standing.

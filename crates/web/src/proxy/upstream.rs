@@ -14,7 +14,7 @@ use crate::proxy::health::Standing;
 use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::server::Server;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionStatus, Time};
+use sooner_admission::{AdmissionStatus, Change, ClassStatus, Time};
 use sooner_limiter::{Limiter, Permit};
 use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
@@ -83,7 +83,6 @@ pub struct Upstream {
     pub check: Option<HealthCheck>,
     /// How long an idle connection is kept.
     pub keep: Duration,
-    limit: usize,
     limiter: Limiter,
     /// Round robin: the server that is looked at first for the next request.
     next_server: Cell<usize>,
@@ -129,6 +128,26 @@ impl Upstream {
         self.limiter.status()
     }
 
+    /// How its classes are doing, by number.
+    pub fn class_statuses(&self) -> Vec<ClassStatus> {
+        self.limiter.class_statuses()
+    }
+
+    /// Looks for the limits of servers that have none of the operator's; gives what changed, by the
+    /// server's name.
+    pub fn look_for_limits(&self) -> Vec<(Arc<str>, Change)> {
+        let (whole, needs, now) = (self.limiter.take_window(), self.limiter.needs(), self.now());
+        let look = |server: &Rc<Server>| {
+            let change = server.look_for_limit(&whole, &needs, now)?;
+            Some((server.name.clone(), change))
+        };
+        let changes: Vec<_> = self.servers.iter().filter_map(look).collect();
+        if !changes.is_empty() {
+            self.update_capacity();
+        }
+        changes
+    }
+
     /// Waits for admission, for `queue` at most; fails at once while no server is up.
     pub async fn admit(
         &self,
@@ -165,7 +184,7 @@ impl Upstream {
         for step in 0..self.servers.len() {
             let index = (self.next_server.get() + step) % self.servers.len();
             let server = &self.servers[index];
-            let capacity = server.capacity(self.limit, now);
+            let capacity = server.capacity(now);
             is_up |= capacity > 0;
             if server.in_flight() >= capacity {
                 continue;
@@ -339,7 +358,7 @@ impl Upstream {
         let limit = self
             .servers
             .iter()
-            .map(|server| server.capacity(self.limit, now).max(server.in_flight()))
+            .map(|server| server.capacity(now).max(server.in_flight()))
             .fold(0, usize::saturating_add);
         self.limiter.set_limit(limit);
         if self.is_down() {

@@ -1,7 +1,7 @@
 //! What was measured, as tables.
 
 use super::*;
-use crate::config::name_of;
+use sooner_config::classes::name_of;
 use sooner_postgres::preemption::Preempt;
 
 /// Microseconds a transaction, PgBouncer's way: whole ones.

@@ -95,6 +95,97 @@ fn a_class_goes_before_another_and_fcfs_is_what_it_says() {
     });
 }
 
+/// One server with one place and these classes.
+fn with_classes(url: &str, classes: &str) -> String {
+    format!(
+        "[[upstream]]\nname='app'\nservers=['{url}']\nlimit=1\n\
+         [[route]]\npath='/'\nupstream='app'\n{classes}"
+    )
+}
+
+#[test]
+fn a_class_by_what_a_request_says_goes_first() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let classes = "[[class]]\nname='gold'\npriority=1\nheader={x-tier=['gold*']}\n\
+                       [[class]]\nname='api'\npath=['/api/*']\n";
+        let proxy = proxy(&with_classes(&url, classes));
+        ask(&proxy, get("/quick")).await;
+        let inside = spawn(&proxy, "/slow/1");
+        until(|| seen.count() == 2).await;
+        let plain = ["/other", "/api/x"].map(|path| spawn(&proxy, path));
+        let mut gold = get("/slow/gold");
+        gold.headers_mut()
+            .insert("x-tier", "golden".parse().unwrap());
+        let gold = spawn_local({
+            let proxy = proxy.clone();
+            async move { ask(&proxy, gold).await }
+        });
+        until(|| waiting(&proxy) == 3).await;
+        let present = |name: &str| {
+            let states = proxy.class_states().into_iter();
+            let mut states = states.filter(|state| state.status.name == name);
+            states.next().map(|state| state.status.present)
+        };
+        assert_eq!(
+            ["gold", "api", ""].map(present),
+            [Some(1), Some(1), Some(2)]
+        );
+        inside.await.unwrap();
+        for one in plain.into_iter().chain([gold]) {
+            one.await.unwrap();
+        }
+        assert_eq!(order(&seen, 2), ["/slow/gold", "/api/x", "/other"]);
+        assert_eq!(present("gold"), Some(0));
+    });
+}
+
+#[test]
+fn who_waits_goes_in_by_the_classes_of_a_reload() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let classes = "[[class]]\nname='a'\npath=['/slow/a']\n\
+                       [[class]]\nname='b'\npriority=150\npath=['/slow/b']\n";
+        let before = proxy(&with_classes(&url, classes));
+        ask(&before, get("/quick")).await;
+        let inside = spawn(&before, "/slow/1");
+        until(|| seen.count() == 2).await;
+        let later = ["/slow/a", "/slow/b"].map(|path| spawn(&before, path));
+        until(|| waiting(&before) == 2).await;
+        let changed = classes.replace("150", "1");
+        let after = proxy_after(&with_classes(&url, &changed), Some(&before));
+        assert_eq!(waiting(&after), 2, "the queue is taken over");
+        inside.await.unwrap();
+        for one in later {
+            one.await.unwrap();
+        }
+        assert_eq!(order(&seen, 2), ["/slow/b", "/slow/a"]);
+    });
+}
+
+#[test]
+fn a_target_lets_in_what_is_due() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let classes = "[[class]]\nname='soon'\npath=['/slow/soon']\ntarget={mean='1ms'}\n\
+                       [[class]]\nname='later'\npath=['/slow/later']\ntarget={mean='10min'}\n";
+        let proxy = proxy(&with_classes(&url, classes));
+        for path in ["/slow/soon", "/slow/later", "/quick"] {
+            ask(&proxy, get(path)).await;
+        }
+        let inside = spawn(&proxy, "/slow/1");
+        until(|| seen.count() == 4).await;
+        let paths = ["/slow/later", "/quick", "/slow/soon"];
+        let later = paths.map(|path| spawn(&proxy, path));
+        until(|| waiting(&proxy) == 3).await;
+        inside.await.unwrap();
+        for one in later {
+            one.await.unwrap();
+        }
+        assert_eq!(order(&seen, 4), ["/slow/soon", "/quick", "/slow/later"]);
+    });
+}
+
 #[test]
 fn never_more_inside_than_the_limit_on_any_server() {
     run(async {

@@ -2,7 +2,9 @@
 
 use crate::body::Source;
 use crate::peer::Peer;
-use crate::proxy::{Forwarded, Proxy, ProxyTable, Report, RouteTable, UpstreamTable};
+use crate::proxy::{
+    ClassTable, Forwarded, Proxy, ProxyTable, ProxyTables, Report, RouteTable, UpstreamTable,
+};
 use crate::request_body::{BodyError, RequestBody};
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -10,6 +12,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
+use sooner_config::classes::LateName;
 use sooner_http::forwarding::routes::host_name;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -218,14 +221,30 @@ fn is_whole(message: &[u8]) -> bool {
 struct Tables {
     #[serde(default)]
     proxy: ProxyTable,
+    #[serde(default)]
+    late: LateName,
+    #[serde(default)]
+    class: Vec<ClassTable>,
     upstream: Vec<UpstreamTable>,
     route: Vec<RouteTable>,
 }
 
 /// The proxy of a configuration; to be called inside a `LocalSet`.
 pub fn proxy(config: &str) -> Rc<Proxy> {
+    proxy_after(config, None)
+}
+
+/// The same behind `previous`, as after a reload.
+pub fn proxy_after(config: &str, previous: Option<&Proxy>) -> Rc<Proxy> {
     let tables: Tables = toml::from_str(config).unwrap();
-    let proxy = Proxy::build(&tables.proxy, &tables.upstream, &tables.route, None).unwrap();
+    let tables = ProxyTables {
+        proxy: &tables.proxy,
+        classes: &tables.class,
+        late: tables.late,
+        upstreams: &tables.upstream,
+        routes: &tables.route,
+    };
+    let proxy = Proxy::build(tables, previous).unwrap();
     proxy.start();
     Rc::new(proxy)
 }

@@ -3,20 +3,27 @@
 use super::{HealthCheck, HostRule, Times, Upstream};
 use crate::clock::Clock;
 use crate::config::Misconfigured;
-use crate::proxy::config::{OrderName, UpstreamTable, at_least_one, duration, some_duration};
+use crate::proxy::classes::Classes;
+use crate::proxy::config::{UpstreamTable, at_least_one, duration, some_duration};
 use crate::proxy::connect::Connector;
 use crate::proxy::endpoint::{Endpoint, EndpointProtocol};
 use crate::proxy::failure_log::FailureLog;
 use crate::proxy::health::HealthLimits;
 use crate::proxy::server::Server;
+use crate::proxy::server_limit::ServerLimit;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionSettings, KEY_MEMORY, Order};
-use sooner_limiter::Limiter;
+use sooner_admission::{AdmissionSettings, KEY_MEMORY};
+use sooner_config::classes::OrderName;
+use sooner_config::{Limit, THROUGHPUT_LOSS, check_throughput_loss};
+use sooner_limiter::{Limiter, bounds};
 use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use tokio::sync::Notify;
 
+/// The most that are tried where a limit is found, unless said otherwise.
+const LIMIT_MAX: usize = 256;
 /// Failures in a row that put a server out, unless said otherwise.
 const FAILS: u32 = 3;
 /// Bad answers to regular questions in a row that do.
@@ -25,31 +32,28 @@ const CHECK_FAILS: u32 = 2;
 const CHECK_PASSES: u32 = 1;
 
 impl Upstream {
-    /// The upstream of `table`; its servers are trusted by `authorities`. Nothing is
-    /// connected.
+    /// The upstream of `table`, for requests of these classes; its servers are trusted by
+    /// `authorities`. Nothing is connected.
     pub fn build(
         table: &UpstreamTable,
+        classes: &Classes,
         authorities: Option<Authorities>,
     ) -> Result<Rc<Self>, Misconfigured> {
         let (check, limits) = health(table)?;
-        let limit = limit(table)?;
+        let limit = server_limit(table)?;
         let upstream = Self {
             name: table.name.get_ref().as_str().into(),
             table: table.clone(),
-            servers: servers(table, limits, authorities.as_ref())?,
+            servers: servers(table, (limit, limits), authorities.as_ref())?,
             authorities,
             times: times(table)?,
             retries: table.retries.unwrap_or(1),
             host: host_rule(table)?,
             check,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
-            limit,
             limiter: Limiter::new(AdmissionSettings {
                 limit: 0,
-                order: match table.order {
-                    OrderName::Expected => Order::Expected,
-                    OrderName::Fcfs => Order::Fcfs,
-                },
+                order: order(table).into(),
                 waiting_max: table.waiting_max,
                 key_memory: KEY_MEMORY,
             }),
@@ -61,14 +65,24 @@ impl Upstream {
             clock: Clock::start(),
             is_started: Cell::new(false),
         };
+        if !classes.is_empty() {
+            upstream.set_classes(classes);
+        }
         upstream.update_capacity();
         Ok(Rc::new(upstream))
+    }
+
+    /// From now on there are these classes, and who waits goes in by them.
+    pub fn set_classes(&self, classes: &Classes) {
+        let order = classes.order(order(&self.table));
+        let numbers = HashMap::new();
+        self.limiter.set_goals(order, classes.goals(), &numbers);
     }
 }
 
 fn servers(
     table: &UpstreamTable,
-    limits: HealthLimits,
+    (limit, health): (ServerLimit, HealthLimits),
     authorities: Option<&Authorities>,
 ) -> Result<Vec<Rc<Server>>, Misconfigured> {
     if table.servers.is_empty() {
@@ -90,7 +104,7 @@ fn servers(
                 error
             }
         })?;
-        let server = Server::new(connector, limits);
+        let server = Server::new(connector, health, limit);
         if servers.iter().any(|other| other.name == server.name) {
             return Err(wrong(&"the same server twice; each may be named once"));
         }
@@ -108,16 +122,37 @@ fn servers(
     }
 }
 
-fn limit(table: &UpstreamTable) -> Result<usize, Misconfigured> {
-    match &table.limit {
-        Some(limit) if *limit.get_ref() == 0 => Err(Misconfigured::at(
-            limit,
-            "upstream.limit",
-            "0 lets nobody in; write 1 or more, or leave it out",
-        )),
-        Some(limit) => Ok(*limit.get_ref()),
-        None => Ok(usize::MAX),
+/// In which order jobs of one class go in.
+fn order(table: &UpstreamTable) -> OrderName {
+    let order = table.order.as_ref();
+    order.map_or(OrderName::Shortest, |order| *order.get_ref())
+}
+
+/// How many jobs each server gets at once.
+fn server_limit(table: &UpstreamTable) -> Result<ServerLimit, Misconfigured> {
+    let limit = table.limit.as_ref().map(|limit| *limit.get_ref());
+    let loss = table.throughput_loss.as_ref();
+    if let Some(loss) = loss {
+        check_throughput_loss(loss, "upstream.throughput_loss")?;
     }
+    if limit != Some(Limit::Auto) {
+        let words = "says something only where the limit is found: write limit = \"auto\" as well";
+        let loss = loss.map(|loss| Misconfigured::at(loss, "upstream.throughput_loss", words));
+        let max = table.limit_max.as_ref();
+        let max = max.map(|max| Misconfigured::at(max, "upstream.limit_max", words));
+        if let Some(mistake) = loss.or(max) {
+            return Err(mistake);
+        }
+    }
+    Ok(match limit {
+        Some(Limit::Fixed(limit)) => ServerLimit::Fixed(limit.get()),
+        Some(Limit::Auto) => {
+            let max = table.limit_max.as_ref().map(|max| max.get_ref().get());
+            let loss = loss.map_or(THROUGHPUT_LOSS, |loss| *loss.get_ref());
+            ServerLimit::Found(bounds(max.unwrap_or(LIMIT_MAX), loss))
+        }
+        None => ServerLimit::Fixed(usize::MAX),
+    })
 }
 
 fn times(table: &UpstreamTable) -> Result<Times, Misconfigured> {

@@ -1,17 +1,8 @@
-//! What rules and classes name, held against a client: a list that is not there fits every client.
+//! Lists of what fits: one that is not there fits everything.
 
-use sooner_config::Network;
-use sooner_postgres::wire::truncate_name;
+use crate::Network;
 use std::borrow::Borrow;
 use std::net::IpAddr;
-
-/// Whether a name is one of these.
-pub fn fits<T: Borrow<str>>(names: &Option<Vec<T>>, name: &str) -> bool {
-    match names {
-        Some(names) => names.iter().any(|own| truncate_name(own.borrow()) == name),
-        None => true,
-    }
-}
 
 /// Whether a text fits one of these patterns.
 pub fn fits_pattern(patterns: &Option<Vec<impl Borrow<str>>>, text: &str) -> bool {

@@ -1,8 +1,8 @@
-//! `target = { mean = "30ms", p95 = "120ms" }`: how long transactions of a class may take, waiting
+//! `target = { mean = "30ms", p95 = "120ms" }`: how long jobs of a class may take, waiting
 //! included.
 
+use crate::{Misconfigured, Spanned};
 use sooner_admission::ResponseTarget;
-use sooner_config::{Misconfigured, Spanned};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,14 +1,19 @@
-//! How many transactions a server gets at a time: so many, or as many as are found to be enough.
+//! How many jobs a server gets at a time: so many, or as many as are found to be enough.
 
+use crate::Misconfigured;
 use serde::Deserialize;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
+use toml::Spanned;
 
-/// `transactions = 20`, or `transactions = "auto"`.
+/// What of the throughput may be lost unless said otherwise, for fewer jobs at a time.
+pub const THROUGHPUT_LOSS: f64 = 0.05;
+
+/// A number, or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
-pub enum Transactions {
+pub enum Limit {
     /// So many.
     Fixed(NonZeroUsize),
     /// The fewest that cost no more throughput than is said.
@@ -22,7 +27,7 @@ enum Written {
     Word(String),
 }
 
-impl TryFrom<Written> for Transactions {
+impl TryFrom<Written> for Limit {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
@@ -33,7 +38,7 @@ impl TryFrom<Written> for Transactions {
     }
 }
 
-impl FromStr for Transactions {
+impl FromStr for Limit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -47,11 +52,20 @@ impl FromStr for Transactions {
     }
 }
 
-impl fmt::Display for Transactions {
+impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(number) => number.fmt(f),
             Self::Auto => f.write_str("auto"),
         }
     }
+}
+
+/// Whether a loss of throughput is one that can be asked for; `key` is what the file calls it.
+pub fn check_throughput_loss(loss: &Spanned<f64>, key: &str) -> Result<(), Misconfigured> {
+    if (0.01..=0.5).contains(loss.get_ref()) {
+        return Ok(());
+    }
+    let words = "a loss is from 0.01, which is as little as can be told from chance, to 0.5";
+    Err(Misconfigured::at(loss, key, words))
 }

@@ -1,0 +1,38 @@
+//! `[[class]]`, of transactions as of requests: what a class says of who goes first, and whether
+//! anything is ever in it. What it names of those that are in it stands with those.
+
+mod aims;
+mod fits;
+mod order;
+mod reach;
+mod target;
+
+pub use aims::{ClassAims, Variability, middle_priority, priorities};
+pub use fits::{comes_from, fits_beginning, fits_pattern};
+pub use order::{LateName, OrderName, check_order, goals, order};
+pub use reach::{Condition, Conditions, Fits, check_reach, networks, patterns, placed_patterns};
+pub use target::{TargetTable, name_of, response_targets, time_ns};
+
+use crate::{Misconfigured, Spanned};
+use std::collections::BTreeSet;
+
+/// Each has a number of eight bits, and so have those in none.
+const CLASSES_MAX: usize = 200;
+
+/// That there are not too many, and no name twice.
+pub fn check_names<'a>(
+    names: impl Iterator<Item = &'a Spanned<String>> + Clone,
+) -> Result<(), Misconfigured> {
+    let mut seen = BTreeSet::new();
+    if let Some(name) = names.clone().find(|name| !seen.insert(name.get_ref())) {
+        let words = format!("{:?} is there twice; keep one of them", name.get_ref());
+        return Err(Misconfigured::at(name, "class.name", words));
+    }
+    match names.clone().nth(CLASSES_MAX) {
+        Some(name) => {
+            let words = format!("there are at most {CLASSES_MAX} classes");
+            Err(Misconfigured::at(name, "class.name", words))
+        }
+        None => Ok(()),
+    }
+}

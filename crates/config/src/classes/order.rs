@@ -1,0 +1,104 @@
+//! `order` and `late`: in which order those who wait go in. It follows from the classes where these
+//! say something: targets or weights.
+
+use super::aims::ClassAims;
+use crate::{Misconfigured, Spanned};
+use serde::Deserialize;
+use sooner_admission::{Goal, Lateness, Order};
+
+/// In which order jobs of one class go in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OrderName {
+    /// First come, first served.
+    #[serde(alias = "fcfs")]
+    Fifo,
+    /// What is expected to be short first.
+    #[serde(alias = "expected")]
+    Shortest,
+    /// What is expected to be long first: what one should not do, for comparison.
+    Longest,
+}
+
+/// Which classes are late where there is more load than targets allow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LateName {
+    /// That of the less important classes.
+    #[default]
+    ByPriority,
+    /// That of all, in proportion to their targets.
+    InProportion,
+}
+
+impl From<OrderName> for Order {
+    fn from(name: OrderName) -> Self {
+        match name {
+            OrderName::Fifo => Self::Fcfs,
+            OrderName::Shortest => Self::Expected,
+            OrderName::Longest => Self::Longest,
+        }
+    }
+}
+
+impl From<LateName> for Lateness {
+    fn from(name: LateName) -> Self {
+        match name {
+            LateName::ByPriority => Self::ByPriority,
+            LateName::InProportion => Self::InProportion,
+        }
+    }
+}
+
+/// The first thing that classes say and that cannot hold together, or beside an order that the file
+/// names, which it calls `key`.
+pub fn check_order(
+    classes: &[ClassAims<'_>],
+    order: Option<&Spanned<OrderName>>,
+    key: &str,
+) -> Result<(), Misconfigured> {
+    let weighted = classes.iter().find_map(|class| class.weight);
+    let has_targets = classes.iter().any(ClassAims::has_target);
+    if let Some(weight) = weighted
+        && has_targets
+    {
+        let words = "some classes have weights and some have targets; who goes first follows from the ones or from the others";
+        return Err(Misconfigured::at(weight, "class.weight", words));
+    }
+    let has_priority = |class: &&ClassAims<'_>| class.priority.span() != (0..0);
+    if let Some(class) = classes.iter().find(has_priority)
+        && weighted.is_some()
+    {
+        let words = "says nothing where classes have weights: who goes first follows from these alone; leave it out, or leave the weights out";
+        return Err(Misconfigured::at(class.priority, "class.priority", words));
+    }
+    match order {
+        Some(order) if has_targets || weighted.is_some() => {
+            let words = "the order follows from the classes' targets or weights; leave it out, or leave those out";
+            Err(Misconfigured::at(order, key, words))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// In which order those who wait go in: `otherwise` where classes do not say it.
+pub fn order(classes: &[ClassAims<'_>], otherwise: OrderName, late: LateName) -> Order {
+    if classes.iter().any(ClassAims::has_target) {
+        return Order::Targets(late.into());
+    }
+    if classes.iter().any(|class| class.weight.is_some()) {
+        return Order::Shares;
+    }
+    otherwise.into()
+}
+
+/// What each class is to get, by number; what is in none has the number behind the last, and goes
+/// last.
+pub fn goals(classes: &[ClassAims<'_>]) -> Vec<Goal> {
+    let none = Goal {
+        priority: u8::MAX,
+        weight: 1,
+        ..Goal::default()
+    };
+    classes.iter().map(ClassAims::goal).chain([none]).collect()
+}

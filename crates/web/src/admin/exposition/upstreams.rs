@@ -1,0 +1,119 @@
+//! What is told of upstreams: their servers, and the classes before them.
+
+use super::Exposition;
+use crate::admin::sources::{ClassReading, TargetReading, UpstreamReading};
+use sooner_operate::metrics::{Families, Labels, Unit};
+
+impl Exposition {
+    pub(super) fn upstreams(&self, to: &mut Families) {
+        if self.upstreams.is_empty() {
+            return;
+        }
+        let labels = |server: &UpstreamReading| -> Labels {
+            vec![
+                ("upstream", server.upstream.clone()),
+                ("server", server.server.clone()),
+            ]
+        };
+        let limits = self
+            .upstreams
+            .iter()
+            .filter_map(|server| Some((labels(server), server.requests_inside_max?)));
+        let server_limits = self
+            .upstreams
+            .iter()
+            .filter_map(|server| Some((labels(server), server.server_requests_max?)));
+        let by_server = |value: fn(&UpstreamReading) -> u64| {
+            self.upstreams
+                .iter()
+                .map(move |server| (labels(server), value(server)))
+        };
+        to.gauges(
+            "sooner_upstream_up",
+            "Whether requests are sent to the server",
+            None,
+            by_server(|server| server.is_up.into()),
+        );
+        to.gauges(
+            "sooner_upstream_inside_requests",
+            "Requests inside the server",
+            None,
+            by_server(|server| server.requests_inside),
+        );
+        to.gauges("sooner_upstream_waiting_requests", "Requests that wait for a place at the upstream, the same number for each of its servers", None, by_server(|server| server.requests_waiting));
+        to.gauges(
+            "sooner_upstream_inside_requests_max",
+            "Requests that may be inside the upstream's servers together",
+            None,
+            limits,
+        );
+        to.gauges(
+            "sooner_upstream_server_requests_max",
+            "Requests that may be inside the server while it is up",
+            None,
+            server_limits,
+        );
+        to.counters(
+            "sooner_upstream_requests",
+            "Requests sent to the server",
+            None,
+            by_server(|server| server.requests_total),
+        );
+        to.counters(
+            "sooner_upstream_failures",
+            "Requests that failed there",
+            None,
+            by_server(|server| server.failures_total),
+        );
+        to.counters(
+            "sooner_upstream_retries",
+            "Requests that were sent again because the server had not answered them",
+            None,
+            by_server(|server| server.retries_total),
+        );
+    }
+
+    pub(super) fn classes(&self, to: &mut Families) {
+        if self.classes.is_empty() {
+            return;
+        }
+        let labels = |class: &ClassReading| -> Labels {
+            vec![
+                ("upstream", class.upstream.clone()),
+                ("class", class.class.clone()),
+            ]
+        };
+        let targets = self.classes.iter().flat_map(|class| {
+            let of = |target: &TargetReading| {
+                let mut labels = labels(class);
+                labels.push(("target", target.target.clone()));
+                (labels, target.clone())
+            };
+            class.targets.iter().map(of).collect::<Vec<_>>()
+        });
+        let targets: Vec<(Labels, TargetReading)> = targets.collect();
+        to.gauges(
+            "sooner_upstream_class_requests",
+            "Requests of a class that wait for the upstream or are inside",
+            None,
+            self.classes
+                .iter()
+                .map(|class| (labels(class), class.requests)),
+        );
+        let wanted = targets.iter();
+        to.gauges(
+            "sooner_upstream_class_target_seconds",
+            "Response time that a class is to have",
+            Some(Unit::Seconds),
+            wanted.map(|(labels, target)| (labels.clone(), target.target_seconds)),
+        );
+        // Nothing is told of a class before it has done something.
+        let achieved = targets.into_iter();
+        to.gauges(
+            "sooner_upstream_class_achieved_seconds",
+            "Response time that it had recently",
+            Some(Unit::Seconds),
+            achieved.filter_map(|(labels, target)| Some((labels, target.achieved_seconds?))),
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! `[[class]]`: which requests go first into an upstream, and how long they may take there. Which
+//! class a request is in follows from what its head says and who sends it.
+
+use crate::config::Misconfigured;
+use hyper::HeaderMap;
+use hyper::header::{COOKIE, HeaderName};
+use serde::Deserialize;
+use sooner_admission::{Goal, Order};
+use sooner_config::classes::{
+    self, ClassAims, Conditions, LateName, OrderName, TargetTable, Variability, comes_from,
+    fits_beginning, fits_pattern, middle_priority, networks, patterns, placed_patterns,
+};
+use sooner_config::{Network, Spanned};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+
+/// One class. All of what it names must fit; what it does not name fits every request.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassTable {
+    /// What the admin page and metrics call it.
+    pub name: Spanned<String>,
+    /// 1 goes before 2; 1 to 200. 100: between those that matter more and those that matter less.
+    #[serde(default = "middle_priority")]
+    pub priority: Spanned<u8>,
+    /// How long its requests may take; without any as long as the others need.
+    #[serde(default)]
+    pub target: TargetTable,
+    /// Whether all kinds of its requests are to take the same time.
+    #[serde(default)]
+    pub variability: Option<Variability>,
+    /// Its part of a server, where classes share it by weight.
+    #[serde(default)]
+    pub weight: Option<Spanned<NonZeroU32>>,
+    /// Upstreams.
+    #[serde(default)]
+    pub upstream: Option<Vec<Spanned<String>>>,
+    /// Names of hosts, as the client says them, without a port; here and below `*` at the end
+    /// stands for anything.
+    #[serde(default)]
+    pub host: Option<Vec<String>>,
+    /// Paths, as the client wrote them.
+    #[serde(default)]
+    pub path: Option<Vec<String>>,
+    /// Methods.
+    #[serde(default)]
+    pub method: Option<Vec<String>>,
+    /// Fields of the head, and what they may be.
+    #[serde(default)]
+    pub header: Option<BTreeMap<Spanned<String>, Vec<String>>>,
+    /// Cookies, and what they may be.
+    #[serde(default)]
+    pub cookie: Option<BTreeMap<String, Vec<String>>>,
+    /// Networks that clients come from.
+    #[serde(default)]
+    pub address: Option<Vec<Network>>,
+    /// Names that clients ask for in TLS.
+    #[serde(default)]
+    pub tls_name: Option<Vec<String>>,
+}
+
+/// What is known of a request that wants to go in.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassSubject<'a> {
+    /// The upstream that it goes to.
+    pub upstream: &'a str,
+    /// The host that it names, without a port; empty where it names none.
+    pub host: &'a str,
+    /// Its path, as it came.
+    pub path: &'a str,
+    /// Its method.
+    pub method: &'a str,
+    /// The fields of its head.
+    pub headers: &'a HeaderMap,
+    /// Where it comes from.
+    pub address: IpAddr,
+    /// The name that its client asked for in TLS; empty in clear text.
+    pub tls_name: &'a str,
+}
+
+/// All classes, and who is late where their targets cannot all be kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Classes {
+    tables: Vec<ClassTable>,
+    late: LateName,
+}
+
+impl ClassTable {
+    fn check(&self, upstreams: &[&str]) -> Result<(), Misconfigured> {
+        self.aims().check()?;
+        for upstream in self.upstream.iter().flatten() {
+            let name = upstream.get_ref();
+            if !upstreams.iter().any(|known| known == name) {
+                let words = match upstreams {
+                    [] => "there is no [[upstream]] yet".to_owned(),
+                    known => format!("there are: {}", known.join(", ")),
+                };
+                let words = format!("no upstream is called `{name}`; {words}");
+                return Err(Misconfigured::at(upstream, "class.upstream", words));
+            }
+        }
+        for name in self.header.iter().flatten().map(|(name, _)| name) {
+            if HeaderName::try_from(name.get_ref().as_str()).is_err() {
+                let words = format!("`{}` is no name of a header", name.get_ref());
+                return Err(Misconfigured::at(name, "class.header", words));
+            }
+        }
+        Ok(())
+    }
+
+    fn aims(&self) -> ClassAims<'_> {
+        ClassAims {
+            name: &self.name,
+            priority: &self.priority,
+            target: &self.target,
+            variability: self.variability,
+            weight: self.weight.as_ref(),
+        }
+    }
+
+    fn conditions(&self) -> Conditions<'_> {
+        let lists = [
+            ("upstream", self.upstream.as_deref().map(placed_patterns)),
+            ("host", self.host.as_deref().map(patterns)),
+            ("path", self.path.as_deref().map(patterns)),
+            ("method", self.method.as_deref().map(patterns)),
+            ("address", self.address.as_deref().map(networks)),
+            ("tls_name", self.tls_name.as_deref().map(patterns)),
+        ];
+        let named = lists
+            .into_iter()
+            .filter_map(|(key, values)| Some((key.to_owned(), values?)));
+        let headers = self.header.iter().flatten().map(|(name, values)| {
+            let name = name.get_ref().to_ascii_lowercase();
+            (format!("header.{name}"), patterns(values))
+        });
+        let cookies = self.cookie.iter().flatten();
+        let cookies = cookies.map(|(name, values)| (format!("cookie.{name}"), patterns(values)));
+        named.chain(headers).chain(cookies).collect()
+    }
+
+    /// Whether a request is in it.
+    fn is_for(&self, of: ClassSubject<'_>) -> bool {
+        let is_upstream = |name: &Spanned<String>| name.get_ref() == of.upstream;
+        let mut headers = self.header.iter().flatten();
+        let mut cookies = self.cookie.iter().flatten();
+        self.upstream
+            .as_ref()
+            .is_none_or(|names| names.iter().any(is_upstream))
+            && fits_host(&self.host, of.host)
+            && fits_pattern(&self.path, of.path)
+            && fits_pattern(&self.method, of.method)
+            && comes_from(&self.address, Some(of.address))
+            && fits_host(&self.tls_name, of.tls_name)
+            && headers.all(|(name, values)| {
+                let value = only_value(of.headers, name.get_ref());
+                value.is_some_and(|value| fits_beginning(values, value))
+            })
+            && cookies.all(|(name, values)| {
+                let value = only_cookie(of.headers, name);
+                value.is_some_and(|value| fits_beginning(values, value))
+            })
+    }
+}
+
+/// Whether a name is one of these, whatever the case of its letters; `*.` at the beginning stands
+/// for anything before that dot, as in routes.
+fn fits_host(names: &Option<Vec<String>>, name: &str) -> bool {
+    let Some(names) = names else { return true };
+    let name = name.to_ascii_lowercase();
+    let fits = |own: &String| {
+        let own = own.to_ascii_lowercase();
+        match own.strip_prefix('*') {
+            Some(end) if end.starts_with('.') => name.len() > end.len() && name.ends_with(end),
+            _ => fits_beginning(&[own], &name),
+        }
+    };
+    names.iter().any(fits)
+}
+
+/// The value of a field that is there once, in text; what is said twice says nothing.
+fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let (first, second) = (values.next()?, values.next());
+    second.is_none().then(|| first.to_str().ok()).flatten()
+}
+
+/// The same of a cookie. HTTP/2 has them in several fields (RFC 9113, 8.2.3).
+fn only_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let fields = headers.get_all(COOKIE).iter();
+    let pairs = fields.filter_map(|field| field.to_str().ok());
+    let mut values = pairs.flat_map(|pairs| pairs.split(';')).filter_map(|pair| {
+        let (own, value) = pair.split_once('=')?;
+        (own.trim() == name).then(|| value.trim())
+    });
+    let (first, second) = (values.next()?, values.next());
+    second.is_none().then_some(first)
+}
+
+impl Classes {
+    /// The classes of a configuration with these upstreams; the first mistake is the error.
+    pub fn build(
+        tables: &[ClassTable],
+        late: LateName,
+        upstreams: &[&str],
+    ) -> Result<Self, Misconfigured> {
+        classes::check_names(tables.iter().map(|table| &table.name))?;
+        for table in tables {
+            table.check(upstreams)?;
+        }
+        let all = tables.iter();
+        let conditions: Vec<_> = all.map(|table| (&table.name, table.conditions())).collect();
+        classes::check_reach(&conditions, "request")?;
+        let classes = Self {
+            tables: tables.to_vec(),
+            late,
+        };
+        classes::check_order(&classes.aims(), None, "")?;
+        Ok(classes)
+    }
+
+    /// Whether an upstream may name its order beside them.
+    pub fn check_order(&self, order: Option<&Spanned<OrderName>>) -> Result<(), Misconfigured> {
+        classes::check_order(&self.aims(), order, "upstream.order")
+    }
+
+    fn aims(&self) -> Vec<ClassAims<'_>> {
+        self.tables.iter().map(ClassTable::aims).collect()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    /// In which order those who wait go in, `otherwise` where they do not say it.
+    pub fn order(&self, otherwise: OrderName) -> Order {
+        classes::order(&self.aims(), otherwise, self.late)
+    }
+
+    /// What each is to get, by number; none where there are no classes.
+    pub fn goals(&self) -> Vec<Goal> {
+        match self.is_empty() {
+            true => Vec::new(),
+            false => classes::goals(&self.aims()),
+        }
+    }
+
+    /// The number of a request's class: the first that fits, behind the last where none does.
+    pub fn number_of(&self, of: ClassSubject<'_>) -> u8 {
+        let at = self.tables.iter().position(|table| table.is_for(of));
+        // There are fewer than that.
+        u8::try_from(at.unwrap_or(self.tables.len())).unwrap_or(u8::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;

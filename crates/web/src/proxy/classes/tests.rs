@@ -1,0 +1,155 @@
+//! Which requests are in which class.
+
+use super::*;
+use hyper::header::HeaderValue;
+use proptest::prelude::*;
+
+#[derive(Deserialize)]
+struct Tables {
+    class: Vec<ClassTable>,
+}
+
+fn build(text: &str) -> Result<Classes, Misconfigured> {
+    let tables: Tables = toml::from_str(text).unwrap();
+    Classes::build(&tables.class, LateName::default(), &["app", "chat"])
+}
+
+fn headers(fields: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        let name = HeaderName::try_from(*name).unwrap();
+        headers.append(name, HeaderValue::from_str(value).unwrap());
+    }
+    headers
+}
+
+fn subject(headers: &HeaderMap) -> ClassSubject<'_> {
+    ClassSubject {
+        upstream: "app",
+        host: "shop.example.org",
+        path: "/cart/17",
+        method: "GET",
+        headers,
+        address: [10, 1, 2, 3].into(),
+        tls_name: "",
+    }
+}
+
+/// Whether a class that names this has a request with these fields in its head.
+fn is_in(names: &str, fields: &[(&str, &str)]) -> bool {
+    let classes = build(&format!("[[class]]\nname = 'a'\n{names}")).unwrap();
+    classes.number_of(subject(&headers(fields))) == 0
+}
+
+#[test]
+fn all_that_is_named_must_fit() {
+    for (names, wanted) in [
+        ("", true),
+        ("path = ['/cart*']", true),
+        ("path = ['/cart']", false),
+        ("method = ['GET', 'HEAD']", true),
+        ("method = ['POST']", false),
+        ("host = ['SHOP.example.org']", true),
+        ("host = ['*.example.org']", true),
+        ("host = ['*.shop.example.org']", false),
+        ("host = ['shop.*']", true),
+        ("upstream = ['app']", true),
+        ("upstream = ['chat']", false),
+        ("address = ['10.0.0.0/8']", true),
+        ("address = ['192.0.2.1']", false),
+        ("tls_name = ['shop.example.org']", false),
+        ("path = ['/cart*']\nmethod = ['POST']", false),
+    ] {
+        assert_eq!(is_in(names, &[]), wanted, "{names}");
+    }
+}
+
+#[test]
+fn heads_and_cookies_fit_where_they_say_one_thing() {
+    let tier = "header = { X-Tier = ['gold*'] }";
+    assert!(is_in(tier, &[("x-tier", "golden")]));
+    assert!(!is_in(tier, &[("x-tier", "silver")]));
+    assert!(!is_in(tier, &[]));
+    assert!(
+        !is_in(tier, &[("x-tier", "gold"), ("x-tier", "gold")]),
+        "twice"
+    );
+    let plan = "cookie = { plan = ['pro'] }";
+    assert!(is_in(plan, &[("cookie", "a=1; plan=pro; b")]));
+    assert!(is_in(plan, &[("cookie", "a=1"), ("cookie", "plan=pro")]));
+    assert!(!is_in(plan, &[("cookie", "xplan=pro")]));
+    assert!(!is_in(plan, &[("cookie", "plan=pro; plan=free")]), "twice");
+}
+
+#[test]
+fn the_first_that_fits_counts_and_the_number_behind_the_last_is_of_none() {
+    let text = "[[class]]\nname='a'\npath=['/x']\n[[class]]\nname='b'\npath=['/cart*']";
+    let classes = build(text).unwrap();
+    let none = headers(&[]);
+    let of = |path| {
+        classes.number_of(ClassSubject {
+            path,
+            ..subject(&none)
+        })
+    };
+    assert_eq!(["/x", "/cart/1", "/y"].map(of), [0, 1, 2]);
+    assert_eq!(classes.goals().len(), 3);
+    assert!(Classes::default().goals().is_empty());
+}
+
+#[test]
+fn mistakes_say_where_and_what_would_be_right() {
+    for (text, key, said) in [
+        (
+            "name='a'\nupstream=['ap']",
+            "class.upstream",
+            "there are: app, chat",
+        ),
+        ("name='a'\npriority=0", "class.priority", "1 to 200"),
+        (
+            "name='a'\ntarget={mean='30'}",
+            "class.target.mean",
+            "no unit",
+        ),
+        (
+            "name='a'\nweight=2\ntarget={mean='1s'}",
+            "class.weight",
+            "not both",
+        ),
+        (
+            "name='a'\nheader={'a b'=['x']}",
+            "class.header",
+            "no name of a header",
+        ),
+        ("name='a'\npath=[]", "class.path", "leave path out"),
+        (
+            "name='a'\n[[class]]\nname='b'\npath=['/x']",
+            "class.name",
+            "takes all that fits",
+        ),
+        (
+            "name='a'\npath=['/x']\n[[class]]\nname='a'",
+            "class.name",
+            "twice",
+        ),
+        (
+            "name='a'\nheader={X-A=['1*']}\n[[class]]\nname='b'\nheader={x-a=['12']}",
+            "class.name",
+            "takes all that fits",
+        ),
+    ] {
+        let error = build(&format!("[[class]]\n{text}")).unwrap_err();
+        assert_eq!(error.key, key, "{text}: {}", error.message);
+        assert!(error.message.contains(said), "{text}: {}", error.message);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_cookie_is_read(field in "[ -~]{0,60}", name in "[a-z]{0,3}") {
+        let fields = headers(&[("cookie", &field)]);
+        if let Some(value) = only_cookie(&fields, &name) {
+            prop_assert!(field.contains(value));
+        }
+    }
+}
