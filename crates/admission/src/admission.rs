@@ -62,6 +62,16 @@ impl Ticket {
     pub fn job(&self) -> JobId {
         self.job
     }
+
+    /// Which jobs are like it.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How long it had waited elsewhere when it came, ns.
+    pub fn waited_ns(&self) -> u64 {
+        self.waited_ns
+    }
 }
 
 /// The jobs of one backend.
@@ -215,11 +225,12 @@ impl Admission {
             self.queue.set_weight(number, goal.weight);
         }
         let by_name = self.goals.renumbered(&goals);
+        let last = u8::try_from(goals.len().saturating_sub(1)).unwrap_or(u8::MAX);
         self.goals.replace(goals);
         let goals = &self.goals;
         let renewed = |job: JobId, request: Request| {
             let named = by_name.get(usize::from(request.number)).copied();
-            let (named, is_same) = named.unwrap_or((request.number, false));
+            let (named, is_same) = named.unwrap_or((last, false));
             let number = numbers.get(&job).copied().unwrap_or(named);
             let promise = if is_same && number == named {
                 request.promise.map(|promise| Promise {
@@ -258,8 +269,19 @@ impl Admission {
             let factor = limit as f64 / self.limit.max(1) as f64;
             self.goals.rescale(factor);
         }
+        self.set_capacity(limit);
+    }
+
+    /// The same where servers come and go and each takes as many as before, so that times inside
+    /// stay what they are.
+    pub fn set_capacity(&mut self, limit: usize) {
         self.limit = limit;
         self.apply_limit();
+    }
+
+    /// The class that a job has now, by number: the goals may have changed since it came.
+    pub fn class_of(&self, ticket: &Ticket) -> u8 {
+        self.queue.number_of(ticket.job).unwrap_or(ticket.class)
     }
 
     /// So many inside have nothing to do and keep their places: as many more may go in.

@@ -240,6 +240,11 @@ impl AdmissionQueue {
         self.limit = limit;
     }
 
+    /// The number of the class of a job inside.
+    pub fn number_of(&self, job: JobId) -> Option<u8> {
+        self.inside.get(&job).map(|request| request.number)
+    }
+
     /// How many jobs may be inside.
     pub fn limit(&self) -> usize {
         self.limit

@@ -1,7 +1,11 @@
 //! Who goes in when there are targets or weights, written down as strings: `a` is the first job
 //! that comes, `b` the second, and so on.
 
-use sooner_admission::{AdmissionQueue, JobId, Lateness, Order, Promise, Request, Time};
+use sooner_admission::{
+    Admission, AdmissionQueue, AdmissionSettings, Goal, JobId, Lateness, Order, Promise, Request,
+    Time,
+};
+use std::collections::HashMap;
 
 const MS: u64 = 1_000_000;
 
@@ -169,4 +173,29 @@ fn who_waits_is_of_the_class_that_counts_now() {
     play.set_order(Order::Fcfs, |class| 3 - class);
     play.come(1, None);
     assert_eq!(play.finish(), "adefbc");
+}
+
+#[test]
+fn times_inside_stay_where_servers_come_and_go() {
+    let mut admission = Admission::new(AdmissionSettings {
+        limit: 16,
+        order: Order::Fcfs,
+        waiting_max: None,
+        key_memory: 8,
+    });
+    let now = Time::ZERO;
+    admission.set_goals(Order::Fcfs, vec![Goal::default()], &HashMap::new(), now);
+    let done = admission.arrive(0, "k".into(), 0, now).unwrap();
+    assert_eq!(admission.admit(now), Some(done.job()));
+    admission.complete(&done, 0, 5_000_000, now);
+    admission.leave(&done, now);
+    let _waits = admission.arrive(0, "k".into(), 0, now).unwrap();
+    let inside_ns = |admission: &Admission| admission.class_statuses()[0].inside_ns;
+    for limit in [0, 1, 16] {
+        admission.set_capacity(limit);
+        assert_eq!(inside_ns(&admission), Some(5_000_000), "{limit}");
+    }
+    // More at a time at the same servers is another thing.
+    admission.set_limit(32);
+    assert_eq!(inside_ns(&admission), Some(10_000_000));
 }

@@ -124,6 +124,11 @@ impl Limiter {
         self.change(|shared, _| shared.admission.set_limit(limit));
     }
 
+    /// [`Admission::set_capacity`].
+    pub fn set_capacity(&self, limit: usize) {
+        self.change(|shared, _| shared.admission.set_capacity(limit));
+    }
+
     /// [`Admission::set_kept`].
     pub fn set_kept(&self, kept: usize) {
         if self.lock().admission.kept() != kept {
@@ -312,6 +317,16 @@ impl Permit {
     /// Makes room for others, to come back ([`Limiter::acquire_again`]): its class stays charged.
     pub fn yield_place(mut self) {
         self.is_done = true;
+    }
+
+    /// There is no place after all: comes back before all who wait, in the class that it has now.
+    pub fn come_again(self) -> Acquire {
+        let limiter = self.limiter.clone();
+        let class = limiter.lock().admission.class_of(&self.ticket);
+        let waited_ns = self.ticket.waited_ns() + self.wait_ns();
+        let again = limiter.acquire_again(class, self.ticket.key().to_owned(), waited_ns);
+        self.yield_place();
+        again
     }
 
     /// What the job did until now is void, whatever comes: it says nothing about jobs like this

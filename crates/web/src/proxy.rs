@@ -158,6 +158,14 @@ impl Proxy {
         self.routes.is_empty()
     }
 
+    /// From now on requests are let in by this configuration: what waits at upstreams that were
+    /// taken over as well.
+    pub fn take_over(&self) {
+        for upstream in &self.upstreams {
+            upstream.set_classes(&self.classes);
+        }
+    }
+
     /// Starts health checks and the end of idle connections, on the current `LocalSet`; once for
     /// each upstream, however often it is called.
     pub fn start(&self) {
@@ -167,7 +175,7 @@ impl Proxy {
     }
 
     /// The route of a request for `path` at `host`
-    /// ([`host_name`](sooner_http::forwarding::routes::host_name): without port): the longest path
+    /// ([`host_name`]: without port): the longest path
     /// wins, then the most specific host.
     pub fn route(&self, host: Option<&str>, path: &str) -> Option<&Rc<Route>> {
         self.routes.find(host, path)

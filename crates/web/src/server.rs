@@ -361,6 +361,7 @@ impl Control {
         self.0
             .connections
             .set_limits(&active_config.limits, self.0.means.descriptors);
+        active_config.proxy.take_over();
         self.0.service.replace(active_config);
         self.0.reloaded.notify_one();
         self.0.metrics.reloaded(hash, SystemTime::now());

@@ -100,6 +100,10 @@ fn values_that_do_not_fit_are_told_what_would() {
             "f:4: upstream.order: unknown value `random`; choose one of fcfs, fifo, expected, shortest, longest",
         ),
         (
+            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = 8.5",
+            "f:4: upstream.limit: a number from 1 on, or \"auto\"",
+        ),
+        (
             "late = \"never\"",
             "f:1: late: unknown value `never`; choose one of by-priority, in-proportion",
         ),

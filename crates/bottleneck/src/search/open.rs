@@ -42,6 +42,8 @@ pub struct Open {
     arrived_alone: Option<f64>,
     trial_from_ns: u64,
     trial_again_ns: u64,
+    /// The last trial heard one of several clients.
+    is_again: bool,
 }
 
 impl Default for Open {
@@ -54,6 +56,7 @@ impl Default for Open {
             arrived_alone: None,
             trial_from_ns: 0,
             trial_again_ns: TRIAL_AGAIN_NS,
+            is_again: false,
         }
     }
 }
@@ -87,6 +90,7 @@ impl Open {
     pub fn forget_failures(&mut self) {
         self.alone_ns = ALONE_NS;
         self.trial_again_ns = TRIAL_AGAIN_NS;
+        self.is_again = false;
     }
 
     /// Whether what took the link away seems to have gone.
@@ -194,7 +198,8 @@ impl Search {
             return Why::Unheard;
         }
         self.open.trial_from_ns = now_ns + self.open.trial_again_ns;
-        if heard == 1 && asked.count() > 1 {
+        // Once more as soon as the first time: each trial costs a part of what is sent.
+        if heard == 1 && asked.count() > 1 && !std::mem::replace(&mut self.open.is_again, true) {
             return Why::Unheard;
         }
         self.open.trial_again_ns = (2 * self.open.trial_again_ns).min(ALONE_MAX_NS);

@@ -48,6 +48,10 @@ pub struct Maker<'a> {
     pub keys: BTreeSet<String>,
     text: String,
     table: &'static str,
+    /// Whether classes share servers by weight.
+    has_shares: bool,
+    /// Whether they may have targets.
+    has_targets: bool,
 }
 
 impl<'a> Maker<'a> {
@@ -59,6 +63,8 @@ impl<'a> Maker<'a> {
             keys: BTreeSet::new(),
             text: String::new(),
             table: "",
+            has_shares: false,
+            has_targets: false,
         }
     }
 
@@ -81,6 +87,10 @@ impl<'a> Maker<'a> {
             self.put("root", &format!("\"{root}\""));
         }
         self.put("listen_tls", "[\"127.0.0.1:0\"]");
+        self.may("late", &["\"by-priority\"", "\"in-proportion\""]);
+        // Classes come last, and what they may say depends on the upstreams' order.
+        self.has_shares = self.random.chance();
+        self.has_targets = !self.has_shares && self.random.chance();
         if !is_first {
             self.may("user", &["\"nobody\""]);
             self.what_takes_effect_at_the_next_start();
@@ -92,6 +102,7 @@ impl<'a> Maker<'a> {
         }
         let servers = self.upstreams(is_first);
         let path = self.routes();
+        self.classes();
         let expected = Expected {
             number: number.to_string(),
             servers,
@@ -246,9 +257,20 @@ impl<'a> Maker<'a> {
         self.begin("upstream", "[[upstream]]");
         self.put("name", &format!("\"{name}\""));
         self.put("servers", servers);
-        self.may("limit", &[fewest, "2", "100"]);
+        if self.random.chance() {
+            self.put("limit", "\"auto\"");
+            self.may("limit_max", &["8", "300"]);
+            self.may("throughput_loss", &["0.02", "0.2"]);
+        } else {
+            self.may("limit", &[fewest, "2", "100"]);
+        }
         self.may("waiting_max", &["100", "1000"]);
-        self.may("order", &["\"expected\"", "\"fcfs\""]);
+        if !self.has_shares && !self.has_targets {
+            self.may(
+                "order",
+                &["\"shortest\"", "\"fifo\"", "\"expected\"", "\"fcfs\""],
+            );
+        }
         for key in [
             "queue_seconds",
             "connect_seconds",
@@ -275,6 +297,34 @@ impl<'a> Maker<'a> {
             }
             self.table = "upstream";
             writeln!(self.text, "health = {{ {health} }}").unwrap();
+        }
+    }
+
+    /// With weights or targets, where upstreams have no order of their own; else with priorities.
+    fn classes(&mut self) {
+        for name in ["first", "second", "third"] {
+            self.begin("class", "[[class]]");
+            self.put("name", &format!("\"{name}\""));
+            self.put("path", &format!("[\"/app/{name}/*\", \"/secure/{name}\"]"));
+            if self.has_shares {
+                self.may("weight", &["1", "30"]);
+            } else {
+                self.may("priority", &["1", "200"]);
+            }
+            if self.has_targets {
+                self.may(
+                    "target",
+                    &["{ mean = \"30ms\" }", "{ p95 = \"1s\", p50 = \"9ms\" }"],
+                );
+                self.may("variability", &["\"reduce\""]);
+            }
+            self.may("host", &["[\"*.example\", \"h.*\"]"]);
+            self.may("method", &["[\"GET\", \"POST\"]"]);
+            self.may("header", &["{ X-Tier = [\"gold*\"] }"]);
+            self.may("cookie", &["{ plan = [\"pro\"] }"]);
+            self.may("address", &["[\"127.0.0.0/8\"]"]);
+            self.may("tls_name", &["[\"h.example\"]"]);
+            self.may("upstream", &["[\"app\", \"secure\"]"]);
         }
     }
 

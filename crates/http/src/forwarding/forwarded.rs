@@ -55,19 +55,27 @@ pub fn client_address(
     is_trusted: impl Fn(IpAddr) -> bool,
 ) -> IpAddr {
     let fields = received.get_all(X_FORWARDED_FOR).iter().rev();
-    let texts = fields.map(|field| field.to_str().unwrap_or_default());
+    // By bytes: a client may send what is no text, and the proxy's own word stands behind it.
+    let entries = fields.flat_map(|field| field.as_bytes().rsplit(|byte| *byte == b','));
     let mut client = sender;
-    for entry in texts.flat_map(|text| text.rsplit(',')) {
-        let entry = entry.trim();
-        let with_port = || entry.parse().map(|address: SocketAddr| address.ip());
+    for entry in entries {
         // What is behind text that is no address is no proxy's word.
-        let (true, Ok(address)) = (is_trusted(client), entry.parse().or_else(|_| with_port()))
-        else {
+        let (true, Some(address)) = (is_trusted(client), address(entry)) else {
             break;
         };
         client = address;
     }
     client.to_canonical()
+}
+
+/// An address, perhaps with a port or in brackets.
+fn address(entry: &[u8]) -> Option<IpAddr> {
+    let text = str::from_utf8(entry).ok()?.trim();
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    let with_port = || Some(text.parse::<SocketAddr>().ok()?.ip());
+    bare.unwrap_or(text).parse().ok().or_else(with_port)
 }
 
 /// Adds to `headers` who `client` is, the `host` it requested, and the `prefix` of the path that
@@ -190,6 +198,12 @@ mod tests {
         assert_eq!(of("10.0.0.1", &["203.0.113.1, unknown"]), "10.0.0.1");
         assert_eq!(of("10.0.0.1", &["::ffff:203.0.113.1"]), "203.0.113.1");
         assert_eq!(of("10.0.0.1", &["[2001:db8::1]:80"]), "2001:db8::1");
+        assert_eq!(of("10.0.0.1", &["[2001:db8::1]"]), "2001:db8::1");
+        let mut received = HeaderMap::new();
+        let field = HeaderValue::from_bytes(b"\xff, 203.0.113.1").unwrap();
+        received.insert(X_FORWARDED_FOR, field);
+        let client = client_address(&received, "10.0.0.1".parse().unwrap(), is_trusted);
+        assert_eq!(client.to_string(), "203.0.113.1");
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn is_too_long(seconds: u64) -> Option<String> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Limit in a server at a time. 20: few databases do more with more.
+    /// Transactions in a server at a time. 20: few databases do more with more.
     pub transactions: Limit,
     /// The most that are tried where the gate finds the number by itself. 64: PostgreSQL's own
     /// default allows a hundred connections.

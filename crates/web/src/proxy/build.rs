@@ -38,14 +38,15 @@ const TUNNEL_SECONDS: f64 = 3600.0;
 impl Proxy {
     /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of
     /// `previous` with the same tables and certificates are taken over with their state: queue,
-    /// requests in flight, estimates, health, connections.
+    /// requests in flight, estimates, health, connections. They are as they were until
+    /// [`Proxy::take_over`].
     pub fn build(tables: ProxyTables<'_>, previous: Option<&Self>) -> Result<Self, Misconfigured> {
         let names = tables.upstreams.iter();
         let names: Vec<&str> = names.map(|table| table.name.get_ref().as_str()).collect();
         let classes = Classes::build(tables.classes, tables.late, &names)?;
         let mut built: Vec<Rc<Upstream>> = Vec::with_capacity(tables.upstreams.len());
         for table in tables.upstreams {
-            classes.check_order(table.order.as_ref())?;
+            classes.check_order(table.name.get_ref(), table.order.as_ref())?;
             let name = table.name.get_ref();
             if built.iter().any(|other| other.name.as_ref() == name) {
                 return Err(Misconfigured::at(
@@ -69,15 +70,6 @@ impl Proxy {
         }
         let proxy = tables.proxy;
         let trusted = networks(&proxy.trusted)?;
-        // From here on nothing can be wrong: what was taken over may be changed.
-        let is_taken_over = |upstream: &&Rc<Upstream>| {
-            let mut before = previous.iter().flat_map(|previous| &previous.upstreams);
-            before.any(|other| Rc::ptr_eq(other, upstream))
-        };
-        if previous.is_some_and(|previous| previous.classes != classes) {
-            let taken_over = built.iter().filter(is_taken_over);
-            taken_over.for_each(|upstream| upstream.set_classes(&classes));
-        }
         Ok(Self {
             routes,
             upstreams: built,

@@ -140,14 +140,18 @@ impl ClassTable {
         named.chain(headers).chain(cookies).collect()
     }
 
+    /// Whether requests for this upstream may be in it.
+    fn may_be_at(&self, upstream: &str) -> bool {
+        let is_upstream = |name: &Spanned<String>| name.get_ref() == upstream;
+        let names = self.upstream.as_ref();
+        names.is_none_or(|names| names.iter().any(is_upstream))
+    }
+
     /// Whether a request is in it.
     fn is_for(&self, of: ClassSubject<'_>) -> bool {
-        let is_upstream = |name: &Spanned<String>| name.get_ref() == of.upstream;
         let mut headers = self.header.iter().flatten();
         let mut cookies = self.cookie.iter().flatten();
-        self.upstream
-            .as_ref()
-            .is_none_or(|names| names.iter().any(is_upstream))
+        self.may_be_at(of.upstream)
             && fits_host(&self.host, of.host)
             && fits_pattern(&self.path, of.path)
             && fits_pattern(&self.method, of.method)
@@ -189,13 +193,17 @@ fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// The same of a cookie. HTTP/2 has them in several fields (RFC 9113, 8.2.3).
 fn only_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let fields = headers.get_all(COOKIE).iter();
-    let pairs = fields.filter_map(|field| field.to_str().ok());
-    let mut values = pairs.flat_map(|pairs| pairs.split(';')).filter_map(|pair| {
-        let (own, value) = pair.split_once('=')?;
-        (own.trim() == name).then(|| value.trim())
+    let pairs = fields.flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
+    let mut values = pairs.filter_map(|pair| {
+        let equals = pair.iter().position(|byte| *byte == b'=')?;
+        let own = pair[..equals].trim_ascii();
+        (own == name.as_bytes()).then(|| pair[equals + 1..].trim_ascii())
     });
     let (first, second) = (values.next()?, values.next());
-    second.is_none().then_some(first)
+    second
+        .is_none()
+        .then(|| str::from_utf8(first).ok())
+        .flatten()
 }
 
 impl Classes {
@@ -220,9 +228,13 @@ impl Classes {
         Ok(classes)
     }
 
-    /// Whether an upstream may name its order beside them.
-    pub fn check_order(&self, order: Option<&Spanned<OrderName>>) -> Result<(), Misconfigured> {
-        classes::check_order(&self.aims(), order, "upstream.order")
+    /// Whether this upstream may name its order beside them.
+    pub fn check_order(
+        &self,
+        upstream: &str,
+        order: Option<&Spanned<OrderName>>,
+    ) -> Result<(), Misconfigured> {
+        classes::check_order(&self.aims_at(upstream), order, "upstream.order")
     }
 
     fn aims(&self) -> Vec<ClassAims<'_>> {
@@ -234,9 +246,16 @@ impl Classes {
         self.tables.is_empty()
     }
 
-    /// In which order those who wait go in, `otherwise` where they do not say it.
-    pub fn order(&self, otherwise: OrderName) -> Order {
-        classes::order(&self.aims(), otherwise, self.late)
+    /// In which order those who wait for this upstream go in, `otherwise` where its classes do not
+    /// say it.
+    pub fn order(&self, upstream: &str, otherwise: OrderName) -> Order {
+        classes::order(&self.aims_at(upstream), otherwise, self.late)
+    }
+
+    /// What classes say that may be there.
+    fn aims_at(&self, upstream: &str) -> Vec<ClassAims<'_>> {
+        let tables = self.tables.iter().filter(|table| table.may_be_at(upstream));
+        tables.map(ClassTable::aims).collect()
     }
 
     /// What each is to get, by number; none where there are no classes.

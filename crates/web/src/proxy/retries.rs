@@ -11,7 +11,7 @@ use super::upstream::Choice;
 use super::{Report, Route};
 use hyper::http::request::Parts;
 use sooner_http::forwarding::request::Outgoing;
-use sooner_limiter::Permit;
+use sooner_limiter::{Acquire, Permit};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,13 +64,12 @@ impl RoutedRequest<'_> {
     ) -> Result<(UpstreamResponse, InFlight), Failure> {
         let (upstream, times) = (&self.route.upstream, &self.route.times);
         let mut attempts = Attempts::default();
-        let mut permit = self.admit(report).await?;
+        let mut permit = self.admit(self.acquire(), report).await?;
         loop {
             let slot = match upstream.choose_server(&attempts.tried) {
                 Choice::Server(slot) => slot,
                 Choice::Full => {
-                    drop(permit);
-                    permit = self.admit(report).await?;
+                    permit = self.admit(permit.come_again(), report).await?;
                     continue;
                 }
                 Choice::AllDown => {
@@ -121,12 +120,17 @@ impl RoutedRequest<'_> {
         }
     }
 
-    async fn admit(&self, report: &mut Report) -> Result<Permit, Failure> {
+    fn acquire(&self) -> Acquire {
         let (route, parts) = (self.route, self.parts);
         let key = sooner_admission::key(parts.method.as_str(), &route.path, parts.uri.path());
+        route.upstream.acquire(self.class, key)
+    }
+
+    async fn admit(&self, acquire: Acquire, report: &mut Report) -> Result<Permit, Failure> {
+        let route = self.route;
         let permit = route
             .upstream
-            .admit(self.class, key, route.times.queue)
+            .admit(acquire, route.times.queue)
             .await
             .map_err(|failure| self.reject(failure))?;
         report.wait_ns += permit.wait_ns();

@@ -7,6 +7,7 @@
 
 mod build;
 use crate::clock::Clock;
+use crate::proxy::classes::Classes;
 use crate::proxy::config::UpstreamTable;
 use crate::proxy::failure::Failure;
 use crate::proxy::failure_log::{FailureLog, RequestSummary, one_line};
@@ -15,7 +16,7 @@ use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::server::Server;
 use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionStatus, Change, ClassStatus, Time};
-use sooner_limiter::{Limiter, Permit};
+use sooner_limiter::{Acquire, Limiter, Permit};
 use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -95,6 +96,8 @@ pub struct Upstream {
     exhausted_log: FailureLog,
     clock: Clock,
     is_started: Cell<bool>,
+    /// Those by which requests are let in.
+    classes: RefCell<Classes>,
 }
 
 /// The server for a request.
@@ -136,23 +139,39 @@ impl Upstream {
     /// Looks for the limits of servers that have none of the operator's; gives what changed, by the
     /// server's name.
     pub fn look_for_limits(&self) -> Vec<(Arc<str>, Change)> {
-        let (whole, needs, now) = (self.limiter.take_window(), self.limiter.needs(), self.now());
+        let (whole, now) = (self.limiter.take_window(), self.now());
+        // Times inside are known of all servers together: with several, what one of them tries
+        // would be held against the others.
+        let needs = match self.servers.len() {
+            1 => self.limiter.needs(),
+            _ => Vec::new(),
+        };
         let look = |server: &Rc<Server>| {
             let change = server.look_for_limit(&whole, &needs, now)?;
             Some((server.name.clone(), change))
         };
         let changes: Vec<_> = self.servers.iter().filter_map(look).collect();
+        if let ([server], [(_, change)]) = (&self.servers[..], &changes[..])
+            && server.standing(now) == Standing::Up
+        {
+            // Times inside grow and shrink with it.
+            self.limiter.set_limit(change.limit.max(server.in_flight()));
+        }
         if !changes.is_empty() {
             self.update_capacity();
         }
         changes
     }
 
+    /// A request of `class`, like others of `key`, waits for admission: see [`Upstream::admit`].
+    pub fn acquire(&self, class: u8, key: String) -> Acquire {
+        self.limiter.acquire(class, key)
+    }
+
     /// Waits for admission, for `queue` at most; fails at once while no server is up.
     pub async fn admit(
         &self,
-        class: u8,
-        key: String,
+        acquire: Acquire,
         queue: Option<Duration>,
     ) -> Result<Permit, Failure> {
         let mut all_down = pin!(self.all_down.notified());
@@ -169,7 +188,7 @@ impl Upstream {
         };
         tokio::select! {
             biased;
-            permit = self.limiter.acquire(class, key) => permit.map_err(|_| Failure::QueueFull { waiting: self.limiter.status().waiting }),
+            permit = acquire => permit.map_err(|_| Failure::QueueFull { waiting: self.limiter.status().waiting }),
             () = all_down => Err(self.all_down_failure()),
             () = too_long => Err(Failure::QueuedTooLong(queue.unwrap_or_default())),
         }
@@ -360,7 +379,7 @@ impl Upstream {
             .iter()
             .map(|server| server.capacity(now).max(server.in_flight()))
             .fold(0, usize::saturating_add);
-        self.limiter.set_limit(limit);
+        self.limiter.set_capacity(limit);
         if self.is_down() {
             self.all_down.notify_waiters();
         }

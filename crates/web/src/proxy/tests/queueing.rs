@@ -155,11 +155,37 @@ fn who_waits_goes_in_by_the_classes_of_a_reload() {
         let changed = classes.replace("150", "1");
         let after = proxy_after(&with_classes(&url, &changed), Some(&before));
         assert_eq!(waiting(&after), 2, "the queue is taken over");
+        // It is not in force before that, nor is it if something else is wrong with the reload.
+        after.take_over();
+        before.take_over();
+        after.take_over();
         inside.await.unwrap();
         for one in later {
             one.await.unwrap();
         }
         assert_eq!(order(&seen, 2), ["/slow/b", "/slow/a"]);
+    });
+}
+
+#[test]
+fn a_reload_that_is_not_taken_changes_nothing() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let classes = "[[class]]\nname='a'\npath=['/slow/a']\n\
+                       [[class]]\nname='b'\npriority=150\npath=['/slow/b']\n";
+        let before = proxy(&with_classes(&url, classes));
+        ask(&before, get("/quick")).await;
+        let inside = spawn(&before, "/slow/1");
+        until(|| seen.count() == 2).await;
+        let later = ["/slow/b", "/slow/a"].map(|path| spawn(&before, path));
+        until(|| waiting(&before) == 2).await;
+        let changed = classes.replace("150", "1");
+        drop(proxy_after(&with_classes(&url, &changed), Some(&before)));
+        inside.await.unwrap();
+        for one in later {
+            one.await.unwrap();
+        }
+        assert_eq!(order(&seen, 2), ["/slow/a", "/slow/b"]);
     });
 }
 

@@ -64,17 +64,20 @@ impl Upstream {
             exhausted_log: FailureLog::default(),
             clock: Clock::start(),
             is_started: Cell::new(false),
+            classes: RefCell::default(),
         };
-        if !classes.is_empty() {
-            upstream.set_classes(classes);
-        }
+        upstream.set_classes(classes);
         upstream.update_capacity();
         Ok(Rc::new(upstream))
     }
 
     /// From now on there are these classes, and who waits goes in by them.
     pub fn set_classes(&self, classes: &Classes) {
-        let order = classes.order(order(&self.table));
+        if *self.classes.borrow() == *classes {
+            return;
+        }
+        self.classes.replace(classes.clone());
+        let order = classes.order(&self.name, order(&self.table));
         let numbers = HashMap::new();
         self.limiter.set_goals(order, classes.goals(), &numbers);
     }
