@@ -87,13 +87,13 @@ fn sessions_that_wait_are_told_apart_by_what_they_wait_for() {
     }
 }
 
-/// pgbench with so many clients that call themselves `name` and repeat a statement for 8 s.
+/// pgbench with so many clients that call themselves `name` and repeat a statement for 13 s.
 fn bench(database: &Database, (name, clients, sql): (&str, &str, &str)) -> Child {
     let script = database.folder().join(name);
     fs::write(&script, sql).unwrap();
     let mut pgbench = database.program("pgbench");
     pgbench.arg("-h").arg(database.folder());
-    pgbench.args(["-U", "postgres", "-n", "-T", "8", "-c", clients, "-f"]);
+    pgbench.args(["-U", "postgres", "-n", "-T", "13", "-c", clients, "-f"]);
     pgbench.arg(script).arg("postgres");
     let pgbench = pgbench.env("PGAPPNAME", name).stdout(Stdio::piped());
     pgbench.spawn().unwrap()
@@ -147,11 +147,12 @@ fn classes_and_kinds_have_the_figures_that_pgbench_has() {
     let running = scripts.map(|script| bench(&database, script));
     let page = database.folder().join("page.html");
     let page_flag = page.display().to_string();
+    // Sessions add what they have done to the server's count within a second: a tenth of this.
     let found = explained(
         &database,
         &[
             "--for",
-            "5s",
+            "10s",
             "--config",
             &classes.display().to_string(),
             "--html",
