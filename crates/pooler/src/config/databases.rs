@@ -12,7 +12,7 @@ impl Config {
             let text = name.get_ref().as_str();
             if OWN_DATABASES.contains(&text) {
                 let words =
-                    format!("{text:?} is the gate itself, where nobody waits; leave it out");
+                    format!("{text:?} is the gate itself, which has no queue; leave it out");
                 return wrong(name, words);
             }
             let is_there = match text.strip_suffix('*') {

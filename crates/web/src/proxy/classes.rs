@@ -100,6 +100,17 @@ impl ClassTable {
                 return Err(Misconfigured::at(upstream, "class.upstream", words));
             }
         }
+        let lower = |method: &&String| method.bytes().any(|byte| byte.is_ascii_lowercase());
+        if let Some(method) = self.method.iter().flatten().find(lower) {
+            let words = format!("`{method}` is no method; they are in capitals: GET, POST");
+            return Err(Misconfigured::at(&self.name, "class.method", words));
+        }
+        let stars = |host: &&String| host.starts_with('*') && host[1..].contains('*');
+        let mut hosts = self.host.iter().chain(&self.tls_name).flatten();
+        if let Some(host) = hosts.find(stars) {
+            let words = format!("`{host}` has two stars; write one, at the beginning or the end");
+            return Err(Misconfigured::at(&self.name, "class.host", words));
+        }
         for name in self.header.iter().flatten().map(|(name, _)| name) {
             if HeaderName::try_from(name.get_ref().as_str()).is_err() {
                 let words = format!("`{}` is no name of a header", name.get_ref());

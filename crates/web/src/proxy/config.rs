@@ -48,8 +48,8 @@ pub struct UpstreamTable {
     /// wait. Without it all go in.
     #[serde(default)]
     pub limit: Option<Spanned<Limit>>,
-    /// The most that are tried at each server where the number is found. 256: what servers of
-    /// language models take at once by themselves.
+    /// The most that are tried at each server where the number is found. 256: a bound of the
+    /// search, to be raised for a server that does more at once.
     #[serde(default)]
     pub limit_max: Option<Spanned<NonZeroUsize>>,
     /// The throughput that may be lost, of the most that can be had, where the number is found.

@@ -121,6 +121,8 @@ fn mistakes_say_where_and_what_would_be_right() {
             "class.header",
             "no name of a header",
         ),
+        ("name='a'\nmethod=['get']", "class.method", "in capitals"),
+        ("name='a'\nhost=['*.a.*']", "class.host", "two stars"),
         ("name='a'\npath=[]", "class.path", "leave path out"),
         (
             "name='a'\n[[class]]\nname='b'\npath=['/x']",

@@ -140,52 +140,37 @@ fn a_class_by_what_a_request_says_goes_first() {
     });
 }
 
-#[test]
-fn who_waits_goes_in_by_the_classes_of_a_reload() {
-    run(async {
-        let (url, seen) = slow_and_fast().await;
-        let classes = "[[class]]\nname='a'\npath=['/slow/a']\n\
-                       [[class]]\nname='b'\npriority=150\npath=['/slow/b']\n";
-        let before = proxy(&with_classes(&url, classes));
-        ask(&before, get("/quick")).await;
-        let inside = spawn(&before, "/slow/1");
-        until(|| seen.count() == 2).await;
-        let later = ["/slow/a", "/slow/b"].map(|path| spawn(&before, path));
-        until(|| waiting(&before) == 2).await;
-        let changed = classes.replace("150", "1");
-        let after = proxy_after(&with_classes(&url, &changed), Some(&before));
-        assert_eq!(waiting(&after), 2, "the queue is taken over");
-        // It is not in force before that, nor is it if something else is wrong with the reload.
-        after.take_over();
-        before.take_over();
-        after.take_over();
-        inside.await.unwrap();
-        for one in later {
-            one.await.unwrap();
-        }
-        assert_eq!(order(&seen, 2), ["/slow/b", "/slow/a"]);
-    });
+/// In which order two that wait go in, of classes of which the second goes last, after a reload by
+/// which it goes first; what becomes of the reload is up to `reloaded`.
+async fn order_after_a_reload(reloaded: impl FnOnce(Rc<Proxy>)) -> Vec<String> {
+    let (url, seen) = slow_and_fast().await;
+    let classes = "[[class]]\nname='a'\npath=['/slow/a']\n\
+                   [[class]]\nname='b'\npriority=150\npath=['/slow/b']\n";
+    let before = proxy(&with_classes(&url, classes));
+    ask(&before, get("/quick")).await;
+    let inside = spawn(&before, "/slow/1");
+    until(|| seen.count() == 2).await;
+    let later = ["/slow/b", "/slow/a"].map(|path| spawn(&before, path));
+    until(|| waiting(&before) == 2).await;
+    let changed = classes.replace("150", "1");
+    let after = proxy_after(&with_classes(&url, &changed), Some(&before));
+    assert_eq!(waiting(&after), 2, "the queue is taken over");
+    reloaded(after);
+    inside.await.unwrap();
+    for one in later {
+        one.await.unwrap();
+    }
+    order(&seen, 2)
 }
 
 #[test]
-fn a_reload_that_is_not_taken_changes_nothing() {
+fn who_waits_goes_in_by_the_classes_of_a_reload() {
     run(async {
-        let (url, seen) = slow_and_fast().await;
-        let classes = "[[class]]\nname='a'\npath=['/slow/a']\n\
-                       [[class]]\nname='b'\npriority=150\npath=['/slow/b']\n";
-        let before = proxy(&with_classes(&url, classes));
-        ask(&before, get("/quick")).await;
-        let inside = spawn(&before, "/slow/1");
-        until(|| seen.count() == 2).await;
-        let later = ["/slow/b", "/slow/a"].map(|path| spawn(&before, path));
-        until(|| waiting(&before) == 2).await;
-        let changed = classes.replace("150", "1");
-        drop(proxy_after(&with_classes(&url, &changed), Some(&before)));
-        inside.await.unwrap();
-        for one in later {
-            one.await.unwrap();
-        }
-        assert_eq!(order(&seen, 2), ["/slow/a", "/slow/b"]);
+        let order = order_after_a_reload(|proxy| proxy.take_over()).await;
+        assert_eq!(order, ["/slow/b", "/slow/a"]);
+        // One that is refused, because something else is wrong, changes nothing.
+        let order = order_after_a_reload(drop).await;
+        assert_eq!(order, ["/slow/a", "/slow/b"]);
     });
 }
 
