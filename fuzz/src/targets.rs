@@ -34,6 +34,7 @@ targets! {
     http2_frames,
     http2_heads,
     job_log,
+    json_fields,
     lab_counters,
     lab_peer,
     link,

@@ -10,6 +10,7 @@ pub mod forwarding;
 pub mod frames;
 pub mod host;
 pub mod hpack;
+pub mod json_fields;
 pub mod multipart;
 pub mod negotiation;
 pub mod priority;

@@ -9,17 +9,20 @@
 //! The rest connects them to sockets.
 
 mod attempt;
+mod buffer_budget;
 mod build;
 mod classes;
 mod config;
 mod connect;
 mod counted_stream;
 mod endpoint;
+mod facts;
 mod failure;
 mod failure_log;
 mod forward;
 mod health;
 mod in_flight;
+mod look;
 mod maintenance;
 mod pool;
 mod read_ahead;
@@ -37,6 +40,7 @@ pub use config::{HealthTable, ProxyTable, RouteTable, UpstreamTable};
 pub use endpoint::{Endpoint, EndpointError};
 pub use failure::{Exhausted, Failure};
 pub use health::Standing;
+pub use look::LookedBody;
 pub use tunnel::{Tunnel, TunnelEnd};
 pub use upload::ClientFault;
 
@@ -44,24 +48,21 @@ use crate::body::Source;
 use crate::peer::Peer;
 use crate::request_body::RequestBody;
 use crate::response::Response;
-use classes::{ClassSubject, Classes};
+use classes::Classes;
+use facts::FactFinder;
 use failure_log::one_line;
 use forward::Forwarding;
 use hyper::{Method, Request};
-use read_ahead::BufferBudget;
+use look::Look;
 use sooner_admission::ClassStatus;
 use sooner_config::Network;
 use sooner_http::forwarding::forwarded::client_address;
 use sooner_http::forwarding::request::Client;
-use sooner_http::forwarding::routes::{Routes, host_name};
-use sooner_http::host;
+use sooner_http::forwarding::routes::Routes;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use upstream::{Times, Upstream};
-
-/// The class of requests without one: the middle of 0 to 7 (RFC 9218, 4.1).
-const DEFAULT_CLASS: u8 = 3;
 
 /// The most failed tries of a request that are remembered.
 const FAILED_TRIES_MAX: usize = 8;
@@ -72,7 +73,7 @@ pub struct Proxy {
     upstreams: Vec<Rc<Upstream>>,
     classes: Classes,
     trusted: Vec<Network>,
-    budget: Arc<BufferBudget>,
+    look: Look,
 }
 
 /// The target of requests that begin with a path.
@@ -190,21 +191,29 @@ impl Proxy {
         peer: &Peer,
     ) -> impl Future<Output = Forwarded> + use<> {
         let address = peer.remote.ip();
+        let is_trusted = |address| self.trusted.iter().any(|own| own.contains(address));
+        let finder = FactFinder {
+            upstream: route.upstream.clone(),
+            route_class: route.class,
+            address: client_address(request.headers(), address, is_trusted),
+            tls: peer.tls.clone(),
+            look: self.look.clone(),
+        };
         let forwarding = Forwarding {
-            class: self.class(route, &request, peer),
             route: route.clone(),
             client: Client {
                 address,
                 scheme: peer.scheme(),
                 subject: peer.tls.as_ref().and_then(|tls| tls.client_subject.clone()),
-                is_trusted: self.trusted.iter().any(|network| network.contains(address)),
+                is_trusted: is_trusted(address),
             },
-            budget: self.budget.clone(),
+            budget: self.look.budget.clone(),
         };
         async move {
             let is_head = request.method() == Method::HEAD;
             let mut report = Report::new(forwarding.route.upstream.name.clone());
-            let response = match forwarding.run(request, &mut report).await {
+            let (facts, request) = finder.find(request).await;
+            let response = match forwarding.run(request, facts, &mut report).await {
                 Ok(response) => response,
                 Err(failure) => {
                     let mut response = failure.response();
@@ -217,24 +226,6 @@ impl Proxy {
             };
             Forwarded { response, report }
         }
-    }
-
-    /// The number of a request's class: of the route, where there are no others.
-    fn class(&self, route: &Route, request: &Request<RequestBody>, peer: &Peer) -> u8 {
-        if self.classes.is_empty() {
-            return route.class.unwrap_or(DEFAULT_CLASS);
-        }
-        let tls_name = peer.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
-        let is_trusted = |address| self.trusted.iter().any(|own| own.contains(address));
-        self.classes.number_of(ClassSubject {
-            upstream: &route.upstream.name,
-            host: host::of(request).map_or("", host_name),
-            path: request.uri().path(),
-            method: request.method().as_str(),
-            headers: request.headers(),
-            address: client_address(request.headers(), peer.remote.ip(), is_trusted),
-            tls_name: tls_name.unwrap_or_default(),
-        })
     }
 
     /// How the classes are doing at each upstream.
@@ -274,7 +265,7 @@ impl Proxy {
 
     /// Bytes of responses that are held for their clients.
     pub fn buffered_bytes(&self) -> usize {
-        self.budget.used_bytes()
+        self.look.budget.used_bytes()
     }
 }
 

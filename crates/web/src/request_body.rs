@@ -19,6 +19,8 @@ pub enum RequestBody {
     Http2(crate::http2::RequestStream),
     /// One of the others, within the bounds of what a client may send.
     Metered(Box<MeteredBody<RequestBody>>),
+    /// One of the others, of which the beginning was looked at.
+    Looked(Box<crate::proxy::LookedBody>),
     /// One with a `Content-Length` above the limit; nothing of it is read.
     TooLong {
         /// The bound.
@@ -61,6 +63,7 @@ impl Body for RequestBody {
                 .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
             Self::Http2(body) => Pin::new(body).poll_frame(cx),
             Self::Metered(body) => Pin::new(body.as_mut()).poll_frame(cx),
+            Self::Looked(body) => Pin::new(body.as_mut()).poll_frame(cx),
             Self::TooLong { bytes_max } => {
                 let bytes_max = *bytes_max;
                 Poll::Ready(Some(Err(ReceiveError::TooLong { bytes_max }.into())))
@@ -74,6 +77,7 @@ impl Body for RequestBody {
             Self::Http1(body) => body.is_end_stream(),
             Self::Http2(body) => body.is_end_stream(),
             Self::Metered(body) => body.is_end_stream(),
+            Self::Looked(body) => body.is_end_stream(),
             Self::TooLong { .. } => false,
         }
     }
@@ -84,6 +88,7 @@ impl Body for RequestBody {
             Self::Http1(body) => body.size_hint(),
             Self::Http2(body) => body.size_hint(),
             Self::Metered(body) => body.size_hint(),
+            Self::Looked(body) => body.size_hint(),
             Self::TooLong { .. } => SizeHint::default(),
         }
     }

@@ -225,6 +225,7 @@ impl<'a> Maker<'a> {
         self.may("trusted", &["[]", "[\"127.0.0.0/8\"]"]);
         self.may("response_buffer_bytes", &["0", "100", "1000000"]);
         self.may("buffer_bytes", &["0", "1000", "1000000"]);
+        self.may("look_bytes", &["0", "100", "1000000"]);
         let servers = match self.random.below(3) {
             0 => vec![0],
             1 => vec![1],
@@ -322,6 +323,7 @@ impl<'a> Maker<'a> {
             self.may("method", &["[\"GET\", \"POST\"]"]);
             self.may("header", &["{ X-Tier = [\"gold*\"] }"]);
             self.may("cookie", &["{ plan = [\"pro\"] }"]);
+            self.may("body", &["{ model = \"a*\", \"m.n\" = [1, true, \"x\"] }"]);
             self.may("address", &["[\"127.0.0.0/8\"]"]);
             self.may("tls_name", &["[\"h.example\"]"]);
             self.may("upstream", &["[\"app\", \"secure\"]"]);

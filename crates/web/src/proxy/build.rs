@@ -1,10 +1,11 @@
 //! A proxy from its tables: everything a configuration can get wrong about it is found here, with
 //! its place.
 
+use super::buffer_budget::BufferBudget;
 use super::classes::{ClassTable, Classes};
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
-use super::read_ahead::BufferBudget;
+use super::look::Look;
 use super::upstream::{Times, Upstream};
 use super::{Proxy, Route};
 use crate::config::Misconfigured;
@@ -75,7 +76,10 @@ impl Proxy {
             upstreams: built,
             classes,
             trusted,
-            budget: BufferBudget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
+            look: Look {
+                bytes_max: proxy.look_bytes,
+                budget: BufferBudget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
+            },
         })
     }
 

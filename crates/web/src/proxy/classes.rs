@@ -1,6 +1,8 @@
 //! `[[class]]`: which requests go first into an upstream, and how long they may take there. Which
-//! class a request is in follows from what its head says and who sends it.
+//! class a request is in follows from what its head says, who sends it, and, where a class names
+//! fields of a body, from what that says.
 
+use super::look::BodyFields;
 use crate::config::Misconfigured;
 use hyper::HeaderMap;
 use hyper::header::{COOKIE, HeaderName};
@@ -11,7 +13,8 @@ use sooner_config::classes::{
     fits_beginning, fits_pattern, middle_priority, networks, patterns, placed_patterns,
 };
 use sooner_config::{Network, Spanned};
-use std::collections::BTreeMap;
+use sooner_http::json_fields::FieldPath;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
@@ -52,12 +55,54 @@ pub struct ClassTable {
     /// Cookies, and what they may be.
     #[serde(default)]
     pub cookie: Option<BTreeMap<String, Vec<String>>>,
+    /// Fields of a body that is a JSON object, and what they may be.
+    #[serde(default)]
+    pub body: Option<BTreeMap<Spanned<String>, BodyValues>>,
     /// Networks that clients come from.
     #[serde(default)]
     pub address: Option<Vec<Network>>,
     /// Names that clients ask for in TLS.
     #[serde(default)]
     pub tls_name: Option<Vec<String>>,
+}
+
+/// What a field may be: one value or several, as JSON or in text.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "OneOrMany")]
+pub struct BodyValues(Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a value or a list of values: \"gpt-*\", true, 512"
+)]
+enum OneOrMany {
+    One(BodyValue),
+    Many(Vec<BodyValue>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum BodyValue {
+    Text(String),
+    Truth(bool),
+    Whole(i64),
+    Real(f64),
+}
+
+impl From<OneOrMany> for BodyValues {
+    fn from(values: OneOrMany) -> Self {
+        let text = |value| match value {
+            BodyValue::Text(text) => text,
+            BodyValue::Truth(truth) => truth.to_string(),
+            BodyValue::Whole(number) => number.to_string(),
+            BodyValue::Real(number) => number.to_string(),
+        };
+        Self(match values {
+            OneOrMany::One(value) => vec![text(value)],
+            OneOrMany::Many(values) => values.into_iter().map(text).collect(),
+        })
+    }
 }
 
 /// What is known of a request that wants to go in.
@@ -77,6 +122,8 @@ pub struct ClassSubject<'a> {
     pub address: IpAddr,
     /// The name that its client asked for in TLS; empty in clear text.
     pub tls_name: &'a str,
+    /// What its body says; `None` while it was not looked at.
+    pub body: Option<&'a BodyFields>,
 }
 
 /// All classes, and who is late where their targets cannot all be kept.
@@ -117,6 +164,12 @@ impl ClassTable {
                 return Err(Misconfigured::at(name, "class.header", words));
             }
         }
+        for name in self.body.iter().flatten().map(|(name, _)| name) {
+            if let Err(error) = name.get_ref().parse::<FieldPath>() {
+                let words = format!("`{}` {error}", name.get_ref());
+                return Err(Misconfigured::at(name, "class.body", words));
+            }
+        }
         Ok(())
     }
 
@@ -148,7 +201,11 @@ impl ClassTable {
         });
         let cookies = self.cookie.iter().flatten();
         let cookies = cookies.map(|(name, values)| (format!("cookie.{name}"), patterns(values)));
-        named.chain(headers).chain(cookies).collect()
+        let fields = self.body.iter().flatten().map(|(name, values)| {
+            let name = name.get_ref();
+            (format!("body.{name}"), patterns(&values.0))
+        });
+        named.chain(headers).chain(cookies).chain(fields).collect()
     }
 
     /// Whether requests for this upstream may be in it.
@@ -158,8 +215,23 @@ impl ClassTable {
         names.is_none_or(|names| names.iter().any(is_upstream))
     }
 
-    /// Whether a request is in it.
-    fn is_for(&self, of: ClassSubject<'_>) -> bool {
+    /// The fields of bodies that it names.
+    fn fields(&self) -> impl Iterator<Item = FieldPath> {
+        let names = self.body.iter().flatten().map(|(name, _)| name.get_ref());
+        names.filter_map(|name| name.parse().ok())
+    }
+
+    /// Whether what the body says fits.
+    fn fits_body(&self, body: &BodyFields) -> bool {
+        let mut fields = self.body.iter().flatten();
+        fields.all(|(name, values)| {
+            let value = body.get(name.get_ref());
+            value.is_some_and(|value| fits_beginning(&values.0, value))
+        })
+    }
+
+    /// Whether what the head says, and who sends it, fits.
+    fn fits_head(&self, of: ClassSubject<'_>) -> bool {
         let mut headers = self.header.iter().flatten();
         let mut cookies = self.cookie.iter().flatten();
         self.may_be_at(of.upstream)
@@ -277,11 +349,27 @@ impl Classes {
         }
     }
 
-    /// The number of a request's class: the first that fits, behind the last where none does.
-    pub fn number_of(&self, of: ClassSubject<'_>) -> u8 {
-        let at = self.tables.iter().position(|table| table.is_for(of));
+    /// The fields of bodies by which classes at this upstream differ.
+    pub fn fields_at(&self, upstream: &str) -> Vec<FieldPath> {
+        let tables = self.tables.iter().filter(|table| table.may_be_at(upstream));
+        let paths: BTreeSet<FieldPath> = tables.flat_map(ClassTable::fields).collect();
+        paths.into_iter().collect()
+    }
+
+    /// The number of a request's class: the first that fits, behind the last where none does;
+    /// `None` where that depends on what its body says, and it was not looked at.
+    pub fn number_of(&self, of: ClassSubject<'_>) -> Option<u8> {
+        for (number, table) in (0..=u8::MAX).zip(&self.tables) {
+            let fits_head = table.fits_head(of);
+            match (&table.body, of.body) {
+                (Some(_), None) if fits_head => return None,
+                (Some(_), Some(body)) if fits_head && table.fits_body(body) => return Some(number),
+                (None, _) if fits_head => return Some(number),
+                _ => {}
+            }
+        }
         // There are fewer than that.
-        u8::try_from(at.unwrap_or(self.tables.len())).unwrap_or(u8::MAX)
+        Some(u8::try_from(self.tables.len()).unwrap_or(u8::MAX))
     }
 }
 

@@ -21,8 +21,11 @@ pub struct ProxyTable {
     pub trusted: Vec<Spanned<String>>,
     /// Bytes of one response that are read ahead of its client, so that its backend is free early.
     pub response_buffer_bytes: usize,
-    /// Bytes of all responses together that are read ahead; beyond it one piece each.
+    /// Bytes of all bodies together that are held; beyond it of each response one piece, and of
+    /// requests nothing.
     pub buffer_bytes: usize,
+    /// Bytes of a request's body that are looked at where a class names a field of it.
+    pub look_bytes: usize,
 }
 
 impl Default for ProxyTable {
@@ -31,6 +34,7 @@ impl Default for ProxyTable {
             trusted: Vec::new(),
             response_buffer_bytes: 256 << 10,
             buffer_bytes: 64 << 20,
+            look_bytes: 256 << 10,
         }
     }
 }

@@ -5,10 +5,12 @@
 //! body, cancels the request.
 
 use super::attempt::UpstreamResponse;
+use super::buffer_budget::BufferBudget;
+use super::facts::Facts;
 use super::failure::Failure;
 use super::failure_log::RequestSummary;
 use super::in_flight::{InFlight, UpstreamBody};
-use super::read_ahead::{BufferBudget, read_ahead};
+use super::read_ahead::read_ahead;
 use super::retries::RoutedRequest;
 use super::tunnel::{self, Tunnel};
 use super::upload::{ClientFault, Upload};
@@ -33,8 +35,6 @@ use tokio::task::spawn_local;
 pub struct Forwarding {
     /// Where.
     pub route: Rc<Route>,
-    /// The number of its class there.
-    pub class: u8,
     /// The client.
     pub client: Client,
     /// What responses may use.
@@ -42,10 +42,11 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Forwards `request`, and notes in `report` how it went.
+    /// Forwards `request`, of which `facts` are known, and notes in `report` how it went.
     pub async fn run(
         &self,
         mut request: Request<RequestBody>,
+        facts: Facts,
         report: &mut Report,
     ) -> Result<Response, Failure> {
         let client_side = hyper::upgrade::on(&mut request);
@@ -59,7 +60,7 @@ impl Forwarding {
         let outgoing = self.outgoing(&parts, &upload)?;
         let routed = RoutedRequest {
             route: &self.route,
-            class: self.class,
+            facts,
             parts: &parts,
             outgoing: &outgoing,
             summary,

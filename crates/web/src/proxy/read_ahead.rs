@@ -6,6 +6,7 @@
 //! number of bytes for each response and for all together; beyond that, one piece each. When memory
 //! is full the reading stops, and the upstream's connection fills up behind it.
 
+use crate::proxy::buffer_budget::BufferBudget;
 use crate::proxy::failure_log::with_causes;
 use crate::request_body::BodyError;
 use bytes::Bytes;
@@ -15,7 +16,6 @@ use sooner_http::forwarding::headers::clean_trailers;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -23,46 +23,6 @@ use tokio::time::timeout;
 
 /// What a piece costs beside its bytes, about.
 const PIECE_BYTES: usize = 128;
-
-/// The bytes all responses may be read ahead of their clients.
-#[derive(Debug)]
-pub struct BufferBudget {
-    used_bytes: AtomicUsize,
-    bytes_max: usize,
-    /// For one response.
-    each_bytes_max: usize,
-}
-
-impl BufferBudget {
-    /// At most `bytes_max` in all and `each_bytes_max` for one response.
-    pub fn new(bytes_max: usize, each_bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self {
-            used_bytes: AtomicUsize::new(0),
-            bytes_max,
-            each_bytes_max,
-        })
-    }
-
-    /// What is used.
-    pub fn used_bytes(&self) -> usize {
-        self.used_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Whether anything is left.
-    fn has_room(&self) -> bool {
-        self.used_bytes() < self.bytes_max
-    }
-
-    /// Counts bytes that are held from now on.
-    fn take(&self, bytes: usize) {
-        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Counts bytes that are held no more.
-    fn give_back(&self, bytes: usize) {
-        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
 
 /// Why a body was not read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

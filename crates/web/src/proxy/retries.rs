@@ -2,6 +2,7 @@
 //! answer.
 
 use super::attempt::{FailedAttempt, UpstreamResponse, attempt};
+use super::facts::Facts;
 use super::failure::Failure;
 use super::failure_log::RequestSummary;
 use super::in_flight::InFlight;
@@ -25,8 +26,8 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 pub struct RoutedRequest<'a> {
     /// Where it goes.
     pub route: &'a Rc<Route>,
-    /// The number of its class there.
-    pub class: u8,
+    /// What is known of it.
+    pub facts: Facts,
     /// As it came.
     pub parts: &'a Parts,
     /// As it goes out.
@@ -123,7 +124,7 @@ impl RoutedRequest<'_> {
     fn acquire(&self) -> Acquire {
         let (route, parts) = (self.route, self.parts);
         let key = sooner_admission::key(parts.method.as_str(), &route.path, parts.uri.path());
-        route.upstream.acquire(self.class, key)
+        route.upstream.acquire(self.facts.class, key)
     }
 
     async fn admit(&self, acquire: Acquire, report: &mut Report) -> Result<Permit, Failure> {

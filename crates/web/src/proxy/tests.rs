@@ -1,5 +1,6 @@
 //! The proxy between real sockets: upstreams that do what they should and what they should not.
 
+mod bodies;
 mod failing;
 mod framing;
 mod kept;

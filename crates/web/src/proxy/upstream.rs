@@ -16,6 +16,7 @@ use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::server::Server;
 use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionStatus, Change, ClassStatus, Time};
+use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Acquire, Limiter, Permit};
 use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
@@ -96,8 +97,16 @@ pub struct Upstream {
     exhausted_log: FailureLog,
     clock: Clock,
     is_started: Cell<bool>,
-    /// Those by which requests are let in.
-    classes: RefCell<Classes>,
+    current: RefCell<Rc<Current>>,
+}
+
+/// By what requests are let in now.
+#[derive(Default)]
+pub struct Current {
+    /// The classes.
+    pub classes: Classes,
+    /// The fields of bodies that these name.
+    pub fields: Vec<FieldPath>,
 }
 
 /// The server for a request.
@@ -129,6 +138,11 @@ impl Upstream {
     /// How its queue is doing.
     pub fn status(&self) -> AdmissionStatus {
         self.limiter.status()
+    }
+
+    /// By what requests are let in now.
+    pub fn current(&self) -> Rc<Current> {
+        self.current.borrow().clone()
     }
 
     /// How its classes are doing, by number.

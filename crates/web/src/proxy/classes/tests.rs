@@ -32,13 +32,14 @@ fn subject(headers: &HeaderMap) -> ClassSubject<'_> {
         headers,
         address: [10, 1, 2, 3].into(),
         tls_name: "",
+        body: None,
     }
 }
 
 /// Whether a class that names this has a request with these fields in its head.
 fn is_in(names: &str, fields: &[(&str, &str)]) -> bool {
     let classes = build(&format!("[[class]]\nname = 'a'\n{names}")).unwrap();
-    classes.number_of(subject(&headers(fields))) == 0
+    classes.number_of(subject(&headers(fields))) == Some(0)
 }
 
 #[test]
@@ -87,14 +88,45 @@ fn the_first_that_fits_counts_and_the_number_behind_the_last_is_of_none() {
     let classes = build(text).unwrap();
     let none = headers(&[]);
     let of = |path| {
-        classes.number_of(ClassSubject {
+        let of = ClassSubject {
             path,
             ..subject(&none)
-        })
+        };
+        classes.number_of(of).unwrap()
     };
     assert_eq!(["/x", "/cart/1", "/y"].map(of), [0, 1, 2]);
     assert_eq!(classes.goals().len(), 3);
     assert!(Classes::default().goals().is_empty());
+}
+
+#[test]
+fn a_body_is_needed_where_it_decides() {
+    let text = "[[class]]\nname='vip'\nheader={x-vip=['1']}\n\
+                [[class]]\nname='small'\npath=['/v1/*']\nbody={model='small*', stream=[true]}\n\
+                [[class]]\nname='chat'\nupstream=['chat']\nbody={'meta.tier'=1}\n\
+                [[class]]\nname='v1'\npath=['/v1/*']";
+    let classes = build(text).unwrap();
+    let of = |path, fields: &[(&str, &str)], body: Option<&[(&str, &str)]>| {
+        let body = body.map(BodyFields::of);
+        classes.number_of(ClassSubject {
+            path,
+            body: body.as_ref(),
+            ..subject(&headers(fields))
+        })
+    };
+    assert_eq!(of("/v1/x", &[("x-vip", "1")], None), Some(0), "the first");
+    assert_eq!(of("/v1/x", &[], None), None, "the second may fit");
+    assert_eq!(of("/v2", &[], None), Some(4), "only the head decides");
+    let both = [("model", "small-3"), ("stream", "true")];
+    assert_eq!(of("/v1/x", &[], Some(&both)), Some(1));
+    assert_eq!(of("/v1/x", &[], Some(&both[..1])), Some(3));
+    assert_eq!(of("/v1/x", &[], Some(&[])), Some(3));
+    let names = |upstream| {
+        let fields = classes.fields_at(upstream).into_iter();
+        fields.map(|path| path.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("app"), ["model", "stream"]);
+    assert_eq!(names("chat"), ["meta.tier", "model", "stream"]);
 }
 
 #[test]
@@ -122,6 +154,21 @@ fn mistakes_say_where_and_what_would_be_right() {
             "no name of a header",
         ),
         ("name='a'\nmethod=['get']", "class.method", "in capitals"),
+        (
+            "name='a'\nbody={'a..b'='x'}",
+            "class.body",
+            "`a..b` is no field",
+        ),
+        (
+            "name='a'\nbody={model=[]}",
+            "class.body.model",
+            "leave body.model out",
+        ),
+        (
+            "name='a'\nbody={model=['x*']}\n[[class]]\nname='b'\nbody={model='xy'}",
+            "class.name",
+            "takes all that fits",
+        ),
         ("name='a'\nhost=['*.a.*']", "class.host", "two stars"),
         ("name='a'\npath=[]", "class.path", "leave path out"),
         (

@@ -1,6 +1,6 @@
 //! An upstream from its table.
 
-use super::{HealthCheck, HostRule, Times, Upstream};
+use super::{Current, HealthCheck, HostRule, Times, Upstream};
 use crate::clock::Clock;
 use crate::config::Misconfigured;
 use crate::proxy::classes::Classes;
@@ -64,7 +64,7 @@ impl Upstream {
             exhausted_log: FailureLog::default(),
             clock: Clock::start(),
             is_started: Cell::new(false),
-            classes: RefCell::default(),
+            current: RefCell::default(),
         };
         upstream.set_classes(classes);
         upstream.update_capacity();
@@ -73,10 +73,13 @@ impl Upstream {
 
     /// From now on there are these classes, and who waits goes in by them.
     pub fn set_classes(&self, classes: &Classes) {
-        if *self.classes.borrow() == *classes {
+        if self.current().classes == *classes {
             return;
         }
-        self.classes.replace(classes.clone());
+        self.current.replace(Rc::new(Current {
+            classes: classes.clone(),
+            fields: classes.fields_at(&self.name),
+        }));
         let order = classes.order(&self.name, order(&self.table));
         let numbers = HashMap::new();
         self.limiter.set_goals(order, classes.goals(), &numbers);

@@ -1,0 +1,135 @@
+//! What is read of a body, and that nothing of it is lost.
+
+use super::*;
+use http_body_util::BodyExt;
+use proptest::prelude::*;
+use std::task::Waker;
+
+/// A body that comes in these pieces.
+fn body(pieces: &[&str], trailers: bool) -> RequestBody {
+    let data = pieces
+        .iter()
+        .map(|piece| Ok::<_, BodyError>(Frame::data(Bytes::copy_from_slice(piece.as_bytes()))));
+    let mut frames: VecDeque<_> = data.collect();
+    if trailers {
+        frames.push_back(Ok(Frame::trailers(HeaderMap::new())));
+    }
+    RequestBody::Looked(Box::new(LookedBody {
+        read_bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+        held: {
+            let mut held = Held::none(&BufferBudget::new(1 << 30, 1 << 30));
+            held.add(pieces.iter().map(|piece| piece.len()).sum());
+            held
+        },
+        read: frames,
+        rest: RequestBody::Empty,
+    }))
+}
+
+fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    match future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("everything is there already"),
+    }
+}
+
+fn look(bytes_max: usize, budget_bytes: usize) -> Look {
+    Look {
+        bytes_max,
+        budget: BufferBudget::new(budget_bytes, budget_bytes),
+    }
+}
+
+/// What `model` says in a body of these pieces, and all of the body.
+fn model(look: &Look, headers: &HeaderMap, pieces: &[&str]) -> (Option<String>, String) {
+    let paths = ["model".parse().unwrap()];
+    let (fields, body) = now(look.at(headers, body(pieces, false), &paths));
+    let all = now(body.collect()).unwrap().to_bytes();
+    let all = String::from_utf8(all.to_vec()).unwrap();
+    (fields.get("model").map(str::to_owned), all)
+}
+
+#[test]
+fn a_body_says_what_it_says_however_it_comes() {
+    let look = look(64, 1000);
+    let plain = HeaderMap::new();
+    let mut packed = HeaderMap::new();
+    packed.insert(CONTENT_ENCODING, "gzip".parse().unwrap());
+    let whole = [r#"{"model":"a"}"#];
+    let long = [r#"{"model":"a","x":""#, &"x".repeat(90), "\"}"];
+    let late = [r#"{"x":""#, &"x".repeat(90), r#"","model":"a"}"#];
+    for (headers, pieces, wanted) in [
+        (&plain, &whole[..], Some("a")),
+        (&plain, &[" {\"mod", "el\":", "\"a\"", "}"], Some("a")),
+        (&plain, &long, Some("a")),
+        (&plain, &late, None),
+        (&plain, &["model=a&b={\"model\":1}"], None),
+        (&plain, &[r#"{"model":"a"#], None),
+        (&plain, &[""], None),
+        (&packed, &whole, None),
+    ] {
+        let (found, all) = model(&look, headers, pieces);
+        assert_eq!(found.as_deref(), wanted, "{pieces:?}");
+        assert_eq!(all, pieces.concat(), "nothing is lost");
+        assert_eq!(look.budget.used_bytes(), 0, "all is given back");
+    }
+}
+
+#[test]
+fn where_memory_is_full_no_body_is_looked_at() {
+    let look = look(64, 20);
+    let paths = ["model".parse().unwrap()];
+    let at = || {
+        now(look.at(
+            &HeaderMap::new(),
+            body(&[r#"{"model":"abcdefgh"}"#], false),
+            &paths,
+        ))
+    };
+    let (fields, first) = at();
+    assert_eq!(fields.get("model"), Some("abcdefgh"));
+    let (fields, second) = at();
+    assert_eq!(fields.get("model"), None);
+    drop((first, second));
+    assert_eq!(at().0.get("model"), Some("abcdefgh"), "it was given back");
+}
+
+#[test]
+fn trailers_stay_and_a_fault_does() {
+    let paths = ["model".parse().unwrap()];
+    let look = look(1000, 1000);
+    let (_, looked) = now(look.at(&HeaderMap::new(), body(&["{}"], true), &paths));
+    assert!(now(looked.collect()).unwrap().trailers().is_some());
+    let mut broken = LookedBody {
+        read: [Ok(Frame::data("{".into())), Err("broke off".into())].into(),
+        read_bytes: 1,
+        held: Held::none(&look.budget),
+        rest: RequestBody::Empty,
+    };
+    broken.held.add(1);
+    let broken = RequestBody::Looked(Box::new(broken));
+    let (fields, looked) = now(look.at(&HeaderMap::new(), broken, &paths));
+    assert_eq!(fields.get("model"), None);
+    let error = now(looked.collect()).unwrap_err();
+    assert_eq!(error.to_string(), "broke off");
+}
+
+proptest! {
+    #[test]
+    fn its_length_is_what_it_was(text in "[{}a-z]{0,80}", cut in 0..80_usize, bytes_max in 1..100_usize) {
+        let cut = cut.min(text.len());
+        let pieces = [&text[..cut], &text[cut..]];
+        let look = look(bytes_max, 1000);
+        let paths = ["model".parse().unwrap()];
+        let before = body(&pieces, false);
+        let hint = before.size_hint().exact();
+        let (_, after) = now(look.at(&HeaderMap::new(), before, &paths));
+        prop_assert_eq!(after.size_hint().exact(), hint);
+        let all = now(after.collect()).unwrap().to_bytes();
+        prop_assert_eq!(&all[..], text.as_bytes());
+    }
+}
