@@ -10,6 +10,7 @@ use crate::estimate::Estimates;
 use crate::goals::{ClassStatus, Goal, Goals, Need};
 use crate::order::Order;
 use crate::queue::{AdmissionQueue, QueueFull, Request};
+use crate::subject::Subject;
 use crate::window::{Window, Windows};
 use sooner_policy::{JobId, Promise, Time};
 use std::collections::HashMap;
@@ -52,7 +53,7 @@ pub struct AdmissionStatus {
 pub struct Ticket {
     job: JobId,
     class: u8,
-    key: String,
+    subject: Subject,
     waited_ns: u64,
     generation: u64,
 }
@@ -63,9 +64,9 @@ impl Ticket {
         self.job
     }
 
-    /// Which jobs are like it.
-    pub fn key(&self) -> &str {
-        &self.key
+    /// What was known of it when it came.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
     }
 
     /// How long it had waited elsewhere when it came, ns.
@@ -110,16 +111,16 @@ impl Admission {
         }
     }
 
-    /// A job of `class` comes, like others of `key`, which has waited for `waited_ns` elsewhere:
-    /// its target counts from when it came there.
+    /// A job of `class` comes, of which `subject` is known, and which has waited for `waited_ns`
+    /// elsewhere: its target counts from when it came there.
     pub fn arrive(
         &mut self,
         class: u8,
-        key: String,
+        subject: Subject,
         waited_ns: u64,
         now: Time,
     ) -> Result<Ticket, QueueFull> {
-        let (ticket, request) = self.ticket(class, key, waited_ns, now);
+        let (ticket, request) = self.ticket(class, subject, waited_ns, now);
         match self.queue.arrive(ticket.job, request, now) {
             Ok(()) => Ok(ticket),
             Err(full) => {
@@ -130,14 +131,20 @@ impl Admission {
     }
 
     /// A job comes back that has made room for others: it goes in before all who wait.
-    pub fn return_to(&mut self, class: u8, key: String, waited_ns: u64, now: Time) -> Ticket {
-        let (ticket, request) = self.ticket(class, key, waited_ns, now);
+    pub fn return_to(&mut self, class: u8, subject: Subject, waited_ns: u64, now: Time) -> Ticket {
+        let (ticket, request) = self.ticket(class, subject, waited_ns, now);
         self.queue.return_to(ticket.job, request);
         ticket
     }
 
-    fn ticket(&mut self, class: u8, key: String, waited_ns: u64, now: Time) -> (Ticket, Request) {
-        let expected_ns = self.estimates.expected_ns(&key);
+    fn ticket(
+        &mut self,
+        class: u8,
+        subject: Subject,
+        waited_ns: u64,
+        now: Time,
+    ) -> (Ticket, Request) {
+        let expected_ns = self.estimates.expected_ns(&subject.kind);
         let earlier_ns = i64::try_from(waited_ns).unwrap_or(i64::MAX);
         let came_ns = (now.as_ns() as i64).saturating_sub(earlier_ns);
         let promise = self.goals.arrive(class, expected_ns, came_ns);
@@ -151,7 +158,7 @@ impl Admission {
         let ticket = Ticket {
             job: JobId(self.arrived),
             class,
-            key,
+            subject,
             waited_ns,
             generation: self.generation,
         };
@@ -177,7 +184,7 @@ impl Admission {
     /// A job was outside and inside for so long, and is done; it leaves when it says so.
     pub fn complete(&mut self, ticket: &Ticket, outside_ns: u64, inside_ns: u64, now: Time) {
         self.complete_another(inside_ns);
-        self.estimates.observe(&ticket.key, inside_ns);
+        self.estimates.observe(&ticket.subject.kind, inside_ns);
         self.settle(ticket, inside_ns);
         if ticket.generation == self.generation {
             let outside_ns = ticket.waited_ns + outside_ns;

@@ -76,7 +76,7 @@ fn who_waits_goes_in_by_the_goals_of_now() {
         goals(&["gold", "silver", "rest"]),
         &HashMap::new(),
     );
-    let enter = |class| Task::new(limiter.acquire(class, String::new()));
+    let enter = |class| Task::new(limiter.acquire(class, "".into()));
     // One is inside; then come gold, silver, rest and rest again.
     let mut tasks = vec![enter(0), enter(0), enter(1), enter(2), enter(2)];
     let last = tasks[4].enter.as_ref().and_then(|enter| enter.job());
@@ -108,7 +108,7 @@ fn order_of(tasks: &mut [Task]) -> Vec<usize> {
 fn who_waits_is_due_by_the_targets_of_now() {
     let limiter = limiter(1);
     limiter.set_goals(Order::Fcfs, goals(&["gold", "rest"]), &HashMap::new());
-    let enter = |class| Task::new(limiter.acquire(class, String::new()));
+    let enter = |class| Task::new(limiter.acquire(class, "".into()));
     // One is inside; then come the rest, gold, and the rest again.
     let mut tasks = vec![enter(1), enter(1), enter(0), enter(1)];
     let mut with_target = goals(&["gold", "rest"]);
@@ -151,7 +151,7 @@ proptest! {
         let mut tasks: Vec<Task> = Vec::new();
         for event in events {
             match event {
-                Event::Acquire(class) => tasks.push(Task::new(limiter.acquire(class, format!("{class}")))),
+                Event::Acquire(class) => tasks.push(Task::new(limiter.acquire(class, format!("{class}").into()))),
                 _ if tasks.is_empty() => {}
                 Event::Drop(index) => drop(tasks.remove(index.index(tasks.len()))),
                 Event::Complete(index) => {
@@ -224,7 +224,7 @@ fn a_full_queue_says_so() {
         waiting_max: Some(0),
         key_memory: KEY_MEMORY,
     });
-    let mut enter = Box::pin(limiter.acquire(0, String::new()));
+    let mut enter = Box::pin(limiter.acquire(0, "".into()));
     let polled = enter.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Ready(Err(_))));
 }

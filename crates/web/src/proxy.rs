@@ -26,6 +26,7 @@ mod read_ahead;
 mod retries;
 mod server;
 mod server_limit;
+mod subject;
 mod tunnel;
 mod upload;
 mod upstream;
@@ -47,17 +48,20 @@ use crate::response::Response;
 use classes::{ClassSubject, Classes};
 use failure_log::one_line;
 use forward::Forwarding;
+use hyper::body::Body;
 use hyper::{Method, Request};
 use read_ahead::BufferBudget;
-use sooner_admission::ClassStatus;
+use sooner_admission::{ClassStatus, Subject};
 use sooner_config::Network;
 use sooner_http::forwarding::forwarded::client_address;
 use sooner_http::forwarding::request::Client;
 use sooner_http::forwarding::routes::{Routes, host_name};
 use sooner_http::host;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use subject::RequestFacts;
 use upstream::{Times, Upstream};
 
 /// The class of requests without one: the middle of 0 to 7 (RFC 9218, 4.1).
@@ -190,21 +194,24 @@ impl Proxy {
         peer: &Peer,
     ) -> impl Future<Output = Forwarded> + use<> {
         let address = peer.remote.ip();
+        let is_trusted = |address| self.trusted.iter().any(|own| own.contains(address));
+        let from = client_address(request.headers(), address, is_trusted);
+        let subject = subject(route, &request, from);
         let forwarding = Forwarding {
-            class: self.class(route, &request, peer),
+            class: self.class(route, &request, (from, peer)),
             route: route.clone(),
             client: Client {
                 address,
                 scheme: peer.scheme(),
                 subject: peer.tls.as_ref().and_then(|tls| tls.client_subject.clone()),
-                is_trusted: self.trusted.iter().any(|network| network.contains(address)),
+                is_trusted: is_trusted(address),
             },
             budget: self.budget.clone(),
         };
         async move {
             let is_head = request.method() == Method::HEAD;
             let mut report = Report::new(forwarding.route.upstream.name.clone());
-            let response = match forwarding.run(request, &mut report).await {
+            let response = match forwarding.run(request, subject, &mut report).await {
                 Ok(response) => response,
                 Err(failure) => {
                     let mut response = failure.response();
@@ -219,20 +226,25 @@ impl Proxy {
         }
     }
 
-    /// The number of a request's class: of the route, where there are no others.
-    fn class(&self, route: &Route, request: &Request<RequestBody>, peer: &Peer) -> u8 {
+    /// The number of the class of a request from an address: of the route, where there are no
+    /// others.
+    fn class(
+        &self,
+        route: &Route,
+        request: &Request<RequestBody>,
+        (address, peer): (IpAddr, &Peer),
+    ) -> u8 {
         if self.classes.is_empty() {
             return route.class.unwrap_or(DEFAULT_CLASS);
         }
         let tls_name = peer.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
-        let is_trusted = |address| self.trusted.iter().any(|own| own.contains(address));
         self.classes.number_of(ClassSubject {
             upstream: &route.upstream.name,
             host: host::of(request).map_or("", host_name),
             path: request.uri().path(),
             method: request.method().as_str(),
             headers: request.headers(),
-            address: client_address(request.headers(), peer.remote.ip(), is_trusted),
+            address,
             tls_name: tls_name.unwrap_or_default(),
         })
     }
@@ -276,6 +288,19 @@ impl Proxy {
     pub fn buffered_bytes(&self) -> usize {
         self.budget.used_bytes()
     }
+}
+
+/// What is known of a request from `address` before it runs.
+fn subject(route: &Route, request: &Request<RequestBody>, address: IpAddr) -> Subject {
+    route.upstream.kind.subject(&RequestFacts {
+        method: request.method().as_str(),
+        route: &route.path,
+        uri: request.uri(),
+        host: host::of(request).map_or("", host_name),
+        headers: request.headers(),
+        body_bytes: request.body().size_hint().exact(),
+        address,
+    })
 }
 
 impl Route {

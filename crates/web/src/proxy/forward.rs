@@ -22,6 +22,7 @@ use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, StatusCode};
+use sooner_admission::Subject;
 use sooner_http::forwarding::headers::keep_alive_seconds;
 use sooner_http::forwarding::request::{self, Client, Outgoing, Rules};
 use sooner_http::forwarding::response::{self, Framing};
@@ -42,10 +43,11 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Forwards `request`, and notes in `report` how it went.
+    /// Forwards `request`, of which `subject` is known, and notes in `report` how it went.
     pub async fn run(
         &self,
         mut request: Request<RequestBody>,
+        subject: Subject,
         report: &mut Report,
     ) -> Result<Response, Failure> {
         let client_side = hyper::upgrade::on(&mut request);
@@ -60,7 +62,7 @@ impl Forwarding {
         let routed = RoutedRequest {
             route: &self.route,
             class: self.class,
-            parts: &parts,
+            subject,
             outgoing: &outgoing,
             summary,
         };

@@ -9,7 +9,7 @@ use super::server::Server;
 use super::upload::Upload;
 use super::upstream::Choice;
 use super::{Report, Route};
-use hyper::http::request::Parts;
+use sooner_admission::Subject;
 use sooner_http::forwarding::request::Outgoing;
 use sooner_limiter::{Acquire, Permit};
 use std::rc::Rc;
@@ -27,8 +27,8 @@ pub struct RoutedRequest<'a> {
     pub route: &'a Rc<Route>,
     /// The number of its class there.
     pub class: u8,
-    /// As it came.
-    pub parts: &'a Parts,
+    /// What is known of it.
+    pub subject: Subject,
     /// As it goes out.
     pub outgoing: &'a Outgoing,
     /// For lines to the operator.
@@ -58,13 +58,14 @@ struct Attempts {
 impl RoutedRequest<'_> {
     /// Sends the request to servers until one responds, and notes in `report` how it went.
     pub async fn send(
-        self,
+        mut self,
         mut upload: Upload,
         report: &mut Report,
     ) -> Result<(UpstreamResponse, InFlight), Failure> {
         let (upstream, times) = (&self.route.upstream, &self.route.times);
         let mut attempts = Attempts::default();
-        let mut permit = self.admit(self.acquire(), report).await?;
+        let acquire = upstream.acquire(self.class, std::mem::take(&mut self.subject));
+        let mut permit = self.admit(acquire, report).await?;
         loop {
             let slot = match upstream.choose_server(&attempts.tried) {
                 Choice::Server(slot) => slot,
@@ -118,12 +119,6 @@ impl RoutedRequest<'_> {
                 sleep(EXHAUSTED_PAUSE).await;
             }
         }
-    }
-
-    fn acquire(&self) -> Acquire {
-        let (route, parts) = (self.route, self.parts);
-        let key = sooner_admission::key(parts.method.as_str(), &route.path, parts.uri.path());
-        route.upstream.acquire(self.class, key)
     }
 
     async fn admit(&self, acquire: Acquire, report: &mut Report) -> Result<Permit, Failure> {

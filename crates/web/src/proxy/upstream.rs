@@ -14,8 +14,9 @@ use crate::proxy::failure_log::{FailureLog, RequestSummary, one_line};
 use crate::proxy::health::Standing;
 use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::server::Server;
+use crate::proxy::subject::Kind;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionStatus, Change, ClassStatus, Time};
+use sooner_admission::{AdmissionStatus, Change, ClassStatus, Subject, Time};
 use sooner_limiter::{Acquire, Limiter, Permit};
 use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
@@ -80,6 +81,8 @@ pub struct Upstream {
     pub retries: u32,
     /// Which `Host` its servers get.
     pub host: HostRule,
+    /// What makes two of its requests alike.
+    pub kind: Kind,
     /// The health check.
     pub check: Option<HealthCheck>,
     /// How long an idle connection is kept.
@@ -163,9 +166,10 @@ impl Upstream {
         changes
     }
 
-    /// A request of `class`, like others of `key`, waits for admission: see [`Upstream::admit`].
-    pub fn acquire(&self, class: u8, key: String) -> Acquire {
-        self.limiter.acquire(class, key)
+    /// A request of `class`, of which `subject` is known, waits for admission: see
+    /// [`Upstream::admit`].
+    pub fn acquire(&self, class: u8, subject: Subject) -> Acquire {
+        self.limiter.acquire(class, subject)
     }
 
     /// Waits for admission, for `queue` at most; fails at once while no server is up.

@@ -11,6 +11,7 @@ use crate::proxy::failure_log::FailureLog;
 use crate::proxy::health::HealthLimits;
 use crate::proxy::server::Server;
 use crate::proxy::server_limit::ServerLimit;
+use crate::proxy::subject::Kind;
 use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionSettings, KEY_MEMORY};
 use sooner_config::classes::OrderName;
@@ -49,6 +50,7 @@ impl Upstream {
             times: times(table)?,
             retries: table.retries.unwrap_or(1),
             host: host_rule(table)?,
+            kind: Kind::build(table)?,
             check,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
             limiter: Limiter::new(AdmissionSettings {
