@@ -8,7 +8,7 @@
 
 use sooner_admission::{
     Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Goal, JobId,
-    Need, Order, QueueFull, Subject, Ticket, Time, Window, start,
+    Need, Order, Quality, QueueFull, Subject, Ticket, Time, Window, quality, start,
 };
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -106,6 +106,16 @@ impl Limiter {
     /// [`Admission::class_statuses`].
     pub fn class_statuses(&self) -> Vec<ClassStatus> {
         self.lock().admission.class_statuses()
+    }
+
+    /// How good predictions were of late. Takes a time that grows with the squares of some hundred
+    /// jobs, and holds none up.
+    pub fn quality(&self) -> Quality {
+        let (outcomes, places) = {
+            let admission = &self.lock().admission;
+            (admission.outcomes(), admission.status().limit)
+        };
+        quality(&outcomes, places)
     }
 
     /// [`Admission::needs`].

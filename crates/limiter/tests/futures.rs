@@ -1,7 +1,7 @@
 //! The futures: a task that was not woken is not polled, and still every job gets in.
 
 use proptest::prelude::*;
-use sooner_admission::{AdmissionSettings, Goal, KEY_MEMORY, Lateness, Order, ResponseTarget};
+use sooner_admission::{AdmissionSettings, Goal, KIND_MEMORY, Lateness, Order, ResponseTarget};
 use sooner_limiter::{Acquire, Limiter, Permit};
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -54,7 +54,7 @@ fn limiter(limit: usize) -> Limiter {
         limit,
         order: Order::Expected,
         waiting_max: None,
-        key_memory: KEY_MEMORY,
+        kind_memory: KIND_MEMORY,
     })
 }
 
@@ -222,7 +222,7 @@ fn a_full_queue_says_so() {
         limit: 0,
         order: Order::Fcfs,
         waiting_max: Some(0),
-        key_memory: KEY_MEMORY,
+        kind_memory: KIND_MEMORY,
     });
     let mut enter = Box::pin(limiter.acquire(0, "".into()));
     let polled = enter.as_mut().poll(&mut Context::from_waker(Waker::noop()));

@@ -178,9 +178,9 @@ mod tests {
         let uri = "/v1/users/17?b=2&a=1&b=3&c";
         assert_eq!(
             kind_of(&["method", "route", "path"], uri),
-            "POST /v1 /v1/users/N"
+            "POST /v1 /vN/users/N"
         );
-        assert_eq!(kind_of(&["path", "query"], uri), "/v1/users/N ?a&b&c");
+        assert_eq!(kind_of(&["path", "query"], uri), "/vN/users/N ?a&b&c");
         assert_eq!(kind_of(&["host", "header:X-Model"], uri), "api.example m 7");
         assert_eq!(kind_of(&["query", "header:x-none"], "/"), "? ");
         assert_eq!(kind_of(&[], uri), "");

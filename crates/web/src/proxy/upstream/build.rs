@@ -13,7 +13,7 @@ use crate::proxy::server::Server;
 use crate::proxy::server_limit::ServerLimit;
 use crate::proxy::subject::Kind;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionSettings, KEY_MEMORY};
+use sooner_admission::{AdmissionSettings, KIND_MEMORY};
 use sooner_config::classes::OrderName;
 use sooner_config::{Limit, THROUGHPUT_LOSS, check_throughput_loss};
 use sooner_limiter::{Limiter, bounds};
@@ -57,7 +57,7 @@ impl Upstream {
                 limit: 0,
                 order: order(table).into(),
                 waiting_max: table.waiting_max,
-                key_memory: KEY_MEMORY,
+                kind_memory: KIND_MEMORY,
             }),
             next_server: Cell::new(0),
             all_down: Notify::new(),
