@@ -6,16 +6,14 @@
 //! [`leave`](Admission::leave). Before a change [`pass`](Admission::pass) accounts for the time
 //! until then; after it [`admit`](Admission::admit) is called until it says `None`.
 
-use crate::estimate::Estimates;
 use crate::goals::{ClassStatus, Goal, Goals, Need};
 use crate::order::Order;
+use crate::predict::{Outcome, Outcomes, Prediction, Predictor};
 use crate::queue::{AdmissionQueue, QueueFull, Request};
+use crate::subject::Subject;
 use crate::window::{Window, Windows};
 use sooner_policy::{JobId, Promise, Time};
 use std::collections::HashMap;
-
-/// The keys of which expected times are remembered.
-const KEYS_MAX: usize = 1024;
 
 /// How the jobs of a backend are held back.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +24,8 @@ pub struct AdmissionSettings {
     pub order: Order,
     /// How many may wait; `None`: all that come.
     pub waiting_max: Option<usize>,
-    /// How many jobs of a key its expected time remembers.
-    pub key_memory: u64,
+    /// How many jobs of a kind the fast mean of their times remembers.
+    pub kind_memory: u64,
 }
 
 /// How a backend is doing.
@@ -52,7 +50,9 @@ pub struct AdmissionStatus {
 pub struct Ticket {
     job: JobId,
     class: u8,
-    key: String,
+    subject: Subject,
+    prediction: Option<Prediction>,
+    came_ns: i64,
     waited_ns: u64,
     generation: u64,
 }
@@ -63,9 +63,14 @@ impl Ticket {
         self.job
     }
 
-    /// Which jobs are like it.
-    pub fn key(&self) -> &str {
-        &self.key
+    /// What was known of it when it came.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// How long it was expected to take when it came; `None` while nothing was known.
+    pub fn prediction(&self) -> Option<Prediction> {
+        self.prediction
     }
 
     /// How long it had waited elsewhere when it came, ns.
@@ -78,7 +83,8 @@ impl Ticket {
 pub struct Admission {
     queue: AdmissionQueue,
     order: Order,
-    estimates: Estimates,
+    predictor: Predictor,
+    outcomes: Outcomes,
     goals: Goals,
     /// Which goals: jobs that came under earlier ones are counted nowhere.
     generation: u64,
@@ -98,7 +104,8 @@ impl Admission {
         Self {
             queue: AdmissionQueue::new(settings.order, settings.limit, settings.waiting_max),
             order: settings.order,
-            estimates: Estimates::with_memory(KEYS_MAX, settings.key_memory),
+            predictor: Predictor::new(settings.kind_memory),
+            outcomes: Outcomes::default(),
             goals: Goals::default(),
             generation: 0,
             windows: Windows::default(),
@@ -110,16 +117,16 @@ impl Admission {
         }
     }
 
-    /// A job of `class` comes, like others of `key`, which has waited for `waited_ns` elsewhere:
-    /// its target counts from when it came there.
+    /// A job of `class` comes, of which `subject` is known, and which has waited for `waited_ns`
+    /// elsewhere: its target counts from when it came there.
     pub fn arrive(
         &mut self,
         class: u8,
-        key: String,
+        subject: Subject,
         waited_ns: u64,
         now: Time,
     ) -> Result<Ticket, QueueFull> {
-        let (ticket, request) = self.ticket(class, key, waited_ns, now);
+        let (ticket, request) = self.ticket(class, subject, waited_ns, now);
         match self.queue.arrive(ticket.job, request, now) {
             Ok(()) => Ok(ticket),
             Err(full) => {
@@ -130,14 +137,21 @@ impl Admission {
     }
 
     /// A job comes back that has made room for others: it goes in before all who wait.
-    pub fn return_to(&mut self, class: u8, key: String, waited_ns: u64, now: Time) -> Ticket {
-        let (ticket, request) = self.ticket(class, key, waited_ns, now);
+    pub fn return_to(&mut self, class: u8, subject: Subject, waited_ns: u64, now: Time) -> Ticket {
+        let (ticket, request) = self.ticket(class, subject, waited_ns, now);
         self.queue.return_to(ticket.job, request);
         ticket
     }
 
-    fn ticket(&mut self, class: u8, key: String, waited_ns: u64, now: Time) -> (Ticket, Request) {
-        let expected_ns = self.estimates.expected_ns(&key);
+    fn ticket(
+        &mut self,
+        class: u8,
+        subject: Subject,
+        waited_ns: u64,
+        now: Time,
+    ) -> (Ticket, Request) {
+        let prediction = self.predictor.predict(&subject);
+        let expected_ns = prediction.map(|prediction| prediction.expected_ns);
         let earlier_ns = i64::try_from(waited_ns).unwrap_or(i64::MAX);
         let came_ns = (now.as_ns() as i64).saturating_sub(earlier_ns);
         let promise = self.goals.arrive(class, expected_ns, came_ns);
@@ -151,7 +165,9 @@ impl Admission {
         let ticket = Ticket {
             job: JobId(self.arrived),
             class,
-            key,
+            subject,
+            prediction,
+            came_ns,
             waited_ns,
             generation: self.generation,
         };
@@ -177,7 +193,15 @@ impl Admission {
     /// A job was outside and inside for so long, and is done; it leaves when it says so.
     pub fn complete(&mut self, ticket: &Ticket, outside_ns: u64, inside_ns: u64, now: Time) {
         self.complete_another(inside_ns);
-        self.estimates.observe(&ticket.key, inside_ns);
+        self.predictor.observe(&ticket.subject, inside_ns);
+        if let Some(prediction) = ticket.prediction {
+            self.outcomes.add(Outcome {
+                came_ns: ticket.came_ns,
+                expected_ns: prediction.expected_ns,
+                kind_ns: prediction.kind_ns,
+                service_ns: inside_ns,
+            });
+        }
         self.settle(ticket, inside_ns);
         if ticket.generation == self.generation {
             let outside_ns = ticket.waited_ns + outside_ns;
@@ -250,6 +274,11 @@ impl Admission {
         self.queue.set_order(order, renewed, now);
     }
 
+    /// What was expected of the last jobs that are done, and what came.
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        self.outcomes.to_vec()
+    }
+
     /// How the classes are doing, by number.
     pub fn class_statuses(&self) -> Vec<ClassStatus> {
         self.goals.class_statuses()
@@ -307,7 +336,7 @@ impl Admission {
             waiting: self.queue.waiting(),
             admitted: self.admitted,
             completed: self.completed,
-            mean_service_ns: self.estimates.overall_ns(),
+            mean_service_ns: self.predictor.overall_ns(),
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) mod feasible;
 
 use sooner_policy::{Promise, Time};
 
-use crate::estimate::Mean;
+use crate::mean::Mean;
 use crate::order::Order;
 use crate::recent::Recent;
 

@@ -1,28 +1,32 @@
 //! Who may go into a backend, and how many: decided without a clock and without I/O.
 //!
 //! [`Admission`] has everything about the jobs of one backend. Its parts can be had by themselves:
-//! [`AdmissionQueue`] orders who waits, [`Estimates`] says how long a job will take,
+//! [`AdmissionQueue`] orders who waits, [`Predictor`] says how long a job will take,
 //! [`Controller`] finds the limit, [`verdict`] says whether targets can be met.
 
 mod admission;
 mod controller;
-mod estimate;
 mod goals;
-mod key;
+mod kind_name;
+mod mean;
 mod order;
+mod predict;
 mod queue;
 mod recent;
 mod second_chance;
+mod subject;
 mod window;
 
 pub use admission::{Admission, AdmissionSettings, AdmissionStatus, Ticket};
 pub use controller::{Change, Controller, ControllerLimits, Why, start};
-pub use estimate::{Estimates, KEY_MEMORY, Mean};
 pub use goals::feasible::{Observed, Verdict, verdict};
 pub use goals::{ClassStatus, Goal, Need, ResponseTarget};
-pub use key::key;
+pub use kind_name::KindName;
+pub use mean::Mean;
 pub use order::Order;
+pub use predict::{KIND_MEMORY, Outcome, Prediction, Predictor, Quality, Shadows, quality};
 pub use queue::{AdmissionQueue, QueueFull, Request, TURN_NS};
 pub use second_chance::SecondChance;
-pub use sooner_policy::{JobId, Lateness, Promise, Time};
+pub use sooner_policy::{ClientId, JobId, Lateness, Promise, Time};
+pub use subject::Subject;
 pub use window::{Window, Windows};

@@ -1,22 +1,24 @@
 //! A table by name of bounded size, for names that clients choose: one that comes again and again
 //! stays, one that came once and never again goes first (second chance).
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// Values by name.
 #[derive(Debug)]
-pub struct SecondChance<T> {
+pub struct SecondChance<T, K = Arc<str>> {
     names_max: usize,
-    slots: Vec<Slot<T>>,
-    slot_of: HashMap<Arc<str>, usize>,
+    slots: Vec<Slot<T, K>>,
+    slot_of: HashMap<K, usize>,
     /// The slot that is looked at first when one has to go.
     hand: usize,
 }
 
 #[derive(Debug)]
-struct Slot<T> {
-    name: Arc<str>,
+struct Slot<T, K> {
+    name: K,
     value: T,
     /// Whether it came again since the hand was here.
     is_used: bool,
@@ -25,6 +27,18 @@ struct Slot<T> {
 impl<T> SecondChance<T> {
     /// For at most so many names, and at least one.
     pub fn new(names_max: usize) -> Self {
+        Self::of_keys(names_max)
+    }
+
+    /// All that there is, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.slots.iter().map(|slot| (&*slot.name, &slot.value))
+    }
+}
+
+impl<T, K: Clone + Eq + Hash> SecondChance<T, K> {
+    /// The same where names are no text.
+    pub fn of_keys(names_max: usize) -> Self {
         Self {
             names_max: names_max.max(1),
             slots: Vec::new(),
@@ -34,20 +48,28 @@ impl<T> SecondChance<T> {
     }
 
     /// The value of a name, which has come again.
-    pub fn get(&mut self, name: &str) -> Option<&mut T> {
+    pub fn get<Q>(&mut self, name: &Q) -> Option<&mut T>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
         let slot = &mut self.slots[*self.slot_of.get(name)?];
         slot.is_used = true;
         Some(&mut slot.value)
     }
 
     /// The same, a new one where there is none; and the value that had to go for it.
-    pub fn entry(&mut self, name: &str, new: impl FnOnce() -> T) -> (&mut T, Option<T>) {
+    pub fn entry<Q>(&mut self, name: &Q, new: impl FnOnce() -> T) -> (&mut T, Option<T>)
+    where
+        K: Borrow<Q> + for<'a> From<&'a Q>,
+        Q: Eq + Hash + ?Sized,
+    {
         if let Some(&index) = self.slot_of.get(name) {
             let slot = &mut self.slots[index];
             slot.is_used = true;
             return (&mut slot.value, None);
         }
-        let name: Arc<str> = name.into();
+        let name = K::from(name);
         let slot = Slot {
             name: name.clone(),
             value: new(),
@@ -58,7 +80,7 @@ impl<T> SecondChance<T> {
         (&mut self.slots[index].value, gone)
     }
 
-    fn place(&mut self, slot: Slot<T>) -> (usize, Option<T>) {
+    fn place(&mut self, slot: Slot<T, K>) -> (usize, Option<T>) {
         if self.slots.len() < self.names_max {
             self.slots.push(slot);
             return (self.slots.len() - 1, None);
@@ -79,11 +101,6 @@ impl<T> SecondChance<T> {
                 return index;
             }
         }
-    }
-
-    /// All that there is, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
-        self.slots.iter().map(|slot| (&*slot.name, &slot.value))
     }
 
     /// All values, in no order.

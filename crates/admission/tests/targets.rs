@@ -181,7 +181,7 @@ fn times_inside_stay_where_servers_come_and_go() {
         limit: 16,
         order: Order::Fcfs,
         waiting_max: None,
-        key_memory: 8,
+        kind_memory: 8,
     });
     let now = Time::ZERO;
     admission.set_goals(Order::Fcfs, vec![Goal::default()], &HashMap::new(), now);

@@ -20,6 +20,15 @@ impl ClientNetwork {
             Self::V6(network) => network,
         }
     }
+
+    /// The network that it lies in, as one operator has it: 24 bits of an IPv4 address, 48 of an
+    /// IPv6 address.
+    pub fn neighbourhood(self) -> Self {
+        match self {
+            Self::V4(address) => Self::V4(Ipv4Addr::from_bits(address.to_bits() & !0xff)),
+            Self::V6(network) => Self::V6(network & !0xffff),
+        }
+    }
 }
 
 impl From<IpAddr> for ClientNetwork {
@@ -45,5 +54,14 @@ mod tests {
         assert_eq!(network("192.0.2.1"), network("::ffff:192.0.2.1"));
         assert_eq!(network("2001:db8:1:2::1"), network("2001:db8:1:2:ffff::"));
         assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
+    }
+
+    #[test]
+    fn neighbours_lie_in_one_network() {
+        let near = |text| network(text).neighbourhood();
+        assert_eq!(near("192.0.2.1"), near("192.0.2.200"));
+        assert_ne!(near("192.0.2.1"), near("192.0.3.1"));
+        assert_eq!(near("2001:db8:1:2::1"), near("2001:db8:1:3::1"));
+        assert_ne!(near("2001:db8:1:2::1"), near("2001:db8:2:2::1"));
     }
 }

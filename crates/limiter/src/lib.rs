@@ -8,7 +8,7 @@
 
 use sooner_admission::{
     Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Goal, JobId,
-    Need, Order, QueueFull, Ticket, Time, Window, start,
+    Need, Order, Quality, QueueFull, Subject, Ticket, Time, Window, quality, start,
 };
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -61,21 +61,21 @@ impl Limiter {
         }
     }
 
-    /// A job of `class` comes, like others of `key`. It waits from now on, polled or not; dropping
+    /// A job of `class` comes, of which `subject` is known. It waits from now on, polled or not; dropping
     /// the future gives it up.
-    pub fn acquire(&self, class: u8, key: String) -> Acquire {
-        self.acquire_after(class, key, 0)
+    pub fn acquire(&self, class: u8, subject: Subject) -> Acquire {
+        self.acquire_after(class, subject, 0)
     }
 
     /// The same for a job that has waited elsewhere: its target counts from when it came there.
-    pub fn acquire_after(&self, class: u8, key: String, waited_ns: u64) -> Acquire {
-        self.wait(|admission, now| admission.arrive(class, key, waited_ns, now))
+    pub fn acquire_after(&self, class: u8, subject: Subject, waited_ns: u64) -> Acquire {
+        self.wait(|admission, now| admission.arrive(class, subject, waited_ns, now))
     }
 
     /// The same for a job that has made room for others ([`Permit::yield_place`]): it goes in
     /// before all who wait.
-    pub fn acquire_again(&self, class: u8, key: String, waited_ns: u64) -> Acquire {
-        self.wait(|admission, now| Ok(admission.return_to(class, key, waited_ns, now)))
+    pub fn acquire_again(&self, class: u8, subject: Subject, waited_ns: u64) -> Acquire {
+        self.wait(|admission, now| Ok(admission.return_to(class, subject, waited_ns, now)))
     }
 
     fn wait(
@@ -106,6 +106,16 @@ impl Limiter {
     /// [`Admission::class_statuses`].
     pub fn class_statuses(&self) -> Vec<ClassStatus> {
         self.lock().admission.class_statuses()
+    }
+
+    /// How good predictions were of late. Takes a time that grows with the squares of some hundred
+    /// jobs, and holds none up.
+    pub fn quality(&self) -> Quality {
+        let (outcomes, places) = {
+            let admission = &self.lock().admission;
+            (admission.outcomes(), admission.status().limit)
+        };
+        quality(&outcomes, places)
     }
 
     /// [`Admission::needs`].
@@ -324,7 +334,7 @@ impl Permit {
         let limiter = self.limiter.clone();
         let class = limiter.lock().admission.class_of(&self.ticket);
         let waited_ns = self.ticket.waited_ns() + self.wait_ns();
-        let again = limiter.acquire_again(class, self.ticket.key().to_owned(), waited_ns);
+        let again = limiter.acquire_again(class, self.ticket.subject().clone(), waited_ns);
         self.yield_place();
         again
     }

@@ -1,7 +1,7 @@
 //! The futures: a task that was not woken is not polled, and still every job gets in.
 
 use proptest::prelude::*;
-use sooner_admission::{AdmissionSettings, Goal, KEY_MEMORY, Lateness, Order, ResponseTarget};
+use sooner_admission::{AdmissionSettings, Goal, KIND_MEMORY, Lateness, Order, ResponseTarget};
 use sooner_limiter::{Acquire, Limiter, Permit};
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -54,7 +54,7 @@ fn limiter(limit: usize) -> Limiter {
         limit,
         order: Order::Expected,
         waiting_max: None,
-        key_memory: KEY_MEMORY,
+        kind_memory: KIND_MEMORY,
     })
 }
 
@@ -76,7 +76,7 @@ fn who_waits_goes_in_by_the_goals_of_now() {
         goals(&["gold", "silver", "rest"]),
         &HashMap::new(),
     );
-    let enter = |class| Task::new(limiter.acquire(class, String::new()));
+    let enter = |class| Task::new(limiter.acquire(class, "".into()));
     // One is inside; then come gold, silver, rest and rest again.
     let mut tasks = vec![enter(0), enter(0), enter(1), enter(2), enter(2)];
     let last = tasks[4].enter.as_ref().and_then(|enter| enter.job());
@@ -108,7 +108,7 @@ fn order_of(tasks: &mut [Task]) -> Vec<usize> {
 fn who_waits_is_due_by_the_targets_of_now() {
     let limiter = limiter(1);
     limiter.set_goals(Order::Fcfs, goals(&["gold", "rest"]), &HashMap::new());
-    let enter = |class| Task::new(limiter.acquire(class, String::new()));
+    let enter = |class| Task::new(limiter.acquire(class, "".into()));
     // One is inside; then come the rest, gold, and the rest again.
     let mut tasks = vec![enter(1), enter(1), enter(0), enter(1)];
     let mut with_target = goals(&["gold", "rest"]);
@@ -151,7 +151,7 @@ proptest! {
         let mut tasks: Vec<Task> = Vec::new();
         for event in events {
             match event {
-                Event::Acquire(class) => tasks.push(Task::new(limiter.acquire(class, format!("{class}")))),
+                Event::Acquire(class) => tasks.push(Task::new(limiter.acquire(class, format!("{class}").into()))),
                 _ if tasks.is_empty() => {}
                 Event::Drop(index) => drop(tasks.remove(index.index(tasks.len()))),
                 Event::Complete(index) => {
@@ -222,9 +222,9 @@ fn a_full_queue_says_so() {
         limit: 0,
         order: Order::Fcfs,
         waiting_max: Some(0),
-        key_memory: KEY_MEMORY,
+        kind_memory: KIND_MEMORY,
     });
-    let mut enter = Box::pin(limiter.acquire(0, String::new()));
+    let mut enter = Box::pin(limiter.acquire(0, "".into()));
     let polled = enter.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Ready(Err(_))));
 }

@@ -29,6 +29,7 @@ mod read_ahead;
 mod retries;
 mod server;
 mod server_limit;
+mod subject;
 mod tunnel;
 mod upload;
 mod upstream;
@@ -193,8 +194,7 @@ impl Proxy {
         let address = peer.remote.ip();
         let is_trusted = |address| self.trusted.iter().any(|own| own.contains(address));
         let finder = FactFinder {
-            upstream: route.upstream.clone(),
-            route_class: route.class,
+            route: route.clone(),
             address: client_address(request.headers(), address, is_trusted),
             tls: peer.tls.clone(),
             look: self.look.clone(),

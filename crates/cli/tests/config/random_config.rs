@@ -272,6 +272,10 @@ impl<'a> Maker<'a> {
                 &["\"shortest\"", "\"fifo\"", "\"expected\"", "\"fcfs\""],
             );
         }
+        self.may(
+            "kind",
+            &["[\"path\", \"query\"]", "[\"host\", \"header:X-Model\"]"],
+        );
         for key in [
             "queue_seconds",
             "connect_seconds",

@@ -15,6 +15,7 @@ use crate::pool::server_session::{self, LoginError, LoginSecret};
 use crate::pool::waiters::{Handed, Waiting};
 use crate::pool::{Owner, ServerConnection};
 use crate::pooler::Pooler;
+use sooner_admission::Subject;
 use sooner_postgres::auth::Secret;
 use sooner_postgres::wire::{code_of_error, message_of_error};
 use std::fmt;
@@ -191,7 +192,11 @@ impl Lookup<'_> {
         self.db.opened().await;
         let upstream = &self.db.upstream;
         // Its queue has no bound, so no lookup is refused.
-        let _inside = upstream.lookup_limiter.acquire(0, String::new()).await.ok();
+        let _inside = upstream
+            .lookup_limiter
+            .acquire(0, Subject::default())
+            .await
+            .ok();
         if self.db.is_replaced() {
             return Ok(None);
         }

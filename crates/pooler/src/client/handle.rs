@@ -6,12 +6,14 @@ use crate::client::refusal::Refusal;
 use crate::config::{ClassSubject, ClassTable};
 use crate::pool::server_session::LoginSecret;
 use crate::pool::upstream::IdleLease;
-use sooner_admission::JobId;
+use sooner_admission::{ClientId, JobId};
+use sooner_config::ClientNetwork;
 use sooner_limiter::Limiter;
 use sooner_postgres::hints::Hints;
 use sooner_postgres::parameters::RequestedParameters;
 use sooner_postgres::session::ClientState;
 use std::cell::{Cell, RefCell};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
@@ -87,6 +89,9 @@ pub struct ClientHandle {
     /// Version and cipher.
     pub tls: Option<String>,
     pub since: SystemTime,
+    /// Its user at its database from its address, and from any address: a statement may take
+    /// longer for one of them than for others.
+    pub ids: (ClientId, ClientId),
     pub application_name: RefCell<String>,
     /// Its own word for its transactions; empty if it has none.
     pub session_class: RefCell<String>,
@@ -117,6 +122,16 @@ pub struct ClientHandle {
     termination_changed: Notify,
 }
 
+fn ids(user: &str, database: &str, peer: Option<SocketAddr>) -> (ClientId, ClientId) {
+    // Two with one number would only be expected to take the same time.
+    let mut hasher = DefaultHasher::new();
+    (user, database).hash(&mut hasher);
+    let everywhere = ClientId(hasher.finish());
+    peer.map(|peer| ClientNetwork::from(peer.ip()))
+        .hash(&mut hasher);
+    (ClientId(hasher.finish()), everywhere)
+}
+
 impl ClientHandle {
     /// One that does nothing yet.
     pub fn new(
@@ -134,6 +149,7 @@ impl ClientHandle {
             peer,
             tls,
             since: SystemTime::now(),
+            ids: ids(user, database, peer),
             application_name: RefCell::default(),
             session_class: RefCell::default(),
             hints: RefCell::default(),

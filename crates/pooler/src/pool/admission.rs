@@ -14,6 +14,7 @@ use crate::pool::login_admission::LoginPermit;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
 use bytes::BytesMut;
+use sooner_admission::Subject;
 use sooner_limiter::{Limiter, Permit};
 use sooner_postgres::wire::{Splitter, look_at_frontend};
 use std::io;
@@ -176,11 +177,18 @@ impl AdmissionRequest<'_> {
         // Its like tell how long it will take: the guard against starvation counts time, not heads.
         let kind = self.handle.hints.borrow().kind();
         let kind = kind.unwrap_or_else(|| class.name().to_owned());
+        let (client, user) = self.handle.ids;
+        let subject = Subject {
+            kind,
+            amount: None,
+            client: Some(client),
+            neighbourhood: Some(user),
+        };
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
         let acquire = if is_back {
-            limiter.acquire_again(class.number(), kind, waited_ns)
+            limiter.acquire_again(class.number(), subject, waited_ns)
         } else {
-            limiter.acquire_after(class.number(), kind, waited_ns)
+            limiter.acquire_after(class.number(), subject, waited_ns)
         };
         let _queued = acquire.job().map(|job| self.handle.queued(limiter, job));
         // The queue has no bound, so no job is refused.

@@ -80,7 +80,7 @@ impl Upstream {
                 limit: LOOKUPS,
                 order: Order::Fcfs,
                 waiting_max: None,
-                key_memory: KIND_MEMORY,
+                kind_memory: KIND_MEMORY,
             }),
             lock_watch: RefCell::default(),
             watches_locks: Cell::default(),
@@ -231,7 +231,7 @@ pub(super) fn new_limiter(limit: usize, config: &Config) -> Limiter {
         limit,
         order: config.order(),
         waiting_max: None,
-        key_memory: KIND_MEMORY,
+        kind_memory: KIND_MEMORY,
     });
     limiter.set_goals(config.order(), config.goals(), &HashMap::new());
     limiter

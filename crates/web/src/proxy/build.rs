@@ -343,6 +343,18 @@ mod tests {
             of("upstream.limit_max", "9")
         );
         assert_eq!(
+            upstream("servers=['http://a']\nkind=['path', 'verb']"),
+            of("upstream.kind", "'verb'")
+        );
+        assert_eq!(
+            upstream("servers=['http://a']\nkind=['header:a b']"),
+            of("upstream.kind", "'header:a b'")
+        );
+        assert_eq!(
+            upstream("servers=['http://a']\nkind=['header:x', 'path', 'header:X']"),
+            of("upstream.kind", "'header:X'")
+        );
+        assert_eq!(
             upstream("servers=['http://a']\nhealth={path='x'}"),
             of("upstream.health.path", "'x'")
         );

@@ -2,6 +2,7 @@
 //! class a request is in follows from what its head says, who sends it, and, where a class names
 //! fields of a body, from what that says.
 
+use super::facts::RequestFacts;
 use super::look::BodyFields;
 use crate::config::Misconfigured;
 use hyper::HeaderMap;
@@ -15,7 +16,6 @@ use sooner_config::classes::{
 use sooner_config::{Network, Spanned};
 use sooner_http::json_fields::FieldPath;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 /// One class. All of what it names must fit; what it does not name fits every request.
@@ -103,27 +103,6 @@ impl From<OneOrMany> for BodyValues {
             OneOrMany::Many(values) => values.into_iter().map(text).collect(),
         })
     }
-}
-
-/// What is known of a request that wants to go in.
-#[derive(Clone, Copy, Debug)]
-pub struct ClassSubject<'a> {
-    /// The upstream that it goes to.
-    pub upstream: &'a str,
-    /// The host that it names, without a port; empty where it names none.
-    pub host: &'a str,
-    /// Its path, as it came.
-    pub path: &'a str,
-    /// Its method.
-    pub method: &'a str,
-    /// The fields of its head.
-    pub headers: &'a HeaderMap,
-    /// Where it comes from.
-    pub address: IpAddr,
-    /// The name that its client asked for in TLS; empty in clear text.
-    pub tls_name: &'a str,
-    /// What its body says; `None` while it was not looked at.
-    pub body: Option<&'a BodyFields>,
 }
 
 /// All classes, and who is late where their targets cannot all be kept.
@@ -231,12 +210,12 @@ impl ClassTable {
     }
 
     /// Whether what the head says, and who sends it, fits.
-    fn fits_head(&self, of: ClassSubject<'_>) -> bool {
+    fn fits_head(&self, of: RequestFacts<'_>) -> bool {
         let mut headers = self.header.iter().flatten();
         let mut cookies = self.cookie.iter().flatten();
         self.may_be_at(of.upstream)
             && fits_host(&self.host, of.host)
-            && fits_pattern(&self.path, of.path)
+            && fits_pattern(&self.path, of.uri.path())
             && fits_pattern(&self.method, of.method)
             && comes_from(&self.address, Some(of.address))
             && fits_host(&self.tls_name, of.tls_name)
@@ -358,7 +337,7 @@ impl Classes {
 
     /// The number of a request's class: the first that fits, behind the last where none does;
     /// `None` where that depends on what its body says, and it was not looked at.
-    pub fn number_of(&self, of: ClassSubject<'_>) -> Option<u8> {
+    pub fn number_of(&self, of: RequestFacts<'_>) -> Option<u8> {
         for (number, table) in (0..=u8::MAX).zip(&self.tables) {
             let fits_head = table.fits_head(of);
             match (&table.body, of.body) {

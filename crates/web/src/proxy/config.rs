@@ -68,6 +68,11 @@ pub struct UpstreamTable {
     /// first.
     #[serde(default)]
     pub order: Option<Spanned<OrderName>>,
+    /// What makes two of its requests alike, so that the time that one took tells how long the
+    /// other will take: `"method"`, `"route"`, `"path"`, which are the default, `"query"`,
+    /// `"host"`, `"header:NAME"`.
+    #[serde(default)]
+    pub kind: Option<Vec<Spanned<String>>>,
     /// How long a job may wait to go in, s. Without it as long as its client does.
     #[serde(default)]
     pub queue_seconds: Option<Spanned<f64>>,
@@ -214,6 +219,7 @@ mod tests {
             throughput_loss = 0.1
             waiting_max = 1000
             order = "fcfs"
+            kind = ["method", "path", "query", "header:x-model"]
             queue_seconds = 30
             connect_seconds = 0.5
             response_seconds = 60

@@ -1,12 +1,13 @@
 //! What is known of a request before it waits: its class, from its head, its sender, and what its
 //! body says where that is needed.
 
-use super::classes::ClassSubject;
+use super::Route;
 use super::look::{BodyFields, Look};
-use super::upstream::Upstream;
 use crate::peer::TlsPeer;
 use crate::request_body::RequestBody;
-use hyper::Request;
+use hyper::body::Body;
+use hyper::{HeaderMap, Request, Uri};
+use sooner_admission::Subject;
 use sooner_http::forwarding::routes::host_name;
 use sooner_http::host;
 use std::net::IpAddr;
@@ -16,12 +17,35 @@ use std::sync::Arc;
 /// The class of requests without one: the middle of 0 to 7 (RFC 9218, 4.1).
 const DEFAULT_CLASS: u8 = 3;
 
-/// Finds it out.
+/// What a request says of itself, and who sends it.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestFacts<'a> {
+    /// The upstream that it goes to.
+    pub upstream: &'a str,
+    /// The path of its route.
+    pub route: &'a str,
+    /// Its method.
+    pub method: &'a str,
+    /// Its target, as it came.
+    pub uri: &'a Uri,
+    /// The host that it names, without a port; empty where it names none.
+    pub host: &'a str,
+    /// The fields of its head.
+    pub headers: &'a HeaderMap,
+    /// The length of its body, where it says so.
+    pub body_bytes: Option<u64>,
+    /// Where it comes from.
+    pub address: IpAddr,
+    /// The name that its client asked for in TLS; empty in clear text.
+    pub tls_name: &'a str,
+    /// What its body says; `None` while it was not looked at.
+    pub body: Option<&'a BodyFields>,
+}
+
+/// Finds out what is known of a request.
 pub struct FactFinder {
-    /// Where the request goes.
-    pub upstream: Rc<Upstream>,
-    /// The class of its route, where there are no others.
-    pub route_class: Option<u8>,
+    /// Where it goes.
+    pub route: Rc<Route>,
     /// Where it comes from: what a proxy in between says, if that is trusted.
     pub address: IpAddr,
     /// What its connection's TLS told.
@@ -30,47 +54,66 @@ pub struct FactFinder {
     pub look: Look,
 }
 
-/// What is known of a request.
+/// What is known of a request before it waits.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The number of its class at its upstream.
     pub class: u8,
+    /// By what its time is told, and who is charged for it.
+    pub subject: Subject,
 }
 
 impl FactFinder {
     /// Of `request`, which is given back as it was. Takes as long as the beginning of its body
     /// takes to come, where that is looked at.
     pub async fn find(&self, request: Request<RequestBody>) -> (Facts, Request<RequestBody>) {
-        let head_alone = self.class(&request, None);
-        if let Some(class) = head_alone {
-            return (Facts { class }, request);
+        let upstream = &self.route.upstream;
+        let needs_body = upstream.kind.needs_body();
+        if let Some(class) = self.class(self.facts(&request, None))
+            && !needs_body
+        {
+            let subject = upstream.kind.subject(&self.facts(&request, None));
+            return (Facts { class, subject }, request);
         }
         let (parts, body) = request.into_parts();
-        let current = self.upstream.current();
+        let current = upstream.current();
         let (fields, body) = self.look.at(&parts.headers, body, &current.fields).await;
         let request = Request::from_parts(parts, body);
         // There may be other classes by now.
-        let class = self.class(&request, Some(&fields));
-        let class = class.unwrap_or(DEFAULT_CLASS);
-        (Facts { class }, request)
+        let facts = self.facts(&request, Some(&fields));
+        let facts = Facts {
+            class: self.class(facts).unwrap_or(DEFAULT_CLASS),
+            subject: upstream.kind.subject(&facts),
+        };
+        (facts, request)
     }
 
-    /// The number of its class; `None` where its body decides, and was not looked at.
-    fn class(&self, request: &Request<RequestBody>, body: Option<&BodyFields>) -> Option<u8> {
-        let current = self.upstream.current();
-        if current.classes.is_empty() {
-            return Some(self.route_class.unwrap_or(DEFAULT_CLASS));
-        }
+    fn facts<'a>(
+        &'a self,
+        request: &'a Request<RequestBody>,
+        body: Option<&'a BodyFields>,
+    ) -> RequestFacts<'a> {
         let tls_name = self.tls.as_ref().and_then(|tls| tls.server_name.as_deref());
-        current.classes.number_of(ClassSubject {
-            upstream: &self.upstream.name,
-            host: host::of(request).map_or("", host_name),
-            path: request.uri().path(),
+        RequestFacts {
+            upstream: &self.route.upstream.name,
+            route: &self.route.path,
             method: request.method().as_str(),
+            uri: request.uri(),
+            host: host::of(request).map_or("", host_name),
             headers: request.headers(),
+            body_bytes: request.body().size_hint().exact(),
             address: self.address,
             tls_name: tls_name.unwrap_or_default(),
             body,
-        })
+        }
+    }
+
+    /// The number of its class; `None` where its body decides, and was not looked at.
+    fn class(&self, facts: RequestFacts<'_>) -> Option<u8> {
+        let current = self.route.upstream.current();
+        if current.classes.is_empty() {
+            return Some(self.route.class.unwrap_or(DEFAULT_CLASS));
+        }
+        current.classes.number_of(facts)
     }
 }

@@ -61,7 +61,6 @@ impl Forwarding {
         let routed = RoutedRequest {
             route: &self.route,
             facts,
-            parts: &parts,
             outgoing: &outgoing,
             summary,
         };

@@ -10,7 +10,6 @@ use super::server::Server;
 use super::upload::Upload;
 use super::upstream::Choice;
 use super::{Report, Route};
-use hyper::http::request::Parts;
 use sooner_http::forwarding::request::Outgoing;
 use sooner_limiter::{Acquire, Permit};
 use std::rc::Rc;
@@ -28,8 +27,6 @@ pub struct RoutedRequest<'a> {
     pub route: &'a Rc<Route>,
     /// What is known of it.
     pub facts: Facts,
-    /// As it came.
-    pub parts: &'a Parts,
     /// As it goes out.
     pub outgoing: &'a Outgoing,
     /// For lines to the operator.
@@ -59,13 +56,14 @@ struct Attempts {
 impl RoutedRequest<'_> {
     /// Sends the request to servers until one responds, and notes in `report` how it went.
     pub async fn send(
-        self,
+        mut self,
         mut upload: Upload,
         report: &mut Report,
     ) -> Result<(UpstreamResponse, InFlight), Failure> {
         let (upstream, times) = (&self.route.upstream, &self.route.times);
         let mut attempts = Attempts::default();
-        let mut permit = self.admit(self.acquire(), report).await?;
+        let acquire = upstream.acquire(self.facts.class, std::mem::take(&mut self.facts.subject));
+        let mut permit = self.admit(acquire, report).await?;
         loop {
             let slot = match upstream.choose_server(&attempts.tried) {
                 Choice::Server(slot) => slot,
@@ -119,12 +117,6 @@ impl RoutedRequest<'_> {
                 sleep(EXHAUSTED_PAUSE).await;
             }
         }
-    }
-
-    fn acquire(&self) -> Acquire {
-        let (route, parts) = (self.route, self.parts);
-        let key = sooner_admission::key(parts.method.as_str(), &route.path, parts.uri.path());
-        route.upstream.acquire(self.facts.class, key)
     }
 
     async fn admit(&self, acquire: Acquire, report: &mut Report) -> Result<Permit, Failure> {

@@ -14,8 +14,9 @@ use crate::proxy::failure_log::{FailureLog, RequestSummary, one_line};
 use crate::proxy::health::Standing;
 use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::server::Server;
+use crate::proxy::subject::Kind;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionStatus, Change, ClassStatus, Time};
+use sooner_admission::{AdmissionStatus, Change, ClassStatus, Subject, Time};
 use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Acquire, Limiter, Permit};
 use sooner_tls::Authorities;
@@ -81,6 +82,8 @@ pub struct Upstream {
     pub retries: u32,
     /// Which `Host` its servers get.
     pub host: HostRule,
+    /// What makes two of its requests alike.
+    pub kind: Kind,
     /// The health check.
     pub check: Option<HealthCheck>,
     /// How long an idle connection is kept.
@@ -101,11 +104,10 @@ pub struct Upstream {
 }
 
 /// By what requests are let in now.
-#[derive(Default)]
 pub struct Current {
     /// The classes.
     pub classes: Classes,
-    /// The fields of bodies that these name.
+    /// The fields of bodies that these or kinds name.
     pub fields: Vec<FieldPath>,
 }
 
@@ -177,9 +179,10 @@ impl Upstream {
         changes
     }
 
-    /// A request of `class`, like others of `key`, waits for admission: see [`Upstream::admit`].
-    pub fn acquire(&self, class: u8, key: String) -> Acquire {
-        self.limiter.acquire(class, key)
+    /// A request of `class`, of which `subject` is known, waits for admission: see
+    /// [`Upstream::admit`].
+    pub fn acquire(&self, class: u8, subject: Subject) -> Acquire {
+        self.limiter.acquire(class, subject)
     }
 
     /// Waits for admission, for `queue` at most; fails at once while no server is up.

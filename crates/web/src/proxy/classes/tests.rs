@@ -1,6 +1,7 @@
 //! Which requests are in which class.
 
 use super::*;
+use hyper::Uri;
 use hyper::header::HeaderValue;
 use proptest::prelude::*;
 
@@ -23,13 +24,20 @@ fn headers(fields: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-fn subject(headers: &HeaderMap) -> ClassSubject<'_> {
-    ClassSubject {
+fn uri(text: &str) -> Uri {
+    text.parse().unwrap()
+}
+
+fn subject(headers: &HeaderMap) -> RequestFacts<'_> {
+    static CART: std::sync::LazyLock<Uri> = std::sync::LazyLock::new(|| uri("/cart/17"));
+    RequestFacts {
         upstream: "app",
+        route: "/",
         host: "shop.example.org",
-        path: "/cart/17",
+        uri: &CART,
         method: "GET",
         headers,
+        body_bytes: None,
         address: [10, 1, 2, 3].into(),
         tls_name: "",
         body: None,
@@ -88,8 +96,8 @@ fn the_first_that_fits_counts_and_the_number_behind_the_last_is_of_none() {
     let classes = build(text).unwrap();
     let none = headers(&[]);
     let of = |path| {
-        let of = ClassSubject {
-            path,
+        let of = RequestFacts {
+            uri: &uri(path),
             ..subject(&none)
         };
         classes.number_of(of).unwrap()
@@ -108,8 +116,8 @@ fn a_body_is_needed_where_it_decides() {
     let classes = build(text).unwrap();
     let of = |path, fields: &[(&str, &str)], body: Option<&[(&str, &str)]>| {
         let body = body.map(BodyFields::of);
-        classes.number_of(ClassSubject {
-            path,
+        classes.number_of(RequestFacts {
+            uri: &uri(path),
             body: body.as_ref(),
             ..subject(&headers(fields))
         })

@@ -11,8 +11,9 @@ use crate::proxy::failure_log::FailureLog;
 use crate::proxy::health::HealthLimits;
 use crate::proxy::server::Server;
 use crate::proxy::server_limit::ServerLimit;
+use crate::proxy::subject::Kind;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionSettings, KEY_MEMORY};
+use sooner_admission::{AdmissionSettings, KIND_MEMORY};
 use sooner_config::classes::OrderName;
 use sooner_config::{Limit, THROUGHPUT_LOSS, check_throughput_loss};
 use sooner_limiter::{Limiter, bounds};
@@ -41,6 +42,7 @@ impl Upstream {
     ) -> Result<Rc<Self>, Misconfigured> {
         let (check, limits) = health(table)?;
         let limit = server_limit(table)?;
+        let kind = Kind::build(table)?;
         let upstream = Self {
             name: table.name.get_ref().as_str().into(),
             table: table.clone(),
@@ -49,13 +51,18 @@ impl Upstream {
             times: times(table)?,
             retries: table.retries.unwrap_or(1),
             host: host_rule(table)?,
+            current: RefCell::new(Rc::new(Current {
+                classes: Classes::default(),
+                fields: kind.with_fields(Vec::new()),
+            })),
+            kind,
             check,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
             limiter: Limiter::new(AdmissionSettings {
                 limit: 0,
                 order: order(table).into(),
                 waiting_max: table.waiting_max,
-                key_memory: KEY_MEMORY,
+                kind_memory: KIND_MEMORY,
             }),
             next_server: Cell::new(0),
             all_down: Notify::new(),
@@ -64,7 +71,6 @@ impl Upstream {
             exhausted_log: FailureLog::default(),
             clock: Clock::start(),
             is_started: Cell::new(false),
-            current: RefCell::default(),
         };
         upstream.set_classes(classes);
         upstream.update_capacity();
@@ -78,7 +84,7 @@ impl Upstream {
         }
         self.current.replace(Rc::new(Current {
             classes: classes.clone(),
-            fields: classes.fields_at(&self.name),
+            fields: self.kind.with_fields(classes.fields_at(&self.name)),
         }));
         let order = classes.order(&self.name, order(&self.table));
         let numbers = HashMap::new();

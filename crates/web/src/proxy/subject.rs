@@ -1,0 +1,210 @@
+//! What is known of a request before it goes in: by which parts of it others are alike
+//! (`[[upstream]] kind`), how long its body is, and where it comes from.
+
+use super::config::UpstreamTable;
+use super::facts::RequestFacts;
+use crate::config::Misconfigured;
+use hyper::header::HeaderName;
+use sooner_admission::{ClientId, KindName, Subject};
+use sooner_config::ClientNetwork;
+use sooner_http::json_fields::FieldPath;
+use toml::Spanned;
+
+/// A part of a request that makes a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum KindPart {
+    Method,
+    Route,
+    /// With its numbers and identifiers folded.
+    Path,
+    /// The names of its parameters.
+    Query,
+    Host,
+    Header(HeaderName),
+    /// A field of a body that is a JSON object.
+    Body(FieldPath),
+}
+
+/// What makes two requests of an upstream alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    parts: Vec<KindPart>,
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self {
+            parts: vec![KindPart::Method, KindPart::Route, KindPart::Path],
+        }
+    }
+}
+
+impl KindPart {
+    fn parse(text: &Spanned<String>) -> Result<Self, Misconfigured> {
+        let wrong = |words: String| Misconfigured::at(text, "upstream.kind", words);
+        let name = text.get_ref().as_str();
+        Ok(match name {
+            "method" => Self::Method,
+            "route" => Self::Route,
+            "path" => Self::Path,
+            "query" => Self::Query,
+            "host" => Self::Host,
+            _ => match name.split_once(':') {
+                Some(("header", header)) => {
+                    let header = HeaderName::try_from(header);
+                    let words = "names no header; write for example header:x-model";
+                    Self::Header(header.map_err(|_| wrong(format!("`{name}` {words}")))?)
+                }
+                Some(("body", field)) => {
+                    let field = field.parse();
+                    Self::Body(field.map_err(|error| wrong(format!("`{name}` {error}")))?)
+                }
+                _ => {
+                    return Err(wrong(format!(
+                        "`{name}` is no part of a request; there are method, route, path, query, host, header:NAME and body:FIELD"
+                    )));
+                }
+            },
+        })
+    }
+
+    fn add_to(&self, name: &mut KindName, facts: &RequestFacts<'_>) {
+        match self {
+            Self::Method => name.add(facts.method),
+            Self::Route => name.add(facts.route),
+            Self::Path => name.add_alike(facts.uri.path()),
+            Self::Query => name.add_alike(&parameter_names(facts.uri.query().unwrap_or_default())),
+            Self::Host => name.add(&facts.host.to_ascii_lowercase()),
+            Self::Header(header) => {
+                let value = facts.headers.get(header);
+                let value = value.map_or(&b""[..], |value| value.as_bytes());
+                name.add(&String::from_utf8_lossy(value));
+            }
+            Self::Body(field) => {
+                let value = facts.body.and_then(|body| body.get(&field.to_string()));
+                name.add(value.unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// The names of a query's parameters, each once, in their order.
+fn parameter_names(query: &str) -> String {
+    let pairs = query.split('&');
+    let mut names: Vec<&str> = pairs
+        .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
+        .filter(|name| !name.is_empty())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    format!("?{}", names.join("&"))
+}
+
+impl Kind {
+    /// What `table` says of it.
+    pub fn build(table: &UpstreamTable) -> Result<Self, Misconfigured> {
+        let Some(texts) = &table.kind else {
+            return Ok(Self::default());
+        };
+        let mut parts = Vec::with_capacity(texts.len());
+        for text in texts {
+            let part = KindPart::parse(text)?;
+            if parts.contains(&part) {
+                let words = format!("`{}` stands here twice; once is enough", text.get_ref());
+                return Err(Misconfigured::at(text, "upstream.kind", words));
+            }
+            parts.push(part);
+        }
+        Ok(Self { parts })
+    }
+
+    /// Whether it has fields of bodies.
+    pub fn needs_body(&self) -> bool {
+        self.fields().next().is_some()
+    }
+
+    /// The fields of bodies that it has.
+    pub fn fields(&self) -> impl Iterator<Item = &FieldPath> {
+        self.parts.iter().filter_map(|part| match part {
+            KindPart::Body(field) => Some(field),
+            _ => None,
+        })
+    }
+
+    /// These, and the fields of bodies that it has.
+    pub fn with_fields(&self, mut fields: Vec<FieldPath>) -> Vec<FieldPath> {
+        fields.extend(self.fields().cloned());
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+
+    /// What is known of a request.
+    pub fn subject(&self, facts: &RequestFacts<'_>) -> Subject {
+        let mut name = KindName::default();
+        for part in &self.parts {
+            part.add_to(&mut name, facts);
+        }
+        let client = ClientNetwork::from(facts.address);
+        Subject {
+            kind: name.into_text(),
+            amount: facts.body_bytes,
+            client: Some(ClientId(client.number())),
+            neighbourhood: Some(ClientId(client.neighbourhood().number())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::look::BodyFields;
+    use hyper::HeaderMap;
+
+    fn kind_of(parts: &[&str], uri: &str) -> String {
+        let place = |part: &&str| Spanned::new(0..0, (*part).to_owned());
+        let parts: Result<_, _> = parts
+            .iter()
+            .map(|part| KindPart::parse(&place(part)))
+            .collect();
+        let kind = Kind {
+            parts: parts.unwrap(),
+        };
+        let headers = HeaderMap::from_iter([("x-model".parse().unwrap(), "m 7".parse().unwrap())]);
+        let body = BodyFields::of(&[("model", "small"), ("a.b", "1")]);
+        let facts = RequestFacts {
+            upstream: "app",
+            tls_name: "",
+            body: Some(&body),
+            method: "POST",
+            route: "/v1",
+            uri: &uri.parse().unwrap(),
+            host: "API.example",
+            headers: &headers,
+            body_bytes: Some(5),
+            address: "192.0.2.9".parse().unwrap(),
+        };
+        let subject = kind.subject(&facts);
+        assert_eq!(subject.amount, Some(5));
+        assert_ne!(subject.client, subject.neighbourhood);
+        subject.kind
+    }
+
+    #[test]
+    fn a_kind_has_the_parts_that_are_named() {
+        let uri = "/v1/users/17?b=2&a=1&b=3&c";
+        assert_eq!(
+            kind_of(&["method", "route", "path"], uri),
+            "POST /v1 /vN/users/N"
+        );
+        assert_eq!(kind_of(&["path", "query"], uri), "/vN/users/N ?a&b&c");
+        assert_eq!(kind_of(&["host", "header:X-Model"], uri), "api.example m 7");
+        assert_eq!(kind_of(&["query", "header:x-none"], "/"), "? ");
+        assert_eq!(
+            kind_of(&["path", "body:model", "body:a.b"], "/"),
+            "/ small 1"
+        );
+        assert_eq!(kind_of(&["body:stream"], "/"), "");
+        assert_eq!(kind_of(&[], uri), "");
+    }
+}
