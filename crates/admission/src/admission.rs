@@ -161,6 +161,7 @@ impl Admission {
             expected_ns,
             promise,
             came_ns,
+            payer: subject.payer,
         };
         let ticket = Ticket {
             job: JobId(self.arrived),
@@ -202,7 +203,7 @@ impl Admission {
                 service_ns: inside_ns,
             });
         }
-        self.settle(ticket, inside_ns);
+        self.settle(ticket, inside_ns, now);
         if ticket.generation == self.generation {
             let outside_ns = ticket.waited_ns + outside_ns;
             self.goals.done(ticket.class, outside_ns, inside_ns, now);
@@ -216,8 +217,8 @@ impl Admission {
     }
 
     /// A job inside was given up after so long: its class is charged for it.
-    pub fn settle(&mut self, ticket: &Ticket, inside_ns: u64) {
-        self.queue.settle(ticket.job, inside_ns);
+    pub fn settle(&mut self, ticket: &Ticket, inside_ns: u64, now: Time) {
+        self.queue.settle(ticket.job, inside_ns, now);
     }
 
     /// Time until now went by as things were.

@@ -1,8 +1,10 @@
 //! In which order those who wait go in, and the queue that keeps them in it.
 
 use crate::{JobId, TURN_NS};
+use sooner_policy::order::{Fcfs, Pljf, Srpt};
 use sooner_policy::{
-    Guard, GuardLimits, Lateness, PolicyName, Promise, Scheduler, Shares, Targets,
+    Guard, GuardLimits, Lateness, LeastUsed, Order as PolicyOrder, PolicyName, Promise, Scheduler,
+    Shares, Targets,
 };
 
 /// In which order jobs go in.
@@ -21,13 +23,37 @@ pub enum Order {
     /// The class that has had the least for its weight; within one first come, first served (thesis
     /// 11.2).
     Shares,
+    /// By class; within one who had the least of late, of those that are charged
+    /// ([`LeastUsed`]); what one client wants in this order.
+    LeastUsed(Within),
 }
+
+/// In which order jobs of one client go in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// The shortest expected time first.
+    Expected,
+    /// First come, first served.
+    Fcfs,
+    /// The longest expected time first.
+    Longest,
+}
+
+/// After so long what a client had counts half, ns (a minute).
+const HALF_LIFE_NS: u64 = 60_000_000_000;
 
 /// Those who wait.
 pub(crate) enum Ranking {
     Ranked(Box<dyn Scheduler + Send>),
     Targets(Guard<Targets>),
     Shares(Guard<Shares>),
+}
+
+fn least_used<O: PolicyOrder + Clone + Send + 'static>(
+    within: O,
+    limits: GuardLimits,
+) -> Box<dyn Scheduler + Send> {
+    Box::new(Guard::new(LeastUsed::new(within, HALF_LIFE_NS), limits))
 }
 
 impl Ranking {
@@ -44,6 +70,9 @@ impl Ranking {
             Order::Longest => ranked(PolicyName::Ljf),
             Order::Targets(lateness) => Self::Targets(Guard::new(Targets::new(lateness), limits)),
             Order::Shares => Self::Shares(Guard::new(Shares::default(), limits)),
+            Order::LeastUsed(Within::Expected) => Self::Ranked(least_used(Srpt, limits)),
+            Order::LeastUsed(Within::Fcfs) => Self::Ranked(least_used(Fcfs, limits)),
+            Order::LeastUsed(Within::Longest) => Self::Ranked(least_used(Pljf, limits)),
         }
     }
 
@@ -66,13 +95,6 @@ impl Ranking {
     pub(crate) fn set_weight(&mut self, class: u8, weight: u32) {
         if let Self::Shares(guard) = self {
             guard.inner_mut().set_weight(class, weight);
-        }
-    }
-
-    /// No effect in an order without weights.
-    pub(crate) fn settle(&mut self, class: u8, expected_ns: u64, actual_ns: u64) {
-        if let Self::Shares(guard) = self {
-            guard.inner_mut().settle(class, expected_ns, actual_ns);
         }
     }
 }

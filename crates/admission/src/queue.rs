@@ -13,7 +13,7 @@
 //! work.
 
 use crate::order::{Order, Ranking};
-use sooner_policy::{Arrival, JobId, Promise, Time};
+use sooner_policy::{Arrival, JobId, Payer, Promise, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The service in one turn of the oldest job, ns of expected time.
@@ -36,6 +36,8 @@ pub struct Request {
     pub promise: Option<Promise>,
     /// When it came, here or where it waited before, ns after the origin or before it.
     pub came_ns: i64,
+    /// Who is charged for it, where those share who wait.
+    pub payer: Option<Payer>,
 }
 
 /// More jobs would wait than the operator allows.
@@ -75,6 +77,17 @@ struct Waiting {
 impl Request {
     fn size_ns(&self) -> Option<u64> {
         self.expected_ns.map(|ns| ns.clamp(1, EXPECTED_NS_MAX))
+    }
+
+    fn arrival(&self, job: JobId) -> Arrival {
+        Arrival {
+            id: job,
+            class: self.class,
+            size: self.size_ns(),
+            trickle: 0,
+            client: None,
+            payer: self.payer,
+        }
     }
 }
 
@@ -124,14 +137,7 @@ impl AdmissionQueue {
     }
 
     fn enqueue(&mut self, job: JobId, request: Request, now: Time) {
-        let arrival = Arrival {
-            id: job,
-            class: request.class,
-            size: request.size_ns(),
-            trickle: 0,
-            client: None,
-        };
-        self.ranking.scheduler().arrive(arrival, now);
+        self.ranking.scheduler().arrive(request.arrival(job), now);
         if let Some(promise) = request.promise {
             self.ranking.promise(job, promise);
         }
@@ -147,10 +153,10 @@ impl AdmissionQueue {
     }
 
     /// A job inside took `actual_ns`, whatever was expected.
-    pub fn settle(&mut self, job: JobId, actual_ns: u64) {
+    pub fn settle(&mut self, job: JobId, actual_ns: u64, now: Time) {
         if let Some(request) = self.inside.get(&job) {
-            let expected_ns = request.size_ns().unwrap_or(1);
-            self.ranking.settle(request.class, expected_ns, actual_ns);
+            let arrival = request.arrival(job);
+            self.ranking.scheduler().settle(&arrival, actual_ns, now);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is known of a job before it runs.
 
-use sooner_policy::ClientId;
+use sooner_policy::{ClientId, Payer};
 
 /// A job as its likes are found: all that is said of it may tell how long it takes. What is not
 /// known is left out.
@@ -15,6 +15,8 @@ pub struct Subject {
     pub client: Option<ClientId>,
     /// What the client has in common with those near it, such as the beginning of its address.
     pub neighbourhood: Option<ClientId>,
+    /// Who is charged for what it takes, where those share who wait.
+    pub payer: Option<Payer>,
 }
 
 impl From<String> for Subject {

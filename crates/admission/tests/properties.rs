@@ -1,7 +1,10 @@
 //! Whatever comes and goes, in whatever order.
 
 use proptest::prelude::*;
-use sooner_admission::{AdmissionQueue, JobId, Lateness, Order, Promise, Request, TURN_NS, Time};
+use sooner_admission::{
+    AdmissionQueue, ClientId, JobId, Lateness, Order, Payer, Promise, Request, TURN_NS, Time,
+    Within,
+};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
@@ -41,7 +44,18 @@ fn order() -> impl Strategy<Value = Order> {
         Just(Order::Targets(Lateness::ByPriority)),
         Just(Order::Targets(Lateness::InProportion)),
         Just(Order::Shares),
+        Just(Order::LeastUsed(Within::Expected)),
+        Just(Order::LeastUsed(Within::Fcfs)),
     ]
+}
+
+/// Who is charged for a job: one of three, two of which are neighbours.
+fn payer(job: JobId) -> Option<Payer> {
+    let client = job.0 % 3;
+    Some(Payer {
+        client: ClientId(client),
+        network: Some(ClientId(client / 2)),
+    })
 }
 
 /// A job that has come, as the test sees it.
@@ -121,12 +135,12 @@ proptest! {
                         target_ns,
                         group: class,
                     });
-                    admission.arrive(job, Request { class, number: class, expected_ns, promise, came_ns: 0 }, now).unwrap();
+                    admission.arrive(job, Request { class, number: class, expected_ns, promise, payer: payer(job), ..Request::default() }, now).unwrap();
                 }
                 Event::Pass(ns) => now = now.after(ns),
                 Event::Settle(index, actual_ns) if !world.seen.is_empty() => {
                     let id = *world.seen.keys().nth(index.index(world.seen.len())).unwrap();
-                    admission.settle(JobId(id), actual_ns);
+                    admission.settle(JobId(id), actual_ns, now);
                 }
                 Event::Settle(..) => {}
                 Event::Leave(index) if !world.seen.is_empty() => {

@@ -344,8 +344,9 @@ impl Permit {
     pub fn fail(&mut self) {
         if !std::mem::replace(&mut self.is_done, true) {
             let mut shared = self.limiter.lock();
-            let inside_ns = self.limiter.now().since(self.admitted_at);
-            shared.admission.settle(&self.ticket, inside_ns);
+            let now = self.limiter.now();
+            let inside_ns = now.since(self.admitted_at);
+            shared.admission.settle(&self.ticket, inside_ns, now);
         }
     }
 }

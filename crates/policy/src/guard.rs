@@ -246,6 +246,10 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         self.inner.observe(id, path, now);
     }
 
+    fn settle(&mut self, job: &Arrival, actual: u64, now: Time) {
+        self.inner.settle(job, actual, now);
+    }
+
     fn next(&mut self, now: Time) -> Option<Grant> {
         if let Some(grant) = self.silent_too_long(now) {
             return Some(grant);

@@ -25,6 +25,17 @@ pub struct Arrival {
     /// The client that it is for, where the caller tells clients apart: they share what a guard
     /// gives, whatever the number of their jobs. Jobs without a client count as one client's.
     pub client: Option<ClientId>,
+    /// Who is charged for it, where an order keeps accounts.
+    pub payer: Option<Payer>,
+}
+
+/// Who is charged for what jobs are served ([`crate::LeastUsed`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payer {
+    /// A client, or what stands for one: a user, a key.
+    pub client: ClientId,
+    /// The network that it is in; `None` where it is no address.
+    pub network: Option<ClientId>,
 }
 
 /// A job in the system, as a rank function sees it.

@@ -60,14 +60,6 @@ impl Shares {
         self.classes.entry(class).or_default().weight = weight.max(1);
     }
 
-    /// A job of `class` took `actual` where `expected` was charged.
-    pub fn settle(&mut self, class: u8, expected: u64, actual: u64) {
-        let class = self.classes.entry(class).or_default();
-        let more = class.cost(actual.saturating_sub(expected));
-        let less = class.cost(expected.saturating_sub(actual));
-        class.charged = (class.charged + more).saturating_sub(less);
-    }
-
     fn put_in(&mut self, id: JobId, waiting: Waiting) {
         let class = self.classes.entry(waiting.class).or_default();
         if class.ready.is_empty() {
@@ -147,6 +139,14 @@ impl Scheduler for Shares {
     }
 
     fn observe(&mut self, _job: JobId, _path: Path, _now: Time) {}
+
+    fn settle(&mut self, job: &Arrival, actual: u64, _now: Time) {
+        let expected = job.size.unwrap_or(1);
+        let class = self.classes.entry(job.class).or_default();
+        let more = class.cost(actual.saturating_sub(expected));
+        let less = class.cost(expected.saturating_sub(actual));
+        class.charged = (class.charged + more).saturating_sub(less);
+    }
 
     fn next(&mut self, _now: Time) -> Option<Grant> {
         let first = |class: &Class| class.ready.first().map(|&(_, job)| (class.charged, job));

@@ -1,5 +1,6 @@
 //! One program of all tests that use the crate from outside, because each program is linked anew.
 
 mod decisions;
+mod least_used;
 mod properties;
 mod server;

@@ -151,6 +151,7 @@ fn what_is_learned_of_a_path_moves_its_job_alone() {
                 size: Some(size),
                 trickle: 0,
                 client: None,
+                payer: None,
             },
             now,
         );
@@ -288,6 +289,7 @@ fn blocked_jobs_let_others_go_and_come_back() {
                     size: Some(size),
                     trickle: 0,
                     client: None,
+                    payer: None,
                 },
                 now,
             );
@@ -321,6 +323,7 @@ fn amounts_without_measure_overflow_nothing() {
                     size,
                     trickle: 0,
                     client: None,
+                    payer: None,
                 },
                 Time::ZERO,
             );
@@ -384,11 +387,12 @@ fn a_class_that_comes_anew_begins_where_those_are_who_wait() {
         size: None,
         trickle: 0,
         client: None,
+        payer: None,
     };
     for (id, class) in [(1, 0), (2, 1), (3, 1)] {
         shares.arrive(arrival(id, class), now);
     }
-    shares.settle(0, 0, 1000);
+    shares.settle(&arrival(1, 0), 1001, now);
     // As a guard does it, for the oldest of all: the class has had more than all others.
     shares.progress(JobId(1), 1, now);
     shares.arrive(arrival(4, 2), now);

@@ -137,6 +137,7 @@ fn announce(
         size: size_known.then_some(job.size),
         trickle: job.trickle,
         client: job.client,
+        payer: None,
     };
     scheduler.arrive(arrival, now);
     scheduler.observe(id, job.path, now);

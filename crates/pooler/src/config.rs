@@ -29,7 +29,7 @@ pub use server::{Encryption, Endpoint, ServerAddress};
 pub use user::{AuthQueryTable, UserTable};
 
 use serde::Deserialize;
-use sooner_admission::{Goal, Order};
+use sooner_admission::{Goal, Order, Within};
 use sooner_config::classes::{self, ClassAims, LateName, OrderName};
 use sooner_config::{Misconfigured, Spanned};
 use sooner_tls::TlsConfig;
@@ -76,6 +76,8 @@ pub struct Config {
     pub class: Vec<ClassTable>,
     /// In which order those of one class go in; default: first come, first served.
     pub order: Option<Spanned<OrderName>>,
+    /// Who is charged for what transactions take: of one class goes first who had the least of late.
+    pub share_by: Option<Spanned<ShareBy>>,
     /// Which classes are late where there is more load than targets allow; default: the less
     /// important ones.
     pub late: LateName,
@@ -85,6 +87,32 @@ pub struct Config {
 
 /// Names of the database that is the gate itself.
 pub const OWN_DATABASES: [&str; 2] = ["sooner", "pgbouncer"];
+
+/// Who is charged for what transactions take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShareBy {
+    /// The address that a client comes from; through a socket file its user.
+    Client,
+    /// The user.
+    User,
+    /// The database, as the client calls it.
+    Database,
+    /// What the client calls itself.
+    ApplicationName,
+}
+
+impl ShareBy {
+    /// As the file has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::User => "user",
+            Self::Database => "database",
+            Self::ApplicationName => "application_name",
+        }
+    }
+}
 
 impl Config {
     /// Reads the file's text, without a look at anything else; the first mistake is the error.
@@ -123,6 +151,12 @@ impl Config {
         if checks.iter().all(Result::is_ok) {
             let order = self.order.as_ref();
             checks.push(classes::check_order(&self.class_aims(), order, "order"));
+            let share_by = self.share_by.as_ref();
+            checks.push(classes::check_share_by(
+                &self.class_aims(),
+                share_by,
+                "share_by",
+            ));
         }
         checks.extend(self.auth_query.iter().map(|table| table.check(self)));
         let has_tls = !self.tls.is_empty();
@@ -162,7 +196,8 @@ impl Config {
     pub fn order(&self) -> Order {
         let name = self.order.as_ref().map(|order| *order.get_ref());
         let otherwise = name.unwrap_or(OrderName::Fifo);
-        classes::order(&self.class_aims(), otherwise, self.late)
+        let is_shared = self.share_by.is_some();
+        classes::order(&self.class_aims(), otherwise, self.late, is_shared)
     }
 
     /// What each class is to get, by number; who is in none has the number behind the last, and
@@ -176,7 +211,12 @@ impl Config {
     pub fn needs_hints(&self) -> bool {
         let needs_hints = |class: &ClassTable| class.needs_hints() || class.aims().has_target();
         self.class.iter().any(needs_hints)
-            || matches!(self.order(), Order::Expected | Order::Longest)
+            || matches!(
+                self.order(),
+                Order::Expected
+                    | Order::Longest
+                    | Order::LeastUsed(Within::Expected | Within::Longest)
+            )
     }
 
     /// The entry for a database of this name; none for the gate's own, which no server ever sees.

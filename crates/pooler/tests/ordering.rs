@@ -244,6 +244,23 @@ fn a_weight_is_a_part_of_the_server() {
     assert!(order.ends_with('b'), "{order}");
 }
 
+#[test]
+fn who_had_the_least_of_late_goes_first() {
+    let Some((database, gate)) = start("who_had_the_least_of_late", "") else {
+        return;
+    };
+    let users = ["bob", "bob", "bob", "ann", "bob", "ann"];
+    let order = order_of(&database, &gate, &users, Duration::ZERO);
+    assert_eq!(order, "bbbabap", "who came first");
+    // From now on; before it began bob has slept four times, and ann twice.
+    gate.rewrite(|text| format!("share_by = \"user\"\n{text}"));
+    gate.admin(&database, "RELOAD");
+    let order = order_of(&database, &gate, &users, Duration::ZERO);
+    assert!(order.starts_with("aa"), "{order}");
+    let shown = gate.admin(&database, "SHOW CONFIG");
+    assert!(shown.contains("share_by|user"), "{shown}");
+}
+
 /// What SHOW CLASSES has of transactions of each class.
 fn counts(gate: &Gate, database: &Database) -> Vec<(String, String)> {
     let shown = gate.admin(database, "SHOW CLASSES");

@@ -29,11 +29,13 @@ mod read_ahead;
 mod retries;
 mod server;
 mod server_limit;
+mod share_by;
 mod subject;
 mod tunnel;
 mod upload;
 mod upstream;
 mod upstream_connection;
+mod values;
 
 pub use build::ProxyTables;
 pub use classes::ClassTable;

@@ -2,7 +2,9 @@
 //! place empty while a job waits.
 
 use arbitrary::Arbitrary;
-use sooner_admission::{AdmissionQueue, Request, JobId, Lateness, Order, Promise, Time};
+use sooner_admission::{
+    AdmissionQueue, ClientId, JobId, Lateness, Order, Payer, Promise, Request, Time, Within,
+};
 use std::collections::BTreeSet;
 
 /// One event; few job names, so that events meet.
@@ -47,12 +49,14 @@ pub struct Play {
 }
 
 fn order(number: u8) -> Order {
-    match number % 6 {
+    match number % 8 {
         0 => Order::Fcfs,
         1 => Order::Longest,
         2 => Order::Targets(Lateness::ByPriority),
         3 => Order::Targets(Lateness::InProportion),
         4 => Order::Shares,
+        5 => Order::LeastUsed(Within::Expected),
+        6 => Order::LeastUsed(Within::Longest),
         _ => Order::Expected,
     }
 }
@@ -82,13 +86,17 @@ pub fn run(play: Play) {
                         group: class,
                     }),
                     came_ns: 0,
+                    payer: Some(Payer {
+                        client: ClientId(job.0 % 5),
+                        network: (job.0 % 2 == 0).then_some(ClientId(1)),
+                    }),
                 };
                 // A refusal is an answer.
                 let _ = admission.arrive(job, coming, now);
             }
             Event::Pass { ns } => now = now.after(u64::from(ns)),
             Event::Settle { job, actual_ns } => {
-                admission.settle(JobId(u64::from(job)), u64::from(actual_ns));
+                admission.settle(JobId(u64::from(job)), u64::from(actual_ns), now);
             }
             Event::Order {
                 order: number,

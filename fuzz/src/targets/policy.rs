@@ -105,6 +105,7 @@ fn apply(
                     trickle: *trickle,
                     // The jobs of three clients, and jobs of none.
                     client: Some(ClientId(u64::from(job % 4))).filter(|client| client.0 > 0),
+                    payer: None,
                 },
                 now,
             );

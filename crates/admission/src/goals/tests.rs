@@ -99,6 +99,7 @@ impl World {
             expected_ns: kind_ns,
             promise,
             came_ns,
+            ..Request::default()
         };
         let id = JobId(self.came);
         self.came += 1;

@@ -268,6 +268,15 @@ impl<'a> Maker<'a> {
         self.may("waiting_max", &["100", "1000"]);
         if !self.has_shares && !self.has_targets {
             self.may(
+                "share_by",
+                &[
+                    "\"client\"",
+                    "\"header:x-key\"",
+                    "\"cookie:c\"",
+                    "\"body:user\"",
+                ],
+            );
+            self.may(
                 "order",
                 &["\"shortest\"", "\"fifo\"", "\"expected\"", "\"fcfs\""],
             );

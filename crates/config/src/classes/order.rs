@@ -4,7 +4,7 @@
 use super::aims::ClassAims;
 use crate::{Misconfigured, Spanned};
 use serde::Deserialize;
-use sooner_admission::{Goal, Lateness, Order};
+use sooner_admission::{Goal, Lateness, Order, Within};
 
 /// In which order jobs of one class go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -32,6 +32,16 @@ pub enum LateName {
 }
 
 impl From<OrderName> for Order {
+    fn from(name: OrderName) -> Self {
+        match name {
+            OrderName::Fifo => Self::Fcfs,
+            OrderName::Shortest => Self::Expected,
+            OrderName::Longest => Self::Longest,
+        }
+    }
+}
+
+impl From<OrderName> for Within {
     fn from(name: OrderName) -> Self {
         match name {
             OrderName::Fifo => Self::Fcfs,
@@ -81,15 +91,40 @@ pub fn check_order(
     }
 }
 
-/// In which order those who wait go in: `otherwise` where classes do not say it.
-pub fn order(classes: &[ClassAims<'_>], otherwise: OrderName, late: LateName) -> Order {
+/// In which order those who wait go in: `otherwise` where classes do not say it, among those that
+/// are charged where `is_shared`.
+pub fn order(
+    classes: &[ClassAims<'_>],
+    otherwise: OrderName,
+    late: LateName,
+    is_shared: bool,
+) -> Order {
     if classes.iter().any(ClassAims::has_target) {
         return Order::Targets(late.into());
     }
     if classes.iter().any(|class| class.weight.is_some()) {
         return Order::Shares;
     }
-    otherwise.into()
+    match is_shared {
+        true => Order::LeastUsed(otherwise.into()),
+        false => otherwise.into(),
+    }
+}
+
+/// Whether `share_by` may stand beside these classes.
+pub fn check_share_by<T>(
+    classes: &[ClassAims<'_>],
+    share_by: Option<&Spanned<T>>,
+    key: &str,
+) -> Result<(), Misconfigured> {
+    let says_it = |class: &ClassAims<'_>| class.has_target() || class.weight.is_some();
+    match share_by {
+        Some(share_by) if classes.iter().any(says_it) => {
+            let words = "says nothing where classes have targets or weights: who goes first follows from these; leave it out, or leave those out";
+            Err(Misconfigured::at(share_by, key, words))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What each class is to get, by number; what is in none has the number behind the last, and goes

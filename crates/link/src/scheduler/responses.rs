@@ -174,6 +174,7 @@ impl LinkScheduler {
                 size: job_bytes,
                 trickle: record.record_bytes,
                 client: Some(client),
+                payer: None,
             };
             scheduler.arrive(arrival, now);
             // Not by comparison with the default: the compiler takes 13 KB of code for that.

@@ -98,6 +98,7 @@ fn what_the_policy_gives_another_job_takes_no_turn_from_a_silent_one() {
         size: Some(1000),
         trickle: 0,
         client: Some(ClientId(client)),
+        payer: None,
     };
     let at = Time::from_ns;
     for (id, client) in [(1, 1), (2, 1), (3, 2)] {

@@ -3,10 +3,10 @@
 use crate::client::cancel::CancelTarget;
 use crate::client::preemption::Preemption;
 use crate::client::refusal::Refusal;
-use crate::config::{ClassSubject, ClassTable};
+use crate::config::{ClassSubject, ClassTable, ShareBy};
 use crate::pool::server_session::LoginSecret;
 use crate::pool::upstream::IdleLease;
-use sooner_admission::{ClientId, JobId};
+use sooner_admission::{ClientId, JobId, Payer};
 use sooner_config::ClientNetwork;
 use sooner_limiter::Limiter;
 use sooner_postgres::hints::Hints;
@@ -122,6 +122,12 @@ pub struct ClientHandle {
     termination_changed: Notify,
 }
 
+fn number(of: impl Hash) -> ClientId {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    ClientId(hasher.finish())
+}
+
 fn ids(user: &str, database: &str, peer: Option<SocketAddr>) -> (ClientId, ClientId) {
     // Two with one number would only be expected to take the same time.
     let mut hasher = DefaultHasher::new();
@@ -167,6 +173,26 @@ impl ClientHandle {
             terminated_for: Cell::new(None),
             termination_changed: Notify::new(),
         })
+    }
+
+    /// Who is charged for its transactions.
+    pub fn payer(&self, share_by: ShareBy) -> Payer {
+        let text = |text: &str| Payer {
+            client: number(text),
+            network: None,
+        };
+        match (share_by, self.peer) {
+            (ShareBy::Client, Some(peer)) => {
+                let client = ClientNetwork::from(peer.ip());
+                Payer {
+                    client: ClientId(client.number()),
+                    network: Some(ClientId(client.neighbourhood().number())),
+                }
+            }
+            (ShareBy::Client, None) | (ShareBy::User, _) => text(&self.user),
+            (ShareBy::Database, _) => text(&self.database),
+            (ShareBy::ApplicationName, _) => text(&self.application_name.borrow()),
+        }
     }
 
     /// The number of its class among these, the first that fits; behind the last if none does.

@@ -57,6 +57,11 @@ impl Config {
                 (self.system_user.as_ref()).map_or_else(String::new, |user| user.get_ref().clone()),
             ),
             ("order", format!("{:?}", self.order())),
+            (
+                "share_by",
+                (self.share_by.as_ref())
+                    .map_or_else(String::new, |by| by.get_ref().as_str().to_owned()),
+            ),
         ];
         own.into_iter().chain(self.limits.values()).collect()
     }

@@ -178,11 +178,14 @@ impl AdmissionRequest<'_> {
         let kind = self.handle.hints.borrow().kind();
         let kind = kind.unwrap_or_else(|| class.name().to_owned());
         let (client, user) = self.handle.ids;
+        let configuration = self.pooler.configuration();
+        let share_by = configuration.config.share_by.as_ref();
         let subject = Subject {
             kind,
             amount: None,
             client: Some(client),
             neighbourhood: Some(user),
+            payer: share_by.map(|share_by| self.handle.payer(*share_by.get_ref())),
         };
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
         let acquire = if is_back {

@@ -33,6 +33,7 @@ impl<S: Scheduler> Server for Scheduled<S> {
             size: Some(job.expected),
             trickle: 0,
             client: None,
+            payer: None,
         };
         self.scheduler.arrive(arrival, Time::from_ns(now));
         match self.left.get_mut(job.slot as usize) {

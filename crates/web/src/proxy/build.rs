@@ -48,6 +48,7 @@ impl Proxy {
         let mut built: Vec<Rc<Upstream>> = Vec::with_capacity(tables.upstreams.len());
         for table in tables.upstreams {
             classes.check_order(table.name.get_ref(), table.order.as_ref())?;
+            classes.check_share_by(table.name.get_ref(), table.share_by.as_ref())?;
             let name = table.name.get_ref();
             if built.iter().any(|other| other.name.as_ref() == name) {
                 return Err(Misconfigured::at(

@@ -4,9 +4,9 @@
 
 use super::facts::RequestFacts;
 use super::look::BodyFields;
+use super::values::{only_cookie, only_value};
 use crate::config::Misconfigured;
-use hyper::HeaderMap;
-use hyper::header::{COOKIE, HeaderName};
+use hyper::header::HeaderName;
 use serde::Deserialize;
 use sooner_admission::{Goal, Order};
 use sooner_config::classes::{
@@ -245,29 +245,6 @@ fn fits_host(names: &Option<Vec<String>>, name: &str) -> bool {
     names.iter().any(fits)
 }
 
-/// The value of a field that is there once, in text; what is said twice says nothing.
-fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let mut values = headers.get_all(name).iter();
-    let (first, second) = (values.next()?, values.next());
-    second.is_none().then(|| first.to_str().ok()).flatten()
-}
-
-/// The same of a cookie. HTTP/2 has them in several fields (RFC 9113, 8.2.3).
-fn only_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let fields = headers.get_all(COOKIE).iter();
-    let pairs = fields.flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
-    let mut values = pairs.filter_map(|pair| {
-        let equals = pair.iter().position(|byte| *byte == b'=')?;
-        let own = pair[..equals].trim_ascii();
-        (own == name.as_bytes()).then(|| pair[equals + 1..].trim_ascii())
-    });
-    let (first, second) = (values.next()?, values.next());
-    second
-        .is_none()
-        .then(|| str::from_utf8(first).ok())
-        .flatten()
-}
-
 impl Classes {
     /// The classes of a configuration with these upstreams; the first mistake is the error.
     pub fn build(
@@ -299,6 +276,15 @@ impl Classes {
         classes::check_order(&self.aims_at(upstream), order, "upstream.order")
     }
 
+    /// Whether this upstream may say beside them who is charged.
+    pub fn check_share_by(
+        &self,
+        upstream: &str,
+        share_by: Option<&Spanned<String>>,
+    ) -> Result<(), Misconfigured> {
+        classes::check_share_by(&self.aims_at(upstream), share_by, "upstream.share_by")
+    }
+
     fn aims(&self) -> Vec<ClassAims<'_>> {
         self.tables.iter().map(ClassTable::aims).collect()
     }
@@ -310,8 +296,8 @@ impl Classes {
 
     /// In which order those who wait for this upstream go in, `otherwise` where its classes do not
     /// say it.
-    pub fn order(&self, upstream: &str, otherwise: OrderName) -> Order {
-        classes::order(&self.aims_at(upstream), otherwise, self.late)
+    pub fn order(&self, upstream: &str, otherwise: OrderName, is_shared: bool) -> Order {
+        classes::order(&self.aims_at(upstream), otherwise, self.late, is_shared)
     }
 
     /// What classes say that may be there.

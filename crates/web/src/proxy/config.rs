@@ -73,6 +73,10 @@ pub struct UpstreamTable {
     /// `"host"`, `"header:NAME"`.
     #[serde(default)]
     pub kind: Option<Vec<Spanned<String>>>,
+    /// Who is charged for what requests take: `client`, `header:NAME`, `cookie:NAME` or
+    /// `body:FIELD`. Of one class goes first who had the least of late.
+    #[serde(default)]
+    pub share_by: Option<Spanned<String>>,
     /// How long a job may wait to go in, s. Without it as long as its client does.
     #[serde(default)]
     pub queue_seconds: Option<Spanned<f64>>,
@@ -219,6 +223,7 @@ mod tests {
             throughput_loss = 0.1
             waiting_max = 1000
             order = "fcfs"
+            share_by = "header:authorization"
             kind = ["method", "path", "query", "header:x-model"]
             queue_seconds = 30
             connect_seconds = 0.5

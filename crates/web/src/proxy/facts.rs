@@ -68,11 +68,11 @@ impl FactFinder {
     /// takes to come, where that is looked at.
     pub async fn find(&self, request: Request<RequestBody>) -> (Facts, Request<RequestBody>) {
         let upstream = &self.route.upstream;
-        let needs_body = upstream.kind.needs_body();
+        let needs_body = upstream.needs_body();
         if let Some(class) = self.class(self.facts(&request, None))
             && !needs_body
         {
-            let subject = upstream.kind.subject(&self.facts(&request, None));
+            let subject = upstream.subject(&self.facts(&request, None));
             return (Facts { class, subject }, request);
         }
         let (parts, body) = request.into_parts();
@@ -83,7 +83,7 @@ impl FactFinder {
         let facts = self.facts(&request, Some(&fields));
         let facts = Facts {
             class: self.class(facts).unwrap_or(DEFAULT_CLASS),
-            subject: upstream.kind.subject(&facts),
+            subject: upstream.subject(&facts),
         };
         (facts, request)
     }

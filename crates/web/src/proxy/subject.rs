@@ -118,25 +118,12 @@ impl Kind {
         Ok(Self { parts })
     }
 
-    /// Whether it has fields of bodies.
-    pub fn needs_body(&self) -> bool {
-        self.fields().next().is_some()
-    }
-
     /// The fields of bodies that it has.
     pub fn fields(&self) -> impl Iterator<Item = &FieldPath> {
         self.parts.iter().filter_map(|part| match part {
             KindPart::Body(field) => Some(field),
             _ => None,
         })
-    }
-
-    /// These, and the fields of bodies that it has.
-    pub fn with_fields(&self, mut fields: Vec<FieldPath>) -> Vec<FieldPath> {
-        fields.extend(self.fields().cloned());
-        fields.sort_unstable();
-        fields.dedup();
-        fields
     }
 
     /// What is known of a request.
@@ -151,6 +138,7 @@ impl Kind {
             amount: facts.body_bytes,
             client: Some(ClientId(client.number())),
             neighbourhood: Some(ClientId(client.neighbourhood().number())),
+            payer: None,
         }
     }
 }

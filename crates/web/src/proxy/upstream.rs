@@ -9,11 +9,13 @@ mod build;
 use crate::clock::Clock;
 use crate::proxy::classes::Classes;
 use crate::proxy::config::UpstreamTable;
+use crate::proxy::facts::RequestFacts;
 use crate::proxy::failure::Failure;
 use crate::proxy::failure_log::{FailureLog, RequestSummary, one_line};
 use crate::proxy::health::Standing;
 use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::server::Server;
+use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
 use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionStatus, Change, ClassStatus, Subject, Time};
@@ -84,6 +86,8 @@ pub struct Upstream {
     pub host: HostRule,
     /// What makes two of its requests alike.
     pub kind: Kind,
+    /// Who is charged for what requests take; `None`: all alike.
+    pub share_by: Option<ShareBy>,
     /// The health check.
     pub check: Option<HealthCheck>,
     /// How long an idle connection is kept.
@@ -104,10 +108,11 @@ pub struct Upstream {
 }
 
 /// By what requests are let in now.
+#[derive(Default)]
 pub struct Current {
     /// The classes.
     pub classes: Classes,
-    /// The fields of bodies that these or kinds name.
+    /// The fields of bodies that are named somewhere.
     pub fields: Vec<FieldPath>,
 }
 
@@ -140,6 +145,25 @@ impl Upstream {
     /// How its queue is doing.
     pub fn status(&self) -> AdmissionStatus {
         self.limiter.status()
+    }
+
+    /// Whether it has to be known what a request's body says, whatever the classes are.
+    pub fn needs_body(&self) -> bool {
+        self.own_fields().next().is_some()
+    }
+
+    /// The fields of bodies that kinds, and who is charged, go by.
+    fn own_fields(&self) -> impl Iterator<Item = &FieldPath> {
+        let share_by = self.share_by.as_ref().and_then(ShareBy::field);
+        self.kind.fields().chain(share_by)
+    }
+
+    /// By what a request's time is told, and who is charged for it.
+    pub fn subject(&self, of: &RequestFacts<'_>) -> Subject {
+        Subject {
+            payer: self.share_by.as_ref().map(|share_by| share_by.payer(of)),
+            ..self.kind.subject(of)
+        }
     }
 
     /// By what requests are let in now.

@@ -61,6 +61,7 @@ fn turn_ns(policy: PolicyName, jobs: u64, turns: u64) -> Result<f64> {
             size,
             trickle: 0,
             client: None,
+            payer: None,
         };
         scheduler.arrive(arrival, Time::from_ns(id));
     }

@@ -1,7 +1,7 @@
 //! The order, from what classes ask for.
 
 use super::*;
-use sooner_admission::{Lateness, Order, ResponseTarget};
+use sooner_admission::{Lateness, Order, ResponseTarget, Within};
 
 #[test]
 fn the_order_follows_from_what_classes_ask_for() {
@@ -15,6 +15,12 @@ fn the_order_follows_from_what_classes_ask_for() {
     assert_eq!(shared.order(), Order::Targets(Lateness::InProportion));
     let shortest = config(&format!("order = \"shortest\"\n{SHOP}"));
     assert_eq!(shortest.order(), Order::Expected);
+    let by_user = config(&format!("share_by = \"user\"\n{SHOP}"));
+    assert_eq!(by_user.order(), Order::LeastUsed(Within::Fcfs));
+    let both = config(&format!(
+        "order = \"shortest\"\nshare_by = \"client\"\n{SHOP}"
+    ));
+    assert_eq!(both.order(), Order::LeastUsed(Within::Expected));
 
     let goals = shared.goals();
     let response_targets = [
@@ -55,6 +61,14 @@ fn targets_and_weights_that_cannot_be_have_a_line_too() {
                 "order = \"shortest\"\n{SHOP}[[class]]\nname = \"a\"\ntarget.mean = \"30ms\"\n"
             ),
             "gate.toml:1: order: the order follows from the classes' targets or weights",
+        ),
+        (
+            format!("share_by = \"user\"\n{SHOP}[[class]]\nname = \"a\"\nweight = 3\n"),
+            "gate.toml:1: share_by: says nothing where classes have targets or weights",
+        ),
+        (
+            format!("share_by = \"users\"\n{SHOP}"),
+            "gate.toml:1: share_by: unknown value `users`; did you mean \"user\"? Choose one of",
         ),
     ] {
         let hints = mistake(&text);

@@ -1,8 +1,9 @@
 //! Which requests are in which class.
 
 use super::*;
+use hyper::HeaderMap;
 use hyper::Uri;
-use hyper::header::HeaderValue;
+use hyper::header::{COOKIE, HeaderValue};
 use proptest::prelude::*;
 
 #[derive(Deserialize)]

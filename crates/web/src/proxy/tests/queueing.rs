@@ -140,6 +140,43 @@ fn a_class_by_what_a_request_says_goes_first() {
     });
 }
 
+#[test]
+fn who_had_the_least_of_late_goes_first() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let proxy = to(&[&url], "limit = 1\nshare_by = 'header:x-key'");
+        let keyed = |key: &'static str, path: &'static str| {
+            let proxy = proxy.clone();
+            let mut request = get(path);
+            request.headers_mut().insert("x-key", key.parse().unwrap());
+            spawn_local(async move { ask(&proxy, request).await })
+        };
+        keyed("hog", "/slow/0").await.unwrap();
+        let inside = keyed("hog", "/slow/1");
+        until(|| seen.count() == 2).await;
+        let later = [
+            ("hog", "/slow/2"),
+            ("hog", "/quick/hog"),
+            ("small", "/slow/small"),
+            ("hog", "/slow/3"),
+            ("small", "/quick/small"),
+        ];
+        let later = later.map(|(key, path)| keyed(key, path));
+        let unnamed = spawn(&proxy, "/slow/unnamed");
+        until(|| waiting(&proxy) == 6).await;
+        inside.await.unwrap();
+        for one in later.into_iter().chain([unnamed]) {
+            one.await.unwrap();
+        }
+        // The hog has had 120 ms; what others are expected to take is the mean until it is known.
+        let order = order(&seen, 2);
+        let place = |path: &str| order.iter().position(|own| own == path).unwrap();
+        let hogs = ["/slow/2", "/quick/hog", "/slow/3"].map(place);
+        let others = ["/slow/small", "/quick/small", "/slow/unnamed"].map(place);
+        assert!(hogs.iter().min() > others.iter().max(), "{order:?}");
+    });
+}
+
 /// In which order two that wait go in, of classes of which the second goes last, after a reload by
 /// which it goes first; what becomes of the reload is up to `reloaded`.
 async fn order_after_a_reload(reloaded: impl FnOnce(Rc<Proxy>)) -> Vec<String> {

@@ -11,15 +11,17 @@ use crate::proxy::failure_log::FailureLog;
 use crate::proxy::health::HealthLimits;
 use crate::proxy::server::Server;
 use crate::proxy::server_limit::ServerLimit;
+use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionSettings, KIND_MEMORY};
+use sooner_admission::{AdmissionSettings, KIND_MEMORY, Order};
 use sooner_config::classes::OrderName;
 use sooner_config::{Limit, THROUGHPUT_LOSS, check_throughput_loss};
+use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Limiter, bounds};
 use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use tokio::sync::Notify;
 
@@ -42,7 +44,6 @@ impl Upstream {
     ) -> Result<Rc<Self>, Misconfigured> {
         let (check, limits) = health(table)?;
         let limit = server_limit(table)?;
-        let kind = Kind::build(table)?;
         let upstream = Self {
             name: table.name.get_ref().as_str().into(),
             table: table.clone(),
@@ -51,16 +52,14 @@ impl Upstream {
             times: times(table)?,
             retries: table.retries.unwrap_or(1),
             host: host_rule(table)?,
-            current: RefCell::new(Rc::new(Current {
-                classes: Classes::default(),
-                fields: kind.with_fields(Vec::new()),
-            })),
-            kind,
+            current: RefCell::default(),
+            kind: Kind::build(table)?,
+            share_by: table.share_by.as_ref().map(ShareBy::parse).transpose()?,
             check,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
             limiter: Limiter::new(AdmissionSettings {
                 limit: 0,
-                order: order(table).into(),
+                order: Order::default(),
                 waiting_max: table.waiting_max,
                 kind_memory: KIND_MEMORY,
             }),
@@ -72,21 +71,27 @@ impl Upstream {
             clock: Clock::start(),
             is_started: Cell::new(false),
         };
-        upstream.set_classes(classes);
+        upstream.replace_classes(classes);
         upstream.update_capacity();
         Ok(Rc::new(upstream))
     }
 
     /// From now on there are these classes, and who waits goes in by them.
     pub fn set_classes(&self, classes: &Classes) {
-        if self.current().classes == *classes {
-            return;
+        if self.current().classes != *classes {
+            self.replace_classes(classes);
         }
+    }
+
+    fn replace_classes(&self, classes: &Classes) {
+        let named = classes.fields_at(&self.name).into_iter();
+        let fields: BTreeSet<FieldPath> = named.chain(self.own_fields().cloned()).collect();
         self.current.replace(Rc::new(Current {
             classes: classes.clone(),
-            fields: self.kind.with_fields(classes.fields_at(&self.name)),
+            fields: fields.into_iter().collect(),
         }));
-        let order = classes.order(&self.name, order(&self.table));
+        let (otherwise, is_shared) = (order(&self.table), self.share_by.is_some());
+        let order = classes.order(&self.name, otherwise, is_shared);
         let numbers = HashMap::new();
         self.limiter.set_goals(order, classes.goals(), &numbers);
     }

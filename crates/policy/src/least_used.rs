@@ -1,0 +1,253 @@
+//! Who used most lately waits: inside a class the client goes first that has had the least service
+//! of late, whatever the number of its jobs (least attained service over clients; foreground and
+//! background, Kleinrock 1976, with a half-life).
+//!
+//! A client is charged what its jobs are served, or are expected to take, and the difference when
+//! that is known ([`Scheduler::settle`]). What it had counts half after a half-life, in all classes
+//! together. Within a client jobs go in the order that is inside.
+//!
+//! An attacker may have many addresses, so the network of a client is charged as well: no client
+//! counts as having had less than one part in [`NETWORK_PART`] of what its network had. That many
+//! busy clients in one network are not held against each other.
+
+mod line;
+mod usage;
+
+use crate::{Arrival, ClientId, Grant, JobId, Order, Path, Payer, Queue, Scheduler, Time};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use line::Line;
+use usage::{Inflation, Usage};
+
+/// Of what its network had, a client had one part in this many at least.
+pub const NETWORK_PART: u128 = 16;
+
+/// A payer in its network; jobs without one share a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Member {
+    network: ClientId,
+    client: ClientId,
+}
+
+impl Member {
+    fn of(arrival: &Arrival) -> Self {
+        let unnamed = Payer {
+            client: ClientId(0),
+            network: None,
+        };
+        let Payer { client, network } = arrival.payer.unwrap_or(unnamed);
+        Self {
+            // Alone in a network of its own, unless one is named.
+            network: network.unwrap_or(client),
+            client,
+        }
+    }
+}
+
+/// Serves, inside a class, the client that has had the least of late.
+#[derive(Clone, Debug)]
+pub struct LeastUsed<O> {
+    prototype: O,
+    classes: BTreeMap<u8, Class<O>>,
+    jobs: BTreeMap<JobId, (u8, Member)>,
+    inflation: Inflation,
+    clients: Usage,
+    networks: Usage,
+    arrivals: u64,
+}
+
+/// Those of one class, by network.
+type Class<O> = Line<Network<O>>;
+
+/// Those of one network, by client.
+type Network<O> = Line<Queue<O>>;
+
+impl<O: Order + Clone> LeastUsed<O> {
+    /// Clients' jobs ordered by copies of `prototype`.
+    pub fn new(prototype: O, half_life_ns: u64) -> Self {
+        Self {
+            prototype,
+            classes: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            inflation: Inflation::new(half_life_ns),
+            clients: Usage::default(),
+            networks: Usage::default(),
+            arrivals: 0,
+        }
+    }
+
+    fn queue_of(&mut self, job: JobId) -> Option<&mut Queue<O>> {
+        let &(class, member) = self.jobs.get(&job)?;
+        let network = self.classes.get_mut(&class)?.get(member.network)?;
+        network.get(member.client)
+    }
+
+    fn queue_for(&mut self, class: u8, member: Member) -> &mut Queue<O> {
+        let prototype = &self.prototype;
+        let came = self.arrivals;
+        let class = self.classes.entry(class).or_default();
+        let network = class.entry(member.network, came, Line::default);
+        network.entry(member.client, came, || Queue::new(prototype.clone()))
+    }
+
+    /// Changes a job's queue, and puts its client where it then belongs.
+    fn change(&mut self, job: JobId, now: Time, change: impl FnOnce(&mut Queue<O>)) {
+        let Some(&(class, member)) = self.jobs.get(&job) else {
+            return;
+        };
+        if let Some(queue) = self.queue_of(job) {
+            change(queue);
+        }
+        self.place(class, member, now);
+    }
+
+    /// Puts a client and its network where they belong in a class.
+    fn place(&mut self, class: u8, member: Member, now: Time) {
+        let had = self.clients.had(member.client);
+        let network_had = self.networks.had(member.network) / NETWORK_PART;
+        let Some(line) = self.classes.get_mut(&class) else {
+            return;
+        };
+        let Some(network) = line.get(member.network) else {
+            return;
+        };
+        if let Some(queue) = network.get(member.client) {
+            let (is_empty, can_go) = (queue.is_empty(), queue.next(now).is_some());
+            network.put(member.client, can_go.then_some(had));
+            if is_empty {
+                network.remove(member.client);
+            }
+        }
+        let first = network
+            .places
+            .first()
+            .map(|&(had, ..)| had.max(network_had));
+        let is_empty = network.present.is_empty();
+        line.put(member.network, first);
+        if is_empty {
+            line.remove(member.network);
+        }
+        if line.present.is_empty() {
+            self.classes.remove(&class);
+        }
+    }
+
+    /// Counts what a client had in addition, or less than was counted.
+    fn charge(&mut self, member: Member, more: u64, less: u64, now: Time) {
+        let bits = self.inflation.shrinks_by(now);
+        if bits > 0 {
+            self.shrink(bits, now);
+        }
+        let [more, less] = [more, less].map(|amount| self.inflation.count(amount, now));
+        for (usage, id) in [
+            (&mut self.clients, member.client),
+            (&mut self.networks, member.network),
+        ] {
+            usage.add(id, more);
+            usage.take_off(id, less);
+        }
+        let classes: Vec<u8> = self.classes.keys().copied().collect();
+        for class in classes {
+            self.place(class, member, now);
+        }
+    }
+
+    fn shrink(&mut self, bits: u32, now: Time) {
+        self.clients.shrink(bits);
+        self.networks.shrink(bits);
+        let places: BTreeMap<_, _> = self
+            .jobs
+            .values()
+            .map(|&(class, member)| ((class, member.network, member.client), member))
+            .collect();
+        for ((class, ..), member) in places {
+            self.place(class, member, now);
+        }
+    }
+}
+
+impl<O: Order + Clone> Scheduler for LeastUsed<O> {
+    fn arrive(&mut self, arrival: Arrival, now: Time) {
+        if self.jobs.contains_key(&arrival.id) {
+            return;
+        }
+        let (class, member) = (arrival.class, Member::of(&arrival));
+        self.jobs.insert(arrival.id, (class, member));
+        let sequence = self.arrivals;
+        self.arrivals += 1;
+        self.clients.enter(member.client);
+        self.networks.enter(member.network);
+        self.queue_for(class, member)
+            .arrive_as(arrival, sequence, now);
+        self.place(class, member, now);
+    }
+
+    fn progress(&mut self, job: JobId, amount: u64, now: Time) {
+        if let Some(&(_, member)) = self.jobs.get(&job) {
+            self.change(job, now, |queue| queue.progress(job, amount, now));
+            self.charge(member, amount, 0, now);
+        }
+    }
+
+    fn depart(&mut self, job: JobId, now: Time) {
+        self.change(job, now, |queue| queue.depart(job, now));
+        if let Some((_, member)) = self.jobs.remove(&job) {
+            self.clients.leave(member.client);
+            self.networks.leave(member.network);
+        }
+    }
+
+    fn block(&mut self, job: JobId, now: Time) {
+        self.change(job, now, |queue| queue.block(job, now));
+    }
+
+    fn unblock(&mut self, job: JobId, now: Time) {
+        self.change(job, now, |queue| queue.unblock(job, now));
+    }
+
+    fn enlarge(&mut self, job: JobId, additional: u64, now: Time) {
+        self.change(job, now, |queue| queue.enlarge(job, additional, now));
+    }
+
+    fn reclassify(&mut self, job: JobId, class: u8, now: Time) {
+        let Some(&(before, member)) = self.jobs.get(&job) else {
+            return;
+        };
+        if before == class {
+            return;
+        }
+        if let Some(moved) = self.queue_of(job).and_then(|queue| queue.take(job)) {
+            self.queue_for(class, member).put(moved);
+            self.jobs.insert(job, (class, member));
+            self.place(before, member, now);
+            self.place(class, member, now);
+        }
+    }
+
+    fn observe(&mut self, job: JobId, path: Path, now: Time) {
+        self.change(job, now, |queue| queue.observe(job, path, now));
+    }
+
+    fn settle(&mut self, arrival: &Arrival, actual: u64, now: Time) {
+        let expected = arrival.size.unwrap_or(1);
+        let (more, less) = (
+            actual.saturating_sub(expected),
+            expected.saturating_sub(actual),
+        );
+        self.charge(Member::of(arrival), more, less, now);
+    }
+
+    fn next(&mut self, now: Time) -> Option<Grant> {
+        let mut classes = self.classes.values_mut();
+        classes.find_map(|class| class.first()?.first()?.next(now))
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        None
+    }
+
+    fn rank(&self, job: JobId) -> Option<u64> {
+        let (_, member) = self.jobs.get(&job)?;
+        Some(u64::try_from(self.clients.had(member.client)).unwrap_or(u64::MAX))
+    }
+}
