@@ -1,5 +1,6 @@
 //! In which order those who wait go in, and the queue that keeps them in it.
 
+use crate::queue::TURNS_MAX;
 use crate::{JobId, TURN_NS};
 use sooner_policy::order::{Fcfs, Pljf, Srpt};
 use sooner_policy::{
@@ -61,6 +62,7 @@ impl Ranking {
         // A job outside a backend cannot be given a trickle: the guard's second promise is off.
         let limits = GuardLimits {
             silence_ns_max: u64::MAX,
+            turns_max: Some(TURNS_MAX),
             ..GuardLimits::with_turn(TURN_NS)
         };
         let ranked = |policy: PolicyName| Self::Ranked(policy.scheduler(TURN_NS, Some(limits)));

@@ -7,6 +7,11 @@
 //! imagined service goes to the job that has waited longest, which keeps what it has had.
 //! Therefore, while a job waits, the jobs that came after it and went in before it have together an
 //! expected time of at most 19 x (its own + that of the jobs that waited when it came + one turn).
+//! That turn counts where nothing is known of a job; any other has at most what it lacks in one.
+//!
+//! A decision costs O(log n), whatever is expected: the oldest is done in 32 turns, of which those
+//! of long jobs are longer, and before each of them the policy's choice has one grant at most, which
+//! ends when it is done or when the oldest's turn is paid for. So 64 grants are the most.
 //!
 //! Counting admitted jobs instead would be simpler and wrong: one job in twenty would be the
 //! oldest, under shortest-first the oldest is the longest, and 5 % of the jobs can be most of the
@@ -14,12 +19,18 @@
 
 use crate::order::{Order, Ranking};
 use sooner_policy::{Arrival, JobId, Payer, Promise, Time};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-/// The service in one turn of the oldest job, ns of expected time.
+/// The service in one turn of the oldest job, ns of expected time; more where it is expected to take
+/// longer than 32 of them.
 pub const TURN_NS: u64 = 10_000_000;
 
-/// Longer expectations count as this long, ns (an hour): it bounds the turns in one decision.
+/// The most turns in which the oldest job is done: it bounds what a decision costs. More would be
+/// finer, which moves no bound.
+pub(crate) const TURNS_MAX: u64 = 32;
+
+/// Longer expectations count as this long, ns (an hour): else what is owed to one job of which a year
+/// is expected would be owed to no other for as long.
 const EXPECTED_NS_MAX: u64 = 3_600_000_000_000;
 
 /// What is known of a job that comes.
@@ -59,12 +70,16 @@ pub struct AdmissionQueue {
     limit: usize,
     waiting_max: Option<usize>,
     waiting: BTreeMap<JobId, Waiting>,
-    /// Those who have been inside and come back, in front of all others.
-    back: VecDeque<(JobId, Request)>,
+    /// Those who have been inside and come back, in front of all others, in the order in which they
+    /// came back.
+    back: BTreeMap<u64, (JobId, Request)>,
+    /// Where each of them is.
+    back_at: BTreeMap<JobId, u64>,
     /// With what was expected of them.
     inside: BTreeMap<JobId, Request>,
     weights: BTreeMap<u8, u32>,
     arrivals: u64,
+    grants: u64,
 }
 
 struct Waiting {
@@ -101,10 +116,12 @@ impl AdmissionQueue {
             limit,
             waiting_max,
             waiting: BTreeMap::new(),
-            back: VecDeque::new(),
+            back: BTreeMap::new(),
+            back_at: BTreeMap::new(),
             inside: BTreeMap::new(),
             weights: BTreeMap::new(),
             arrivals: 0,
+            grants: 0,
         }
     }
 
@@ -133,7 +150,12 @@ impl AdmissionQueue {
     /// A job comes back that was let in and has made room for others: it goes in before all who
     /// wait.
     pub fn return_to(&mut self, job: JobId, request: Request) {
-        self.back.push_back((job, request));
+        if self.back_at.contains_key(&job) {
+            return;
+        }
+        self.back.insert(self.arrivals, (job, request));
+        self.back_at.insert(job, self.arrivals);
+        self.arrivals += 1;
     }
 
     fn enqueue(&mut self, job: JobId, request: Request, now: Time) {
@@ -146,7 +168,9 @@ impl AdmissionQueue {
     /// A job is done, or given up, inside or outside.
     pub fn leave(&mut self, job: JobId, now: Time) {
         self.inside.remove(&job);
-        self.back.retain(|(back, _)| *back != job);
+        if let Some(at) = self.back_at.remove(&job) {
+            self.back.remove(&at);
+        }
         if self.waiting.remove(&job).is_some() {
             self.ranking.scheduler().depart(job, now);
         }
@@ -165,8 +189,11 @@ impl AdmissionQueue {
         if self.inside.len() >= self.limit {
             return None;
         }
-        let (job, request) = match self.back.pop_front() {
-            Some(returned) => returned,
+        let (job, request) = match self.back.pop_first() {
+            Some((_, returned)) => {
+                self.back_at.remove(&returned.0);
+                returned
+            }
             None => {
                 let job = self.first_done(now)?;
                 let waiting = self.waiting.remove(&job)?;
@@ -184,6 +211,7 @@ impl AdmissionQueue {
     fn first_done(&mut self, now: Time) -> Option<JobId> {
         loop {
             let grant = self.ranking.scheduler().next(now)?;
+            self.grants += 1;
             let waiting = self.waiting.get_mut(&grant.job)?;
             assert!(waiting.left_ns > 0, "a job that is served waits for more");
             let served_ns = grant.max_amount.min(waiting.left_ns);
@@ -211,7 +239,8 @@ impl AdmissionQueue {
             *request = renewed(job, *request);
             is_same &= (request.class, request.promise) == before;
         }
-        let back = self.back.iter_mut().map(|(job, request)| (*job, request));
+        let back = self.back.values_mut();
+        let back = back.map(|(job, request)| (*job, request));
         let inside = self.inside.iter_mut().map(|(&job, request)| (job, request));
         for (job, request) in inside.chain(back) {
             *request = renewed(job, *request);
@@ -254,6 +283,11 @@ impl AdmissionQueue {
     /// How many jobs may be inside.
     pub fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// How many grants the imagined server has carried out so far: what the decisions have cost.
+    pub fn grants(&self) -> u64 {
+        self.grants
     }
 
     /// How many jobs are inside.

@@ -2,5 +2,6 @@
 
 mod backends;
 mod decisions;
+mod grants;
 mod properties;
 mod targets;

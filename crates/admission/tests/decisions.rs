@@ -1,7 +1,7 @@
 //! Who goes in when, written down as strings: `a` is the first job that comes, `b` the second, and
 //! so on.
 
-use sooner_admission::{AdmissionQueue, JobId, Order, QueueFull, Request, TURN_NS, Time};
+use sooner_admission::{AdmissionQueue, JobId, Order, QueueFull, Request, Time};
 
 const MS: u64 = 1_000_000;
 
@@ -133,35 +133,38 @@ fn a_bounded_queue_refuses_only_who_would_wait() {
     assert_eq!(come(2), Err(QueueFull { waiting_max: 1 }));
 }
 
-/// One job of 40 ms among jobs of 9 ms that never end: it is owed one part in twenty, so it goes in
-/// when the others have had 19 x (40 ms + one turn) at the latest. Without the guard it would never
-/// go in.
-#[test]
-fn a_long_job_goes_in_when_the_short_ones_have_had_nineteen_times_as_much() {
+/// How many jobs of `short_ms` that never end go in before one of `long_ms`.
+fn shorts_before_a_long_job(short_ms: u64, long_ms: u64) -> u64 {
     let mut play = Play::new(Order::Expected, 1);
     play.come(0, 1);
-    play.come(0, 40);
-    let mut shorts = 0;
-    while !play.order.contains('b') {
+    play.come(0, long_ms);
+    let mut inside = JobId(0);
+    for shorts in 0.. {
         let job = JobId(1000 + shorts);
         play.admission
-            .arrive(job, coming(0, Some(9 * MS)), Time::ZERO)
+            .arrive(job, coming(0, Some(short_ms * MS)), Time::ZERO)
             .unwrap();
-        let inside = if shorts == 0 {
-            JobId(0)
-        } else {
-            JobId(999 + shorts)
-        };
         play.admission.leave(inside, Time::ZERO);
         match play.admission.admit(Time::ZERO) {
-            Some(JobId(1)) => play.order.push('b'),
+            Some(JobId(1)) => return shorts,
             admitted => assert_eq!(admitted, Some(job)),
         }
-        shorts += 1;
+        inside = job;
     }
-    let least = 19 * 40 / 9;
-    let most = 19 * (40 * MS + TURN_NS) / (9 * MS) + 2;
-    assert!((least..=most).contains(&shorts), "{shorts} went before");
+    unreachable!("it goes in at some time");
+}
+
+/// It is owed one part in twenty, so it goes in when the others have had 19 times as much. Without
+/// the guard it would never go in.
+#[test]
+fn a_long_job_goes_in_when_the_short_ones_have_had_nineteen_times_as_much() {
+    assert_eq!(shorts_before_a_long_job(9, 40), 19 * 40 / 9);
+    // Less than one turn.
+    assert_eq!(shorts_before_a_long_job(4, 5), 19 * 5 / 4);
+    // Longer turns: what it lacks after the 28th is less than what a short one takes.
+    let had = 28 * 600_000 / 32;
+    let shorts = shorts_before_a_long_job(90_000, 600_000);
+    assert_eq!(shorts, (19_u64 * had).div_ceil(90_000));
 }
 
 #[test]
@@ -196,6 +199,19 @@ fn who_has_made_room_goes_in_before_all_who_wait() {
     play.admit();
     play.leave('e');
     assert_eq!(play.order, "abdec");
+}
+
+#[test]
+fn who_comes_back_first_goes_in_first() {
+    let mut play = Play::new(Order::Expected, 1);
+    play.come(0, 5);
+    play.jobs += 4;
+    for back in [3, 1, 4, 2] {
+        play.admission.return_to(JobId(back), coming(0, Some(back)));
+    }
+    play.leave('e');
+    assert_eq!(play.admission.waiting(), 3);
+    assert_eq!(play.finish(), "adbc");
 }
 
 #[test]

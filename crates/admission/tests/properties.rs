@@ -24,9 +24,18 @@ enum Event {
     Limit(usize),
 }
 
+/// The most grants of the imagined server in one decision.
+const GRANTS_MAX: u64 = 64;
+
+/// Up to half a second, and of all magnitudes up to an hour.
+fn expected_ns() -> impl Strategy<Value = u64> {
+    let any = (0..32u32, 0..3_600_000_000_000u64).prop_map(|(halvings, ns)| ns >> halvings);
+    prop_oneof![0..500_000_000u64, any]
+}
+
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        5 => (0..3u8, prop::option::of(0..500_000_000u64), prop::option::of((0..900_000_000u64, 1..900_000_000u64)))
+        5 => (0..3u8, prop::option::of(expected_ns()), prop::option::of((0..900_000_000u64, 1..900_000_000u64)))
             .prop_map(|(class, expected_ns, promise)| Event::Come { class, expected_ns, promise }),
         2 => (0..300_000_000u64).prop_map(Event::Pass),
         1 => (any::<prop::sample::Index>(), 0..900_000_000u64)
@@ -61,9 +70,12 @@ fn payer(job: JobId) -> Option<Payer> {
 /// A job that has come, as the test sees it.
 struct Observed {
     expected_ns: u64,
+    is_known: bool,
     is_inside: bool,
     /// The expected time of those that waited when it came.
     older_ns: u64,
+    /// One turn, where nothing is known of it or of one of those.
+    turn_ns: u64,
     /// The expected time of those that came later and went in earlier.
     overtaken_by_ns: u64,
 }
@@ -75,15 +87,19 @@ struct World {
 }
 
 impl World {
-    fn come(&mut self, expected_ns: u64) -> JobId {
-        let waiting = self.seen.values().filter(|job| !job.is_inside);
-        let older_ns = waiting.map(|job| job.expected_ns).sum();
+    fn come(&mut self, expected_ns: Option<u64>) -> JobId {
+        let waiting = || self.seen.values().filter(|job| !job.is_inside);
+        let older_ns = waiting().map(|job| job.expected_ns).sum();
+        let is_known = expected_ns.is_some();
+        let are_known = is_known && waiting().all(|job| job.is_known);
         let id = self.came;
         self.came += 1;
         let seen = Observed {
-            expected_ns,
+            expected_ns: expected_ns.unwrap_or(1).max(1),
+            is_known,
             is_inside: false,
             older_ns,
+            turn_ns: if are_known { 0 } else { TURN_NS },
             overtaken_by_ns: 0,
         };
         self.seen.insert(id, seen);
@@ -104,7 +120,7 @@ impl World {
             .filter(|(_, seen)| !seen.is_inside)
         {
             older.overtaken_by_ns += expected_ns;
-            let bound = 19 * (older.expected_ns + older.older_ns + TURN_NS);
+            let bound = 19 * (older.expected_ns + older.older_ns + older.turn_ns);
             prop_assert!(older.overtaken_by_ns <= bound, "starved");
         }
         Ok(())
@@ -129,7 +145,7 @@ proptest! {
         for event in events {
             match event {
                 Event::Come { class, expected_ns, promise } => {
-                    let job = world.come(expected_ns.unwrap_or(1).max(1));
+                    let job = world.come(expected_ns);
                     let promise = promise.map(|(slack_ns, target_ns)| Promise {
                         due_at: now.after(slack_ns),
                         target_ns,
@@ -155,10 +171,14 @@ proptest! {
                 }
             }
             let inside_before = world.inside();
+            let grants = admission.grants();
+            let mut decisions = 1;
             while let Some(job) = admission.admit(now) {
+                decisions += 1;
                 world.admitted(job)?;
                 prop_assert!(world.inside() <= limit);
             }
+            prop_assert!(admission.grants() - grants <= GRANTS_MAX * decisions, "too many grants");
             prop_assert_eq!(admission.inside(), world.inside());
             prop_assert_eq!(admission.waiting(), world.seen.len() - world.inside());
             prop_assert!(world.inside() <= limit.max(inside_before));

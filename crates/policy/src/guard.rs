@@ -13,6 +13,10 @@
 //!   record does. Trickles too take at most one part in 20, so the silence is at most 10 s, or
 //!   where more wait, N x (the trickles of its client's jobs) / (C / 20), twice that for records.
 //!
+//! Where a job must not take many turns however large it is ([`GuardLimits::turns_max`]), those of a
+//! large one are longer, but none is longer than what the job still lacks. So what others get before
+//! a turn is 19 times something that is in the bound already: longer turns do not move it.
+//!
 //! A job without a client shares its turn with all others without one: where a caller names no
 //! client, N is 1. What the inner policy gives a job on its own counts: where it serves the oldest
 //! anyway the guard takes nothing.
@@ -32,6 +36,9 @@ pub struct GuardLimits {
     pub oldest_share: u64,
     /// The service in one turn of the oldest job.
     pub turn: u64,
+    /// In how many turns a job of known size is done at most, while no more than one client has
+    /// jobs: its turns are so much longer. `None`: all turns are alike.
+    pub turns_max: Option<u64>,
     /// The longest time in which a job gets less than its trickle.
     pub silence_ns_max: u64,
     /// The service that ends a silence, of jobs that do not need more.
@@ -44,9 +51,17 @@ impl GuardLimits {
         Self {
             oldest_share: 20,
             turn: turn.max(1),
+            turns_max: None,
             silence_ns_max: 10_000_000_000,
             trickle: turn.clamp(1, 512),
         }
+    }
+
+    /// The service in one turn of a job that lacks `left`.
+    fn turn_of(&self, left: Option<u64>) -> u64 {
+        let least = self.turns_max.zip(left);
+        let least = least.map_or(0, |(turns_max, left)| left.div_ceil(turns_max.max(1)));
+        self.turn.max(least)
     }
 }
 
@@ -71,6 +86,10 @@ struct Watched {
     /// The service it had since.
     unheard: u64,
     trickle: u64,
+    /// The service it lacks, where that is known.
+    left: Option<u64>,
+    /// The service in one of its turns.
+    turn: u64,
     /// In which time it gets that.
     within_ns: u64,
     ready: bool,
@@ -87,8 +106,15 @@ impl Watched {
         self.trickle - self.unheard
     }
 
+    /// The service in its next turn.
+    fn next_turn(&self) -> u64 {
+        let left = self.left.filter(|&left| left > 0);
+        left.map_or(self.turn, |left| left.min(self.turn))
+    }
+
     fn serve(&mut self, amount: u64, now: Time) {
         assert!(self.unheard < self.trickle, "a trickle ends the silence");
+        self.left = self.left.map(|left| left.saturating_sub(amount));
         if amount < self.missing() {
             self.unheard += amount;
         } else {
@@ -135,6 +161,16 @@ impl<S: Scheduler> Guard<S> {
         }
     }
 
+    /// The service in the next turn of the oldest job.
+    fn next_turn(&self, oldest: Option<JobId>) -> u64 {
+        // Clients have equal turns, whatever the sizes of their jobs.
+        if self.limits.turns_max.is_none() || self.clients.has_several() {
+            return self.limits.turn;
+        }
+        let watched = oldest.and_then(|job| self.jobs.get(&job));
+        watched.map_or(self.limits.turn, Watched::next_turn)
+    }
+
     /// The job with a silence that must end now, if any, and what is missing.
     fn silent_too_long(&mut self, now: Time) -> Option<Grant> {
         let job = self.clients.silent_too_long(now)?;
@@ -155,12 +191,16 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         }
         let trickle = self.limits.trickle.max(arrival.trickle).max(1);
         self.trickle_credit.hold(trickle);
+        let turn = self.limits.turn_of(arrival.size);
+        self.oldest_credit.hold(turn);
         let watched = Watched {
             client: arrival.client,
             sequence: self.arrivals,
             heard_at: now,
             unheard: 0,
             trickle,
+            left: arrival.size,
+            turn,
             // Records need not begin where a trickle does: in two of them is always the end of one,
             // and with it something to notice.
             within_ns: if trickle > self.limits.trickle {
@@ -180,6 +220,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
     fn progress(&mut self, id: JobId, amount: u64, now: Time) {
         self.inner.progress(id, amount, now);
         let oldest = self.clients.oldest();
+        let turn = self.next_turn(oldest);
         let is_next = self.clients.silent_too_long(now) == Some(id);
         let Some(watched) = self.jobs.get_mut(&id) else {
             return;
@@ -203,13 +244,13 @@ impl<S: Scheduler> Scheduler for Guard<S> {
             Some(oldest) if oldest == id => {
                 // What the policy gave by itself is a turn too; where others wait it earns them
                 // theirs.
-                let is_given = self.oldest_credit.covers(self.limits.turn);
+                let is_given = self.oldest_credit.covers(turn);
                 if is_given || !self.clients.has_several() {
                     self.oldest_credit.pay(amount);
                 } else {
                     self.oldest_credit.earn(amount);
                 }
-                self.clients.had_of_turn(client, amount, self.limits.turn);
+                self.clients.had_of_turn(client, amount, turn);
             }
             Some(_) => self.oldest_credit.earn(amount),
             None => {}
@@ -235,6 +276,13 @@ impl<S: Scheduler> Scheduler for Guard<S> {
     }
 
     fn enlarge(&mut self, id: JobId, additional: u64, now: Time) {
+        if let Some(watched) = self.jobs.get_mut(&id)
+            && let Some(left) = watched.left
+        {
+            watched.left = Some(left.saturating_add(additional));
+            watched.turn = self.limits.turn_of(watched.left);
+            self.oldest_credit.hold(watched.turn);
+        }
         self.inner.enlarge(id, additional, now);
     }
 
@@ -254,20 +302,22 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         if let Some(grant) = self.silent_too_long(now) {
             return Some(grant);
         }
-        if self.oldest_credit.covers(self.limits.turn)
-            && let Some(job) = self.clients.oldest()
+        let oldest = self.clients.oldest();
+        let turn = self.next_turn(oldest);
+        if self.oldest_credit.covers(turn)
+            && let Some(job) = oldest
         {
             return Some(Grant {
                 job,
-                max_amount: self.limits.turn,
+                max_amount: turn,
                 is_owed: true,
             });
         }
         let grant = self.inner.next(now)?;
-        let max_amount = if self.clients.oldest() == Some(grant.job) {
-            self.clients.turn_left(self.limits.turn)
+        let max_amount = if oldest == Some(grant.job) {
+            self.clients.turn_left(turn)
         } else {
-            self.oldest_credit.short_of(self.limits.turn)
+            self.oldest_credit.short_of(turn)
         };
         Some(Grant {
             max_amount: grant.max_amount.min(max_amount),

@@ -53,6 +53,11 @@ fn clients() -> impl Strategy<Value = Vec<Option<u64>>> {
     proptest::collection::vec(proptest::option::of(0..3_u64), 30)
 }
 
+/// Turns that are all alike, or longer ones of large jobs.
+fn turns_max() -> impl Strategy<Value = Option<u64>> {
+    proptest::option::of(1..40_u64)
+}
+
 fn total_response(policy: PolicyName, jobs: &[Play]) -> u64 {
     let done_at = run(jobs, policy.scheduler(1, None), true).done_at;
     jobs.iter()
@@ -84,6 +89,7 @@ fn processor_sharing(jobs: &[Play]) -> Vec<u64> {
 const OLDEST_FIRST: GuardLimits = GuardLimits {
     oldest_share: 4,
     turn: 1,
+    turns_max: None,
     silence_ns_max: u64::MAX,
     trickle: 1,
 };
@@ -92,6 +98,7 @@ const OLDEST_FIRST: GuardLimits = GuardLimits {
 const NO_SILENCE: GuardLimits = GuardLimits {
     oldest_share: 10,
     turn: u64::MAX / 1000,
+    turns_max: None,
     silence_ns_max: 20,
     trickle: 1,
 };
@@ -197,10 +204,11 @@ proptest! {
     }
 
     #[test]
-    fn the_guard_bounds_every_wait(jobs in jobs()) {
+    fn the_guard_bounds_every_wait(jobs in jobs(), turns_max in turns_max()) {
         let limits = GuardLimits {
             oldest_share: 20,
             turn: 2,
+            turns_max,
             silence_ns_max: u64::MAX,
             trickle: 1,
         };
@@ -223,7 +231,13 @@ proptest! {
         for (job, trickle) in jobs.iter_mut().zip(trickles) {
             job.trickle = trickle;
         }
-        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: 500, trickle: 1 };
+        let limits = GuardLimits {
+            oldest_share: 20,
+            turn: 2,
+            turns_max: None,
+            silence_ns_max: 500,
+            trickle: 1,
+        };
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
             let trickles = jobs.iter().map(|job| job.trickle).sum::<u64>();
@@ -241,7 +255,11 @@ proptest! {
     })]
 
     #[test]
-    fn the_guard_bounds_every_wait_by_client(mut jobs in jobs(), clients in clients()) {
+    fn the_guard_bounds_every_wait_by_client(
+        mut jobs in jobs(),
+        clients in clients(),
+        turns_max in turns_max(),
+    ) {
         for (job, client) in jobs.iter_mut().zip(&clients) {
             job.client = client.map(ClientId);
         }
@@ -249,6 +267,7 @@ proptest! {
         let limits = GuardLimits {
             oldest_share: 20,
             turn: 2,
+            turns_max,
             silence_ns_max: u64::MAX,
             trickle: 1,
         };
@@ -272,6 +291,7 @@ proptest! {
         let limits = GuardLimits {
             oldest_share: 20,
             turn: 2,
+            turns_max: None,
             silence_ns_max: u64::MAX,
             trickle: 1,
         };
@@ -295,7 +315,13 @@ proptest! {
             job.client = client.map(ClientId);
             job.trickle = trickle;
         }
-        let limits = GuardLimits { oldest_share: 20, turn: 2, silence_ns_max: 500, trickle: 1 };
+        let limits = GuardLimits {
+            oldest_share: 20,
+            turn: 2,
+            turns_max: None,
+            silence_ns_max: 500,
+            trickle: 1,
+        };
         for policy in PolicyName::ALL {
             let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
             let of = |client| jobs.iter().filter(|job| job.client == client).count() as u64;

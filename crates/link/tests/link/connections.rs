@@ -306,6 +306,7 @@ fn a_silence_over_tls_ends_with_a_whole_record() {
     let guard = GuardLimits {
         oldest_share: 10,
         turn: u64::MAX / 1000,
+        turns_max: None,
         silence_ns_max: 20_000_000,
         trickle: 1,
     };

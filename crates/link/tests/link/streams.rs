@@ -152,6 +152,7 @@ fn the_guard_shares_by_client_and_not_by_response() {
     let guard = GuardLimits {
         oldest_share: 2,
         turn: wire::payload_cost_bytes(GRANT),
+        turns_max: None,
         silence_ns_max: u64::MAX,
         trickle: 1,
     };
@@ -278,6 +279,7 @@ fn the_guard_keeps_a_stream_from_starving() {
     let limits = GuardLimits {
         oldest_share: 4,
         turn: wire::payload_cost_bytes(GRANT),
+        turns_max: None,
         silence_ns_max: u64::MAX,
         trickle: 1,
     };

@@ -7,6 +7,7 @@ fn oldest_first_in(oldest_share: u64) -> GuardLimits {
     GuardLimits {
         oldest_share,
         turn: 1,
+        turns_max: None,
         silence_ns_max: u64::MAX,
         trickle: 1,
     }
@@ -17,6 +18,7 @@ fn no_silence_beyond(silence_ns_max: u64) -> GuardLimits {
     GuardLimits {
         oldest_share: 10,
         turn: u64::MAX / 1000,
+        turns_max: None,
         silence_ns_max,
         trickle: 1,
     }
@@ -39,6 +41,51 @@ fn the_guard_gives_the_oldest_one_part_in_its_share() {
     jobs.extend((0..4).map(|i| play(i * 4, 3)));
     let guarded = run(&jobs, PolicyName::Psjf.scheduler(1, Some(limits)), true).decisions;
     assert!(guarded.starts_with("B3 A1 C3 A1 D3 A1 E3 A"), "{guarded}");
+}
+
+#[test]
+fn a_large_job_takes_few_turns_and_the_last_is_what_it_lacks() {
+    let limits = GuardLimits {
+        turns_max: Some(2),
+        ..oldest_first_in(4)
+    };
+    // Others have three times four before a turn of four, and three times three before the last.
+    let mut jobs = vec![play(0, 7)];
+    jobs.extend([play(0, 3); 9]);
+    let guarded = run(&jobs, PolicyName::Psjf.scheduler(1, Some(limits)), true).decisions;
+    assert_eq!(guarded, "B3 C3 D3 E3 A4 F3 G3 H3 A3 I3 J3");
+    // Clients have turns alike.
+    jobs[0].client = Some(ClientId(1));
+    let guarded = run(&jobs, PolicyName::Psjf.scheduler(1, Some(limits)), true).decisions;
+    assert!(guarded.starts_with("B3 A1 C3 A1 D3 A1"), "{guarded}");
+}
+
+#[test]
+fn a_job_that_grows_has_turns_as_long_as_it_needs() {
+    let limits = GuardLimits {
+        turns_max: Some(2),
+        ..oldest_first_in(4)
+    };
+    let mut guarded = PolicyName::Psjf.scheduler(1, Some(limits));
+    let come = |id, size| Arrival {
+        id: JobId(id),
+        class: 0,
+        size: Some(size),
+        trickle: 0,
+        client: None,
+        payer: None,
+    };
+    let now = Time::ZERO;
+    guarded.arrive(come(0, 100), now);
+    guarded.arrive(come(1, 50), now);
+    let most = |guarded: &mut dyn Scheduler| guarded.next(now).map(|it| (it.job.0, it.max_amount));
+    assert_eq!(most(&mut *guarded), Some((1, 3 * 50)));
+    guarded.enlarge(JobId(0), 100, now);
+    assert_eq!(most(&mut *guarded), Some((1, 3 * 100)));
+    guarded.progress(JobId(1), 300, now);
+    assert_eq!(most(&mut *guarded), Some((0, 100)));
+    guarded.progress(JobId(0), 100, now);
+    assert_eq!(most(&mut *guarded), Some((1, 3 * 100)));
 }
 
 #[test]
@@ -88,6 +135,7 @@ fn what_the_policy_gives_another_job_takes_no_turn_from_a_silent_one() {
     let limits = GuardLimits {
         oldest_share: 20,
         turn: 1000,
+        turns_max: None,
         silence_ns_max: 100,
         trickle: 1,
     };
