@@ -251,7 +251,7 @@ fn who_had_the_least_of_late_goes_first() {
     };
     let users = ["bob", "bob", "bob", "ann", "bob", "ann"];
     let order = order_of(&database, &gate, &users, Duration::ZERO);
-    assert_eq!(order, "bbbabap", "who came first");
+    assert_eq!(order, "bbbaba", "who came first");
     // From now on; before it began bob has slept four times, and ann twice.
     gate.rewrite(|text| format!("share_by = \"user\"\n{text}"));
     gate.admin(&database, "RELOAD");

@@ -31,6 +31,7 @@ mod server;
 mod server_limit;
 mod share_by;
 mod subject;
+mod tell_wait;
 mod tunnel;
 mod upload;
 mod upstream;

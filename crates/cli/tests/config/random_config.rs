@@ -282,6 +282,10 @@ impl<'a> Maker<'a> {
             );
         }
         self.may(
+            "tell_wait",
+            &["[]", "[\"server\"]", "[\"client\", \"server\"]"],
+        );
+        self.may(
             "kind",
             &["[\"path\", \"query\"]", "[\"host\", \"header:X-Model\"]"],
         );

@@ -289,6 +289,12 @@ impl Classes {
         self.tables.iter().map(ClassTable::aims).collect()
     }
 
+    /// What the class of this number is called; `None` behind the last.
+    pub fn name(&self, number: u8) -> Option<&str> {
+        let table = self.tables.get(usize::from(number))?;
+        Some(table.name.get_ref())
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()

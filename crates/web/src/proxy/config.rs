@@ -77,6 +77,10 @@ pub struct UpstreamTable {
     /// `body:FIELD`. Of one class goes first who had the least of late.
     #[serde(default)]
     pub share_by: Option<Spanned<String>>,
+    /// Who is told how long a request waited here: `server`, in fields of its head, `client`, in
+    /// `Server-Timing`.
+    #[serde(default)]
+    pub tell_wait: Option<Vec<Spanned<String>>>,
     /// How long a job may wait to go in, s. Without it as long as its client does.
     #[serde(default)]
     pub queue_seconds: Option<Spanned<f64>>,
@@ -224,6 +228,7 @@ mod tests {
             waiting_max = 1000
             order = "fcfs"
             share_by = "header:authorization"
+            tell_wait = ["server", "client"]
             kind = ["method", "path", "query", "header:x-model"]
             queue_seconds = 30
             connect_seconds = 0.5

@@ -12,6 +12,7 @@ use super::failure_log::RequestSummary;
 use super::in_flight::{InFlight, UpstreamBody};
 use super::read_ahead::read_ahead;
 use super::retries::RoutedRequest;
+use super::tell_wait::add_server_timing;
 use super::tunnel::{self, Tunnel};
 use super::upload::{ClientFault, Upload};
 use super::upstream::HostRule;
@@ -62,6 +63,7 @@ impl Forwarding {
             route: &self.route,
             facts,
             outgoing: &outgoing,
+            is_trusted: self.client.is_trusted,
             summary,
         };
         let (upstream_response, in_flight) = routed.send(upload, report).await?;
@@ -80,7 +82,14 @@ impl Forwarding {
                 response
             })
         } else {
-            self.deliver(upstream_response, in_flight, &outgoing.method)
+            let delivered = self.deliver(upstream_response, in_flight, &outgoing.method);
+            delivered.map(|mut response| {
+                if self.route.upstream.tell_wait.client {
+                    let response_ns = report.response_ns.unwrap_or_default();
+                    add_server_timing(&mut response.headers, report.wait_ns, response_ns);
+                }
+                response
+            })
         };
         response.inspect_err(|failure| report.note_failed(&server, failure))
     }

@@ -7,6 +7,7 @@ use super::failure::Failure;
 use super::failure_log::RequestSummary;
 use super::in_flight::InFlight;
 use super::server::Server;
+use super::tell_wait::Wait;
 use super::upload::Upload;
 use super::upstream::Choice;
 use super::{Report, Route};
@@ -14,7 +15,7 @@ use sooner_http::forwarding::request::Outgoing;
 use sooner_limiter::{Acquire, Permit};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
 
 /// The time from one attempt to connect to the next where nothing is left here to connect with:
@@ -29,6 +30,8 @@ pub struct RoutedRequest<'a> {
     pub facts: Facts,
     /// As it goes out.
     pub outgoing: &'a Outgoing,
+    /// Whether it comes through a proxy that is trusted.
+    pub is_trusted: bool,
     /// For lines to the operator.
     pub summary: RequestSummary,
 }
@@ -62,8 +65,14 @@ impl RoutedRequest<'_> {
     ) -> Result<(UpstreamResponse, InFlight), Failure> {
         let (upstream, times) = (&self.route.upstream, &self.route.times);
         let mut attempts = Attempts::default();
+        let (came_at, ahead) = (SystemTime::now(), upstream.status().waiting);
         let acquire = upstream.acquire(self.facts.class, std::mem::take(&mut self.facts.subject));
         let mut permit = self.admit(acquire, report).await?;
+        let told = upstream.tell_wait.server.then(|| {
+            let wait = (came_at, report.wait_ns, ahead);
+            self.telling(wait)
+        });
+        let outgoing = told.as_ref().unwrap_or(self.outgoing);
         loop {
             let slot = match upstream.choose_server(&attempts.tried) {
                 Choice::Server(slot) => slot,
@@ -84,7 +93,7 @@ impl RoutedRequest<'_> {
                 failed.count_retry();
             }
             let sent_at = Instant::now();
-            match attempt(&server, self.outgoing, upload, times).await {
+            match attempt(&server, outgoing, upload, times).await {
                 Ok(response) => {
                     upstream.succeeded(&server);
                     let others = attempts.suspects.iter();
@@ -117,6 +126,21 @@ impl RoutedRequest<'_> {
                 sleep(EXHAUSTED_PAUSE).await;
             }
         }
+    }
+
+    /// What goes out, with how long it waited here.
+    fn telling(&self, (came_at, wait_ns, ahead): (SystemTime, u64, usize)) -> Outgoing {
+        let current = self.route.upstream.current();
+        let wait = Wait {
+            came_at,
+            wait_ns,
+            ahead,
+            class: current.classes.name(self.facts.class),
+            is_trusted: self.is_trusted,
+        };
+        let mut outgoing = self.outgoing.clone();
+        wait.add_to(&mut outgoing.headers);
+        outgoing
     }
 
     async fn admit(&self, acquire: Acquire, report: &mut Report) -> Result<Permit, Failure> {

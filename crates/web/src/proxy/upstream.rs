@@ -17,6 +17,7 @@ use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::server::Server;
 use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
+use crate::proxy::tell_wait::TellWait;
 use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionStatus, Change, ClassStatus, Subject, Time};
 use sooner_http::json_fields::FieldPath;
@@ -78,6 +79,8 @@ pub struct Upstream {
     pub authorities: Option<Authorities>,
     /// Its servers.
     pub servers: Vec<Rc<Server>>,
+    /// Who is told how long requests waited.
+    pub tell_wait: TellWait,
     /// How long each step may take.
     pub times: Times,
     /// How often a request that may be repeated is.

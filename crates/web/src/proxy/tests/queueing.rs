@@ -141,6 +141,43 @@ fn a_class_by_what_a_request_says_goes_first() {
 }
 
 #[test]
+fn who_waited_is_told_about() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let keys = "limit = 1\ntell_wait = ['server', 'client']";
+        let class = "[[class]]\nname='slow'\npath=['/slow/*']\n";
+        let config = with_classes(&url, class).replace("limit=1", keys);
+        let proxy = proxy(&config);
+        let first = spawn(&proxy, "/slow/1");
+        until(|| seen.count() == 1).await;
+        let second = spawn(&proxy, "/other");
+        until(|| waiting(&proxy) == 1).await;
+        let third = spawn(&proxy, "/slow/2");
+        let [first, second, third] = [first.await, second.await, third.await].map(Result::unwrap);
+        let said = |index: usize, name: &str| {
+            let lines = seen.lines(index).into_iter();
+            let mut values = lines.filter_map(|line| Some(line.strip_prefix(name)?.to_owned()));
+            values.next()
+        };
+        let ahead = [0, 1, 2].map(|index| said(index, "x-queue-ahead: ").unwrap());
+        let classes = [0, 1, 2].map(|index| said(index, "x-queue-class: "));
+        // The third is in a class and goes before the second.
+        assert_eq!(ahead, ["0", "1", "0"]);
+        let slow = Some("slow".to_owned());
+        assert_eq!(classes, [slow.clone(), slow, None]);
+        assert!(said(0, "x-request-start: t=").is_some());
+        for (index, response) in [(0, first), (1, third), (2, second)] {
+            let wait_ms = said(index, "x-queue-ms: ").unwrap();
+            let timing = response.headers["server-timing"].to_str().unwrap();
+            assert!(
+                timing.starts_with(&format!("queue;dur={wait_ms}, server;dur=")),
+                "{timing}"
+            );
+        }
+    });
+}
+
+#[test]
 fn who_had_the_least_of_late_goes_first() {
     run(async {
         let (url, seen) = slow_and_fast().await;

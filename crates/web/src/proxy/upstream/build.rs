@@ -13,6 +13,7 @@ use crate::proxy::server::Server;
 use crate::proxy::server_limit::ServerLimit;
 use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
+use crate::proxy::tell_wait::TellWait;
 use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionSettings, KIND_MEMORY, Order};
 use sooner_config::classes::OrderName;
@@ -54,6 +55,7 @@ impl Upstream {
             host: host_rule(table)?,
             current: RefCell::default(),
             kind: Kind::build(table)?,
+            tell_wait: TellWait::parse(&table.tell_wait)?,
             share_by: table.share_by.as_ref().map(ShareBy::parse).transpose()?,
             check,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
