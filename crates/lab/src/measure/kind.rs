@@ -17,6 +17,7 @@ mod postgres_client;
 mod programs;
 mod proxies;
 mod set_ups;
+mod sharing;
 mod simulators;
 mod slices;
 mod slow_disk;
@@ -57,7 +58,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 26] = [
+const KINDS: [(&str, Make); 27] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -67,6 +68,7 @@ const KINDS: [(&str, Make); 26] = [
     ("link-cost", link::LinkCost::of),
     ("replay", link::Replay::of),
     ("proxies", proxies::Proxies::of),
+    ("sharing", sharing::Sharing::of),
     ("demo", programs::Demo::of),
     ("turn-cost", turn_cost::TurnCost::of),
     ("packet-cost", packet_cost::PacketCost::of),

@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The proxy's core and the generator's; the backend has the other.
-const PROXY_CORE: &str = "0";
+pub(super) const PROXY_CORE: &str = "0";
 const BACKEND_CORE: &str = "1";
 const REQUESTS: u64 = 6_000;
 /// Longer than any request waits here, s.
@@ -52,7 +52,7 @@ struct Proxy {
 
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-enum Program {
+pub(super) enum Program {
     /// nginx, which can let everything in.
     Nginx,
     /// nginx with max_conns: what is above the limit is turned away, because it has no queue.
@@ -64,9 +64,64 @@ enum Program {
 }
 
 /// Where a proxy and its backend listen.
-struct Addresses {
-    proxy: SocketAddr,
-    backend: SocketAddr,
+pub(super) struct Addresses {
+    pub(super) proxy: SocketAddr,
+    pub(super) backend: SocketAddr,
+}
+
+/// The command of a proxy on a core of its own and the generator's, before a backend that is given
+/// `limit` jobs at once; paths below `/fast/` go before those below `/slow/`, where it can. `keys`
+/// are those of our upstream.
+pub(super) fn command(
+    bench: &Bench<'_>,
+    program: &Program,
+    at: &Addresses,
+    (limit, keys): (u32, &str),
+) -> Result<Command> {
+    let folder = bench.folder("proxy")?;
+    Ok(match program {
+        Program::Nginx | Program::NginxLimited => {
+            let limit = match program {
+                Program::NginxLimited => format!(" max_conns={limit}"),
+                _ => String::new(),
+            };
+            nginx::write_config(&folder, 16384, &nginx_lines(at, &limit))?;
+            let mut command = on_core(PROXY_CORE, "nginx");
+            nginx::tell(&mut command, &folder);
+            command
+        }
+        Program::Haproxy => {
+            let path = folder.join("haproxy.cfg");
+            fs::write(&path, haproxy_config(at, limit))?;
+            let program =
+                sooner_testbed::program::find(&["haproxy"]).context("haproxy is not installed")?;
+            let mut command = on_core(PROXY_CORE, program);
+            command.args(["-q", "-db", "-f"]).arg(path);
+            command
+        }
+        Program::Sooner => {
+            let path = folder.join("sooner.toml");
+            fs::write(&path, sooner_config(at, limit, keys))?;
+            let mut command = on_core(PROXY_CORE, bench.program);
+            command.args(["serve", "--quiet", "--config"]).arg(path);
+            command
+        }
+    })
+}
+
+/// The backend's command: it computes as long as a link of this rate would take.
+pub(super) fn backend(bench: &Bench<'_>, at: &Addresses, root: &Path, rate_mbit: u64) -> Command {
+    let mut command = on_core(BACKEND_CORE, bench.program);
+    command.args(["lab", "client", "backend", &at.backend.to_string()]);
+    command.arg(root).arg(rate_mbit.to_string());
+    command
+}
+
+impl Addresses {
+    pub(super) fn free() -> Result<Self> {
+        let [proxy, backend] = port::free_ones()?;
+        Ok(Self { proxy, backend })
+    }
 }
 
 impl Proxies {
@@ -78,40 +133,6 @@ impl Proxies {
         }))
     }
 
-    /// The command of a proxy on a core of its own and the generator's; paths below `/fast/` go
-    /// before those below `/slow/`, where it can.
-    fn command(&self, bench: &Bench<'_>, way: &Proxy, at: &Addresses) -> Result<Command> {
-        let folder = bench.folder("proxy")?;
-        Ok(match way.program {
-            Program::Nginx | Program::NginxLimited => {
-                let limit = match way.program {
-                    Program::NginxLimited => format!(" max_conns={}", self.keys.limit),
-                    _ => String::new(),
-                };
-                nginx::write_config(&folder, 16384, &nginx_lines(at, &limit))?;
-                let mut command = on_core(PROXY_CORE, "nginx");
-                nginx::tell(&mut command, &folder);
-                command
-            }
-            Program::Haproxy => {
-                let path = folder.join("haproxy.cfg");
-                fs::write(&path, haproxy_config(at, self.keys.limit))?;
-                let program = sooner_testbed::program::find(&["haproxy"])
-                    .context("haproxy is not installed")?;
-                let mut command = on_core(PROXY_CORE, program);
-                command.args(["-q", "-db", "-f"]).arg(path);
-                command
-            }
-            Program::Sooner => {
-                let path = folder.join("sooner.toml");
-                fs::write(&path, sooner_config(at, self.keys.limit, &way.order))?;
-                let mut command = on_core(PROXY_CORE, bench.program);
-                command.args(["serve", "--quiet", "--config"]).arg(path);
-                command
-            }
-        })
-    }
-
     /// One run for each stream of requests (path below which they are, load), all at the same time.
     fn measure(
         &self,
@@ -121,15 +142,12 @@ impl Proxies {
         streams: &[(String, String)],
         turn: u32,
     ) -> Result<Map<String, Value>> {
-        let [proxy, backend] = port::free_ones()?;
-        let at = Addresses { proxy, backend };
-        let mut command = on_core(BACKEND_CORE, bench.program);
-        command.args(["lab", "client", "backend", &at.backend.to_string()]);
-        command
-            .arg(&files.root)
-            .arg(self.keys.rate_mbit.to_string());
-        let _backend = started(bench, command, at.backend)?;
-        let _proxy = started(bench, self.command(bench, way, &at)?, at.proxy)?;
+        let at = Addresses::free()?;
+        let command_of_backend = backend(bench, &at, &files.root, self.keys.rate_mbit);
+        let _backend = started(bench, command_of_backend, at.backend)?;
+        let keys = format!("order = \"{}\"", way.order);
+        let proxy = command(bench, &way.program, &at, (self.keys.limit, &keys))?;
+        let _proxy = started(bench, proxy, at.proxy)?;
         let clients = streams
             .iter()
             .zip(1 + 10 * u64::from(turn)..)
@@ -165,7 +183,11 @@ impl Kind for Proxies {
     }
 }
 
-fn started(bench: &Bench<'_>, command: Command, address: SocketAddr) -> Result<OwnedChild> {
+pub(super) fn started(
+    bench: &Bench<'_>,
+    command: Command,
+    address: SocketAddr,
+) -> Result<OwnedChild> {
     let mut child = bench.start(command)?;
     let begin = Instant::now();
     while TcpStream::connect(address).is_err() {
@@ -200,13 +222,13 @@ fn haproxy_config(at: &Addresses, limit: u32) -> String {
     )
 }
 
-fn sooner_config(at: &Addresses, limit: u32, order: &str) -> String {
+fn sooner_config(at: &Addresses, limit: u32, keys: &str) -> String {
     let Addresses { proxy, backend } = at;
     let route = |path: &str, class: u8| {
         format!("[[route]]\npath = \"{path}\"\nupstream = \"app\"\nclass = {class}\n")
     };
     format!(
-        "listen = [\"{proxy}\"]\n\n[[upstream]]\nname = \"app\"\nservers = [\"http://{backend}\"]\nlimit = {limit}\norder = \"{order}\"\n\
+        "listen = [\"{proxy}\"]\n\n[[upstream]]\nname = \"app\"\nservers = [\"http://{backend}\"]\nlimit = {limit}\n{keys}\n\
          response_seconds = {TIMEOUT_SECONDS}.0\n\n{}{}{}",
         route("/fast/", 1),
         route("/slow/", 5),
