@@ -1,0 +1,223 @@
+//! Logs of servers that are simulated here, so that it is known what a limit and an order give: the
+//! advice says the same from the log alone.
+
+use proptest::prelude::*;
+use sooner_advise::queue::{Order, QueueFigures};
+use sooner_advise::{LineReader, Surveyor, TimeTaken, forecast};
+use sooner_simulator::{Policy, given};
+use sooner_workload::Rng;
+
+const BEGIN_NS: u64 = 1_790_000_000 * SECOND_NS;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// When a request came and what it takes alone, ns; and its path.
+#[derive(Clone, Copy)]
+struct Request {
+    at_ns: u64,
+    alone_ns: u64,
+    path: &'static str,
+}
+
+/// Poisson arrivals: nine of ten short, one long, exponential each.
+fn requests(n: u64, per_sec: f64, seed: u64) -> Vec<Request> {
+    let mut rng = Rng::new(seed, 1);
+    let mut at_ns = 0.0;
+    let request = |_| {
+        at_ns += rng.exponential() / per_sec * 1e9;
+        let (path, mean_ms) = if rng.uniform() < 0.9 {
+            ("/short/17", 10.0)
+        } else {
+            ("/long", 200.0)
+        };
+        Request {
+            at_ns: at_ns as u64,
+            alone_ns: (rng.exponential() * mean_ms * 1e6) as u64 + 1_000_000,
+            path,
+        }
+    };
+    (0..n).map(request).collect()
+}
+
+/// Response times, ns, of servers that share equally, with at most `limit` inside and the others in
+/// the order of arrival.
+fn shared(requests: &[Request], servers: f64, limit: usize) -> Vec<u64> {
+    let mut responses = vec![0; requests.len()];
+    // Who is inside, with what is left; who waits.
+    let mut inside: Vec<(usize, f64)> = Vec::new();
+    let mut waiting = std::collections::VecDeque::new();
+    let (mut now, mut next) = (0.0, 0);
+    while next < requests.len() || !inside.is_empty() {
+        let pace = (servers / inside.len() as f64).min(1.0);
+        let least = inside.iter().map(|one| one.1).fold(f64::INFINITY, f64::min);
+        let leave = now + least / pace;
+        let arrival = requests
+            .get(next)
+            .map_or(f64::INFINITY, |one| one.at_ns as f64);
+        let at = leave.min(arrival);
+        for one in &mut inside {
+            one.1 -= (at - now) * pace;
+        }
+        now = at;
+        if arrival <= leave {
+            waiting.push_back(next);
+            next += 1;
+        }
+        inside.retain(|(request, left)| {
+            let is_done = *left <= 0.5;
+            if is_done {
+                responses[*request] = (now - requests[*request].at_ns as f64) as u64;
+            }
+            !is_done
+        });
+        while inside.len() < limit
+            && let Some(request) = waiting.pop_front()
+        {
+            inside.push((request, requests[request].alone_ns as f64));
+        }
+    }
+    responses
+}
+
+/// What is said of the log that a server writes who took so long for each.
+fn advised(requests: &[Request], took_ns: &[u64]) -> QueueFigures {
+    let mut lines: Vec<(u64, String)> = requests
+        .iter()
+        .zip(took_ns)
+        .map(|(request, took_ns)| {
+            let end_ns = BEGIN_NS + request.at_ns + took_ns;
+            let line = format!(
+                r#"{{"ts":{}.{:06},"request":{{"method":"GET","uri":"{}","remote_ip":"10.0.0.1"}},"duration":{:.6},"size":500,"status":200}}"#,
+                end_ns / SECOND_NS,
+                end_ns % SECOND_NS / 1000,
+                request.path,
+                *took_ns as f64 / 1e9
+            );
+            (end_ns, line)
+        })
+        .collect();
+    lines.sort();
+    let mut reader = LineReader::new(TimeTaken::Guess);
+    let mut surveyor = Surveyor::without_link();
+    for (_, line) in lines {
+        surveyor.add(reader.read(line.as_bytes()).expect(&line).expect(&line));
+    }
+    let found = forecast(surveyor).expect("requests");
+    found.queue.expect("times")
+}
+
+fn order<'a>(figures: &'a QueueFigures, name: &str) -> &'a Order {
+    let found = figures.orders.iter().find(|order| order.order == name);
+    found.unwrap_or_else(|| panic!("{name}: {figures:?}"))
+}
+
+fn mean_ms(times_ns: &[u64]) -> f64 {
+    times_ns.iter().sum::<u64>() as f64 / times_ns.len() as f64 / 1e6
+}
+
+fn near(found: f64, expected: f64, tolerance: f64, what: &str) -> Result<(), TestCaseError> {
+    let off = (found / expected - 1.0).abs();
+    prop_assert!(off < tolerance, "{what}: {found}, truly {expected}");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4))]
+    /// The law's mean is 30 ms.
+    #[test]
+    fn one_server_that_shares(seed in 0..1000_u64, load in 0.6..0.85) {
+        let requests = requests(15_000, load / 0.03, seed);
+        let jobs: Vec<given::Job> = requests.iter().map(|one| (one.at_ns, one.alone_ns)).collect();
+        let took_ns = given::responses(Policy::FAIR, &jobs);
+        let figures = advised(&requests, &took_ns);
+        let curve = figures.curve.as_ref().expect("enough departures");
+        prop_assert_eq!(curve.limit, Some(1), "{:?}", curve);
+        near(curve.most_per_sec, 1e9 / (jobs.iter().map(|job| job.1 as f64).sum::<f64>() / 15_000.0), 0.05, "departures")?;
+        near(order(&figures, "as-it-was").mean_ms, mean_ms(&took_ns), 0.001, "as it was")?;
+        let fifo = mean_ms(&given::responses(Policy::FCFS, &jobs));
+        near(order(&figures, "fifo").mean_ms, fifo, 0.02, "fifo")?;
+        let (shortest, perfect) = (order(&figures, "shortest").mean_ms, order(&figures, "perfect").mean_ms);
+        prop_assert!(perfect < shortest && shortest < 0.9 * fifo, "{perfect}, {shortest}, {fifo}");
+        // Between: 0.09 x 190²; within: 0.9 x 10² + 0.1 x 200².
+        near(figures.kinds.explained_share.expect("a share"), 0.443, 0.15, "explained")?;
+        prop_assert_eq!(figures.kinds.kinds, 2);
+        let kind = &order(&figures, "fifo").by_kind[0];
+        prop_assert_eq!(kind.kind.as_str(), "GET /long");
+        near(kind.alone_ms, 201.0, 0.15, "alone")?;
+        prop_assert!(figures.advice[0].starts_with("A limit of 1 inside"), "{:?}", figures.advice);
+    }
+
+    #[test]
+    fn four_servers_that_share(seed in 0..1000_u64) {
+        let requests = requests(20_000, 4.0 * 0.85 / 0.03, seed);
+        let took_ns = shared(&requests, 4.0, usize::MAX);
+        let figures = advised(&requests, &took_ns);
+        let curve = figures.curve.as_ref().expect("enough departures");
+        let limit = curve.limit.expect("a limit");
+        prop_assert!((4..=5).contains(&limit), "{curve:?}");
+        let fifo = mean_ms(&shared(&requests, 4.0, limit));
+        near(order(&figures, "fifo").mean_ms, fifo, 0.02, "fifo")?;
+        near(order(&figures, "fifo").p99_ms, p99_ms(&requests, limit), 0.1, "99 %")?;
+    }
+}
+
+fn p99_ms(requests: &[Request], limit: usize) -> f64 {
+    let mut times_ns = shared(requests, 4.0, limit);
+    times_ns.sort_unstable();
+    times_ns[times_ns.len() * 99 / 100] as f64 / 1e6
+}
+
+#[test]
+fn nothing_is_to_be_gained_where_requests_never_wait() {
+    let requests = requests(10_000, 100.0, 5);
+    let took_ns: Vec<u64> = requests.iter().map(|one| one.alone_ns).collect();
+    let figures = advised(&requests, &took_ns);
+    assert!(
+        (figures.inside.mean - 3.0).abs() < 0.3,
+        "{:?}",
+        figures.inside
+    );
+    assert!(figures.orders.is_empty());
+    let said = &figures.advice[0];
+    assert!(
+        said.starts_with("Nothing to gain from a limit at this traffic"),
+        "{said}"
+    );
+    // One at a time: no queue, whatever the limit.
+    let rare: Vec<_> = (0..2000)
+        .map(|second| Request {
+            at_ns: second * SECOND_NS,
+            alone_ns: 5_000_000,
+            path: "/",
+        })
+        .collect();
+    let figures = advised(&rare, &vec![5_000_000; 2000]);
+    assert_eq!(figures.inside.peak, 1);
+    assert!(
+        figures.advice[0].starts_with("Nothing to gain"),
+        "{:?}",
+        figures.advice
+    );
+}
+
+#[test]
+fn the_hours_that_are_let_go_are_in_the_law_alone() {
+    let all = requests(2000, 10.0, 6);
+    let mut surveyor = Surveyor::keeping(1_000_000, 500);
+    let mut reader = LineReader::new(TimeTaken::Guess);
+    for one in &all {
+        let at_ns = BEGIN_NS + one.at_ns * 100;
+        let line = format!(
+            r#"{{"ts":{}.5,"request":{{"uri":"/"}},"duration":0.01,"size":1,"status":200}}"#,
+            at_ns / SECOND_NS
+        );
+        surveyor.add(reader.read(line.as_bytes()).expect(&line).expect(&line));
+    }
+    let figures = forecast(surveyor).expect("requests").queue.expect("times");
+    assert_eq!(figures.requests, 2000);
+    assert!(
+        figures.played_requests <= 500,
+        "{}",
+        figures.played_requests
+    );
+    assert_eq!(figures.played_requests + figures.left_out_requests, 2000);
+}
