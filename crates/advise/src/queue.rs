@@ -7,13 +7,13 @@
 //! ([`inside`]), and what happens when the same requests wait outside ([`play`]).
 
 mod advice;
+mod caveats;
 mod collected;
 mod curve;
 mod figures;
 mod inside;
 mod kinds;
 mod law;
-mod limits;
 mod minutes;
 pub mod page;
 mod plateau;
@@ -23,7 +23,7 @@ mod tokens;
 
 pub use advice::advice;
 pub use curve::{Curve, Level};
-pub use figures::{Inside, KindFigures, KindOutcome, Order, QueueFigures, Timed};
+pub use figures::{Inside, KindFigures, KindOutcome, Limit, Order, QueueFigures, Timed};
 pub use law::LawFigures;
 pub use text::text;
 pub use tokens::TokenFigures;

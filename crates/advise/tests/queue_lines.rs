@@ -180,7 +180,10 @@ fn said(lines: &[String], words: &str) -> bool {
         surveyor.add(reader.read(line.as_bytes()).expect(line).expect(line));
     }
     let queue = forecast(surveyor).expect("requests").queue.expect("times");
-    queue.limits.iter().any(|sentence| sentence.contains(words))
+    queue
+        .caveats
+        .iter()
+        .any(|sentence| sentence.contains(words))
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
             count(peak)
         )];
     };
-    let Some(limit) = curve.limit else {
+    let Some(enough) = curve.enough else {
         return vec![format!(
             "Nothing to gain from a limit at this traffic: the more were inside, up to {} at once, the more left a second, and the log never shows the most that the servers can do.",
             count(peak)
@@ -57,6 +57,7 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
     } else {
         fifo
     };
+    let limit = best.limit.unwrap_or(enough);
     let mut said = Vec::new();
     if was.mean_ms < GAIN_LOW * best.mean_ms {
         said.push(format!(
@@ -84,9 +85,15 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
         ));
     }
     said.push(format!(
-        "{limit} inside are enough for {} departures a second, 95 % of the most.",
-        significant(curve.per_sec(limit as f64))
+        "{enough} inside are enough for {} departures a second, 95 % of the most{}.",
+        significant(curve.per_sec(enough as f64)),
+        match curve.servers {
+            Some(1) => ": as one server that shares would do",
+            Some(_) => ": as so many servers that share would do",
+            None => "",
+        }
     ));
+    said.extend(too_few(figures, enough, was));
     if curve.last_per_sec < FALLS * curve.most_per_sec {
         said.push(format!(
             "With more inside the servers do less: {} departures a second with the most inside, {} at best.",
@@ -96,6 +103,19 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
     }
     said.extend(ranking(figures, shortest, perfect));
     said
+}
+
+/// What the fewest that are enough would have cost.
+fn too_few(figures: &QueueFigures, enough: usize, was: &Order) -> Option<String> {
+    let fewest = figures.limits_tried.first()?;
+    (fewest.mean_ms > was.mean_ms * GAIN_LOW).then(|| {
+        format!(
+            "No more than {enough} inside would have made the mean {} instead of {}: times vary (C² {}), and with more inside short requests overtake long ones that nothing told apart.",
+            duration(fewest.mean_ms),
+            duration(was.mean_ms),
+            significant(figures.times.c2)
+        )
+    })
 }
 
 /// Which kinds pay.

@@ -1,5 +1,5 @@
 //! What the servers do with so many inside: departures a second, and how long a request takes then.
-//! From that the limit beyond which more inside means longer times and no more departures.
+//! From that how many are enough: beyond it more inside means longer times and no more departures.
 //!
 //! Departures are counted by how many are inside, over the time with so many. By Little's law a
 //! request that always has n inside takes n over that rate.
@@ -26,7 +26,7 @@ const NEAR: f64 = 0.05;
 const SERVERS_MAX: usize = 10_000;
 /// Of the most departures so many are enough.
 const ENOUGH: f64 = 0.95;
-/// The log must show so many times the limit inside, or more inside could mean more departures.
+/// The log must show so many times that inside, or more inside could mean more departures.
 const BEYOND: f64 = 1.5;
 
 /// So many inside, and what they were given.
@@ -55,7 +55,7 @@ pub struct Curve {
     pub servers: Option<usize>,
     /// Fewest inside that give 95 % of that; `null` where the log does not show enough inside to
     /// say.
-    pub limit: Option<usize>,
+    pub enough: Option<usize>,
     /// Departures a second with the most inside.
     pub last_per_sec: f64,
     /// Inside and departures a second.
@@ -92,20 +92,20 @@ impl Curve {
             levels,
             most_per_sec,
             servers: servers.map(|servers| servers.0),
-            limit: None,
+            enough: None,
             fitted,
         };
-        curve.limit = curve.found_limit();
+        curve.enough = curve.found_enough();
         Some(curve)
     }
 
-    fn found_limit(&self) -> Option<usize> {
+    fn found_enough(&self) -> Option<usize> {
         let most_inside = self.fitted.last()?.0;
         let first = self.fitted.first()?.0.floor().max(1.0) as usize;
-        let enough = ENOUGH * self.most_per_sec;
-        let limit = (first..=most_inside.ceil() as usize)
-            .find(|inside| self.per_sec(*inside as f64) >= enough)?;
-        (most_inside >= BEYOND * limit as f64).then_some(limit)
+        let enough_per_sec = ENOUGH * self.most_per_sec;
+        let enough = (first..=most_inside.ceil() as usize)
+            .find(|inside| self.per_sec(*inside as f64) >= enough_per_sec)?;
+        (most_inside >= BEYOND * enough as f64).then_some(enough)
     }
 
     /// Departures a second with so many inside: straight between levels, and below the first as
@@ -211,23 +211,23 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_where_departures_stop_growing() {
+    fn enough_are_where_departures_stop_growing() {
         let one = of(&[100, 101, 99, 100]);
-        assert_eq!((one.limit, one.servers), (Some(1), Some(1)));
+        assert_eq!((one.enough, one.servers), (Some(1), Some(1)));
         let four = of(&[50, 100, 150, 200, 201, 199, 200, 200]);
-        assert_eq!((four.limit, four.servers), (Some(4), Some(4)));
+        assert_eq!((four.enough, four.servers), (Some(4), Some(4)));
         assert_eq!(four.stretch(8)[..5], [1.0; 5]);
         assert!((four.stretch(8)[8] - 2.0).abs() < 0.01);
         let thrashing = of(&[100, 190, 200, 150, 100, 50]);
-        assert_eq!((thrashing.limit, thrashing.servers), (Some(2), None));
+        assert_eq!((thrashing.enough, thrashing.servers), (Some(2), None));
         assert_eq!(thrashing.last_per_sec, 50.0);
     }
 
     #[test]
-    fn what_still_grows_has_no_limit() {
-        assert_eq!(of(&[10, 20, 30, 40, 50, 60]).limit, None);
-        assert_eq!(of(&[10]).limit, None);
-        assert_eq!(of(&[10, 20, 29, 30]).limit, None);
+    fn what_still_grows_has_not_had_enough() {
+        assert_eq!(of(&[10, 20, 30, 40, 50, 60]).enough, None);
+        assert_eq!(of(&[10]).enough, None);
+        assert_eq!(of(&[10, 20, 29, 30]).enough, None);
         assert_eq!(Curve::of(&States::default(), 1.0), None);
     }
 

@@ -1,17 +1,21 @@
 //! All that is said of the queue, computed at the end of a log.
 
+use super::caveats::caveats;
 use super::collected::Collected;
 use super::curve::Curve;
 use super::inside::{States, Visit, alone_ns};
 use super::kinds::{Kinds, explained, ranked_rightly};
 use super::law::{self, LawFigures};
-use super::limits::limits;
 use super::play::{Known, Played};
 use super::tokens::TokenFigures;
 use serde::Serialize;
 
 /// Kinds that are told of, those with the most time.
 const KINDS_SHOWN: usize = 10;
+/// Limits that are tried: as many as are enough, twice that, and so on.
+const LIMITS_MAX: usize = 6;
+/// A larger limit must be better by so much: a smaller one leaves the order more to decide.
+const BETTER: f64 = 0.99;
 /// Fewer requests are not played.
 const PLAYED_MIN: usize = 100;
 
@@ -52,10 +56,12 @@ pub struct QueueFigures {
     pub played_requests: u64,
     /// Requests of quieter hours, because the log has too many.
     pub left_out_requests: u64,
-    /// As it was, and with the limit under each order; empty where no limit was found.
+    /// Limits that were tried; empty where the log does not show how many inside are enough.
+    pub limits_tried: Vec<Limit>,
+    /// As it was, and with the best of these limits under each order; empty likewise.
     pub orders: Vec<Order>,
     /// What is assumed and what the log cannot say, a sentence each.
-    pub limits: Vec<String>,
+    pub caveats: Vec<String>,
     /// The verdict, a sentence each.
     pub advice: Vec<String>,
 }
@@ -87,6 +93,17 @@ pub struct KindFigures {
     /// Share of pairs of requests that the mean of their kinds so far ranks rightly; 0.5 is
     /// chance.
     pub ranked_rightly_share: Option<f64>,
+}
+
+/// A limit, and what it gives where the shortest expected goes in first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Limit {
+    /// Most inside.
+    pub limit: usize,
+    /// Mean, ms.
+    pub mean_ms: f64,
+    /// 99 % are not longer.
+    pub p99_ms: f64,
 }
 
 /// What requests get.
@@ -134,7 +151,7 @@ pub fn figures(
         .minutes
         .figures(collected.first_ns, collected.last_ns);
     let requests = collected.requests();
-    let limits = limits(&collected, timed);
+    let caveats = caveats(&collected, timed);
     let mut figures = QueueFigures {
         requests,
         other_requests,
@@ -159,8 +176,9 @@ pub fn figures(
         curve: None,
         played_requests: 0,
         left_out_requests: collected.let_go(),
+        limits_tried: Vec::new(),
         orders: Vec::new(),
-        limits,
+        caveats,
         advice: Vec::new(),
     };
     figures.play(&collected.into_visits(), kinds.names());
@@ -187,17 +205,17 @@ impl QueueFigures {
             explained_share: explained(visits, &alone, names.len()),
             ranked_rightly_share: ranked_rightly(visits, &alone, names),
         };
-        let limit = self.curve.as_ref().and_then(|curve| curve.limit);
-        let Some(limit) = limit.filter(|_| visits.len() >= PLAYED_MIN) else {
+        let enough = self.curve.as_ref().and_then(|curve| curve.enough);
+        let Some(enough) = enough.filter(|_| visits.len() >= PLAYED_MIN) else {
             return;
         };
         let played = Played {
             visits,
             alone_ns: &alone,
             stretch: &stretch,
-            limit,
             kinds: names,
         };
+        let (limit, shortest) = self.try_limits(&played, enough, states.peak());
         let shown = &shown[..shown.len().min(KINDS_SHOWN)];
         let mut add = |order, limit, responses: Vec<f64>| {
             let by_kind = by_kind(&played, &responses, shown);
@@ -213,13 +231,33 @@ impl QueueFigures {
         };
         let was = |visit: &Visit| (visit.leave_ns - visit.at_ns) as f64;
         add("as-it-was", None, visits.iter().map(was).collect());
-        for (order, known) in [
-            ("fifo", Known::Nothing),
-            ("shortest", Known::Kind),
-            ("perfect", Known::Everything),
-        ] {
-            add(order, Some(limit), played.responses(known));
+        add("fifo", Some(limit), played.responses(limit, Known::Nothing));
+        add("shortest", Some(limit), shortest);
+        add(
+            "perfect",
+            Some(limit),
+            played.responses(limit, Known::Everything),
+        );
+    }
+
+    /// The limit under which the mean is shortest, and the response times then, ns. Where times
+    /// vary much it is larger than what is enough: those inside overtake each other by sharing.
+    fn try_limits(&mut self, played: &Played<'_>, enough: usize, peak: usize) -> (usize, Vec<f64>) {
+        let mut best = (enough, f64::INFINITY, Vec::new());
+        let doubled = |limit: &usize| Some(limit * 2).filter(|limit| *limit < peak);
+        for limit in std::iter::successors(Some(enough), doubled).take(LIMITS_MAX) {
+            let responses = played.responses(limit, Known::Kind);
+            let [mean_ms, _, p99_ms] = summary(responses.clone());
+            self.limits_tried.push(Limit {
+                limit,
+                mean_ms,
+                p99_ms,
+            });
+            if mean_ms < BETTER * best.1 {
+                best = (limit, mean_ms, responses);
+            }
         }
+        (best.0, best.2)
     }
 }
 

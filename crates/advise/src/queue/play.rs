@@ -30,8 +30,6 @@ pub struct Played<'a> {
     pub alone_ns: &'a [f64],
     /// Times as long with 0, 1, 2 and so on inside.
     pub stretch: &'a [f64],
-    /// Most inside.
-    pub limit: usize,
     /// Names of kinds.
     pub kinds: &'a [String],
 }
@@ -78,13 +76,13 @@ impl Server<'_> {
 }
 
 impl Played<'_> {
-    /// From arrival to departure of each, ns.
-    pub fn responses(&self, known: Known) -> Vec<f64> {
+    /// From arrival to departure of each where at most `limit` are inside, ns.
+    pub fn responses(&self, limit: usize, known: Known) -> Vec<f64> {
         let order = match known {
             Known::Nothing => Order::Fcfs,
             Known::Kind | Known::Everything => Order::Expected,
         };
-        let mut queue = AdmissionQueue::new(order, self.limit, None);
+        let mut queue = AdmissionQueue::new(order, limit, None);
         let mut estimates = Estimates::new(KINDS_MAX);
         let mut server = Server {
             stretch: self.stretch,
@@ -167,10 +165,9 @@ mod tests {
             visits: &visits,
             alone_ns: &alone_ns,
             stretch: &[1.0, 1.0, 2.0, 3.0],
-            limit,
             kinds: &["long".into(), "short".into()],
         };
-        played.responses(known)
+        played.responses(limit, known)
     }
 
     #[test]

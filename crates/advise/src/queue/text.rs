@@ -28,13 +28,14 @@ pub fn text(figures: &QueueFigures, all: bool) -> String {
         page += &levels(curve, all);
     }
     if !figures.orders.is_empty() {
+        page += &tried(figures);
         page += "\n";
         page += &orders(figures);
         page += "\n";
         page += &by_kind(figures, all);
     }
     page += "\n";
-    for sentence in &figures.limits {
+    for sentence in &figures.caveats {
         page += &format!("- {sentence}\n");
     }
     page
@@ -154,6 +155,13 @@ fn levels(curve: &Curve, all: bool) -> String {
         ]);
     }
     aligned(&rows)
+}
+
+fn tried(figures: &QueueFigures) -> String {
+    let tried = figures.limits_tried.iter();
+    let tried = tried.map(|tried| format!("{} inside {}", tried.limit, duration(tried.mean_ms)));
+    let tried: Vec<String> = tried.collect();
+    format!("means by the limit, shortest first: {}\n", tried.join(", "))
 }
 
 fn orders(figures: &QueueFigures) -> String {

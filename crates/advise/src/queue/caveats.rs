@@ -7,7 +7,7 @@ use sooner_report::number::{count, duration};
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The sentences.
-pub fn limits(collected: &Collected, timed: Timed) -> Vec<String> {
+pub fn caveats(collected: &Collected, timed: Timed) -> Vec<String> {
     let mut said = vec![
         "Assumed: those inside share the servers equally, and a request takes as many times longer as departures a request are fewer; servers that take one request after the other have the same means and other extremes.".to_owned(),
     ];
