@@ -166,17 +166,25 @@ fn check(requests: &[Request], servers: usize) -> Result<QueueFigures, TestCaseE
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3, failure_persistence: None, ..ProptestConfig::default() })]
-    /// The law's mean is 30 ms.
+    /// Four of five take 5 to 15 ms, one 50 to 150 ms: 28 ms in the mean. More variance would need
+    /// longer logs, or chance would be taken for another server.
     #[test]
-    fn servers_that_share(seed in 0..1000_u64, load in 0.7..0.85, servers in 1..5_usize) {
-        let requests = requests(10_000, load * servers as f64 / 0.03, seed);
+    fn servers_that_share(seed in 0..1000_u64, load in 0.75..0.85, servers in 1..4_usize) {
+        let mut requests = requests(15_000, load * servers as f64 / 0.028, seed);
+        let mut rng = Rng::new(seed, 2);
+        for one in &mut requests {
+            let is_long = rng.uniform() < 0.2;
+            one.path = if is_long { "/long" } else { "/short/17" };
+            let mean_ns = if is_long { 1e8 } else { 1e7 };
+            one.alone_ns = (mean_ns * (0.5 + rng.uniform())) as u64;
+        }
         let figures = check(&requests, servers)?;
-        // Between: 0.09 x 190²; within: 0.9 x 10² + 0.1 x 200².
-        near(figures.kinds.explained_share.expect("a share"), 0.443, 0.2, "explained")?;
+        // Between: 0.16 x 90²; within: 0.8 x 10²/12 + 0.2 x 100²/12.
+        near(figures.kinds.explained_share.expect("a share"), 0.882, 0.05, "explained")?;
         prop_assert_eq!(figures.kinds.kinds, 2);
         let kind = &order(&figures, "fifo").by_kind[0];
         prop_assert_eq!(kind.kind.as_str(), "GET /long");
-        near(kind.alone_ms, 201.0, 0.15, "alone")?;
+        near(kind.alone_ms, 100.0, 0.05, "alone")?;
     }
 }
 

@@ -52,10 +52,10 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
     let [Some(was), Some(fifo), Some(shortest), Some(perfect)] = all else {
         return vec!["Nothing can be said of an order: too few requests.".into()];
     };
-    let best = if shortest.mean_ms <= fifo.mean_ms {
-        shortest
+    let (best, other) = if shortest.mean_ms <= fifo.mean_ms {
+        (shortest, fifo)
     } else {
-        fifo
+        (fifo, shortest)
     };
     let limit = best.limit.unwrap_or(enough);
     let mut said = Vec::new();
@@ -68,14 +68,15 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
         ));
     } else {
         said.push(format!(
-            "A limit of {limit} inside and order = \"{}\" would have made the mean {} times shorter: {} instead of {} (99 % within {} instead of {}). fifo would have given {}, perfect knowledge of every time {}.",
+            "A limit of {limit} inside and order = \"{}\" would have made the mean {} times shorter: {} instead of {} (99 % within {} instead of {}). {} would have given {}, perfect knowledge of every time {}.",
             best.order,
             significant(was.mean_ms / best.mean_ms),
             duration(best.mean_ms),
             duration(was.mean_ms),
             duration(best.p99_ms),
             duration(was.p99_ms),
-            duration(fifo.mean_ms),
+            other.order,
+            duration(other.mean_ms),
             duration(perfect.mean_ms)
         ));
         said.extend(longer(was, best));
