@@ -1,6 +1,6 @@
 //! What a request was for, as far as a log says: its kind, without numbers and identifiers.
 
-use sooner_admission::key;
+use sooner_admission::KindName;
 
 /// Longer names are cut.
 const KIND_LETTERS_MAX: usize = 256;
@@ -36,9 +36,10 @@ impl Asked<'_> {
 fn folded(method: &str, path: &[u8]) -> String {
     let path = String::from_utf8_lossy(without_host(path));
     let end = path.find(['?', '#', ';']).unwrap_or(path.len());
-    // No route: the log has none.
-    let kind = key(method, "", &shown(path[..end].as_bytes()));
-    kind.replacen("  ", " ", 1).trim_start().to_owned()
+    let mut kind = KindName::default();
+    kind.add(method);
+    kind.add_alike(&shown(&path.as_bytes()[..end]));
+    kind.into_text()
 }
 
 /// On one line, and not too long.

@@ -144,13 +144,13 @@ fn longer(was: &Order, best: &Order) -> Option<String> {
     }
 }
 
-/// Why an order by kinds gives less than one by times.
+/// Why an order by what is expected gives less than one by times.
 fn ranking(figures: &QueueFigures, shortest: &Order, perfect: &Order) -> Option<String> {
     let ranked = figures.kinds.ranked_rightly_share?;
     let is_far = shortest.mean_ms > GAIN_LOW * perfect.mean_ms;
     (is_far && ranked < RANKED_LOW).then(|| {
         format!(
-            "Kinds tell nothing of times here: {} % of pairs are ranked rightly by them, and 50 % are by chance.",
+            "What is known before a request runs tells nothing of its time here: {} % of pairs are ranked rightly by it, and 50 % are by chance.",
             significant(100.0 * ranked)
         )
     })

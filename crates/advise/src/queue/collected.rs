@@ -17,6 +17,9 @@ pub struct Stay {
     kind: u32,
     /// Before it went in, ns.
     waited_ns: f32,
+    amount: Option<u32>,
+    /// Of the name that the line has for it, so much as tells clients apart.
+    client: Option<u32>,
 }
 
 /// Requests with a time taken of one sort.
@@ -100,6 +103,10 @@ impl Collected {
         let stay = Stay {
             kind,
             waited_ns: waited_ns as f32,
+            amount: entry
+                .tokens
+                .and_then(|tokens| u32::try_from(tokens.prompt).ok()),
+            client: entry.client.map(|client| (client ^ client >> 32) as u32),
         };
         self.kept.add_with(
             entry.stamp_ns,
@@ -125,6 +132,8 @@ impl Collected {
                 // What took no time by the log's clock took some.
                 leave_ns: enter_ns.saturating_add(kept.work.max(1)),
                 kind: kept.with.kind,
+                amount: kept.with.amount,
+                client: kept.with.client,
             }
         };
         self.kept.into_kept().into_iter().map(visit).collect()

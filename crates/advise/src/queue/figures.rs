@@ -90,8 +90,8 @@ pub struct KindFigures {
     pub kinds: u64,
     /// Share of the variance of times that lies between kinds; `null` where times do not vary.
     pub explained_share: Option<f64>,
-    /// Share of pairs of requests that the mean of their kinds so far ranks rightly; 0.5 is
-    /// chance.
+    /// Share of pairs of requests that are ranked rightly by what is expected of them from those
+    /// before, by kind, tokens of the prompt and client; 0.5 is chance.
     pub ranked_rightly_share: Option<f64>,
 }
 
@@ -109,7 +109,7 @@ pub struct Limit {
 /// What requests get.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Order {
-    /// `as-it-was`, `fifo`, `shortest` (by the mean of its kind so far) or `perfect` (by what it takes).
+    /// `as-it-was`, `fifo`, `shortest` (by what is expected from those before) or `perfect` (by what it takes).
     pub order: &'static str,
     /// Most inside; `null` as it was.
     pub limit: Option<usize>,
@@ -246,7 +246,7 @@ impl QueueFigures {
         let mut best = (enough, f64::INFINITY, Vec::new());
         let doubled = |limit: &usize| Some(limit * 2).filter(|limit| *limit < peak);
         for limit in std::iter::successors(Some(enough), doubled).take(LIMITS_MAX) {
-            let responses = played.responses(limit, Known::Kind);
+            let responses = played.responses(limit, Known::Likes);
             let [mean_ms, _, p99_ms] = summary(responses.clone());
             self.limits_tried.push(Limit {
                 limit,

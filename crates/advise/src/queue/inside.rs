@@ -1,5 +1,7 @@
 //! Who was inside together: the times of entering and leaving, walked through in order.
 
+use sooner_admission::{ClientId, Subject};
+
 /// A request inside.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Visit {
@@ -11,6 +13,22 @@ pub struct Visit {
     pub leave_ns: u64,
     /// Number of its kind.
     pub kind: u32,
+    /// Tokens of its prompt, which are known before it runs.
+    pub amount: Option<u32>,
+    /// Names its client.
+    pub client: Option<u32>,
+}
+
+impl Visit {
+    /// What is known of it before it runs.
+    pub fn subject(&self, kinds: &[String]) -> Subject {
+        Subject {
+            kind: kinds.get(self.kind as usize).cloned().unwrap_or_default(),
+            amount: self.amount.map(u64::from),
+            client: self.client.map(|client| ClientId(client.into())),
+            neighbourhood: None,
+        }
+    }
 }
 
 /// Times and departures by how many were inside.
@@ -131,6 +149,8 @@ mod tests {
             enter_ns,
             leave_ns,
             kind: 0,
+            amount: None,
+            client: None,
         }
     }
 

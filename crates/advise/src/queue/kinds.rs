@@ -1,14 +1,12 @@
 //! Kinds of requests by number, in bounded memory, and what a kind tells of a time.
 
 use super::inside::Visit;
-use sooner_admission::Estimates;
+use sooner_admission::{KIND_MEMORY, Predictor};
 use sooner_workload::Rng;
 use std::collections::HashMap;
 
 /// Kinds that are told apart; clients choose their names.
 const KINDS_MAX: usize = 4096;
-/// Kinds of which expected times are remembered, as before an upstream.
-const REMEMBERED_MAX: usize = 1024;
 /// All others.
 const OTHER: &str = "(other)";
 /// Where the log says nothing.
@@ -83,20 +81,17 @@ pub fn explained(visits: &[Visit], times: &[f64], kinds: usize) -> Option<f64> {
     Some((1.0 - within / (n - groups) / (all / (n - 1.0))).clamp(0.0, 1.0))
 }
 
-/// Share of pairs of requests with different times that are ranked rightly by the mean of their
-/// kinds so far; a pair of one rank counts half. None where no times differ.
+/// Share of pairs of requests with different times that are ranked rightly by what is expected
+/// of them from those before; a pair of one rank counts half. None where no times differ.
 pub fn ranked_rightly(visits: &[Visit], times: &[f64], names: &[String]) -> Option<f64> {
-    let mut estimates = Estimates::new(REMEMBERED_MAX);
-    let expected: Vec<u64> = visits
-        .iter()
-        .zip(times)
-        .map(|(visit, time)| {
-            let kind = names.get(visit.kind as usize).map_or("", String::as_str);
-            let expected = estimates.expected_ns(kind).unwrap_or(0);
-            estimates.observe(kind, *time as u64);
-            expected
-        })
-        .collect();
+    let mut predictor = Predictor::new(KIND_MEMORY);
+    let mut expect = |(visit, time): (&Visit, &f64)| {
+        let subject = visit.subject(names);
+        let prediction = predictor.predict(&subject);
+        predictor.observe(&subject, *time as u64);
+        prediction.map_or(0, |prediction| prediction.expected_ns)
+    };
+    let expected: Vec<u64> = visits.iter().zip(times).map(&mut expect).collect();
     let mut rng = Rng::new(visits.len() as u64, PURPOSE);
     let (mut right, mut pairs) = (0.0, 0_u64);
     for _ in 0..PAIRS {
@@ -123,6 +118,8 @@ mod tests {
             enter_ns: at,
             leave_ns: at + 1,
             kind,
+            amount: None,
+            client: None,
         };
         (0..).zip(kinds).map(visit).collect()
     }

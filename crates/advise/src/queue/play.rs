@@ -4,20 +4,19 @@
 //! Those inside share equally: with n inside each takes `stretch[n]` times as long as alone.
 
 use super::inside::Visit;
-use sooner_admission::{AdmissionQueue, Estimates, JobId, Order, Request, TURN_NS, Time};
+use sooner_admission::{
+    AdmissionQueue, JobId, KIND_MEMORY, Order, Predictor, Request, TURN_NS, Time,
+};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// Kinds of which expected times are remembered, as before an upstream.
-const KINDS_MAX: usize = 1024;
 
 /// What the queue knows of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// Nothing: first come, first served.
     Nothing,
-    /// How long those of its kind took that have left: shortest expected first.
-    Kind,
+    /// What is expected from those that have left, by kind, tokens and client: shortest first.
+    Likes,
     /// What it will take: shortest first.
     Everything,
 }
@@ -80,10 +79,10 @@ impl Played<'_> {
     pub fn responses(&self, limit: usize, known: Known) -> Vec<f64> {
         let order = match known {
             Known::Nothing => Order::Fcfs,
-            Known::Kind | Known::Everything => Order::Expected,
+            Known::Likes | Known::Everything => Order::Expected,
         };
         let mut queue = AdmissionQueue::new(order, limit, None);
-        let mut estimates = Estimates::new(KINDS_MAX);
+        let mut predictor = Predictor::new(KIND_MEMORY);
         let mut server = Server {
             stretch: self.stretch,
             now: self.visits.first().map_or(0.0, |first| first.at_ns as f64),
@@ -109,13 +108,17 @@ impl Played<'_> {
             if leave == Some(at) {
                 if let Some(visit) = server.leave() {
                     responses[visit] = at - self.visits[visit].at_ns as f64;
-                    estimates.observe(self.kind(visit), (at - entered[visit]) as u64);
+                    let subject = self.visits[visit].subject(self.kinds);
+                    predictor.observe(&subject, (at - entered[visit]) as u64);
                     queue.leave(JobId(visit as u64), now);
                 }
             } else {
                 let expected_ns = match known {
                     Known::Nothing => None,
-                    Known::Kind => estimates.expected_ns(self.kind(next)).map(|ns| ns as f64),
+                    Known::Likes => {
+                        let prediction = predictor.predict(&self.visits[next].subject(self.kinds));
+                        prediction.map(|prediction| prediction.expected_ns as f64)
+                    }
                     Known::Everything => Some(self.alone_ns[next]),
                 };
                 let request = Request {
@@ -132,11 +135,6 @@ impl Played<'_> {
                 server.enter(visit, self.alone_ns[visit]);
             }
         }
-    }
-
-    fn kind(&self, visit: usize) -> &str {
-        let kind = self.visits[visit].kind as usize;
-        self.kinds.get(kind).map_or("", String::as_str)
     }
 
     /// The queue looks at those who wait in turns; with expectations so much shorter there is about
@@ -158,6 +156,8 @@ mod tests {
             enter_ns: *at_ns,
             leave_ns: at_ns + 1,
             kind: *kind,
+            amount: None,
+            client: None,
         };
         let visits: Vec<Visit> = jobs.iter().map(visit).collect();
         let alone_ns: Vec<f64> = jobs.iter().map(|job| job.1).collect();
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(played(&jobs, 1, Known::Nothing), [10.0, 17.0, 18.0]);
         assert_eq!(played(&jobs, 1, Known::Everything), [10.0, 19.0, 10.0]);
         // Of no kind anything is known yet.
-        assert_eq!(played(&jobs, 1, Known::Kind), [10.0, 17.0, 18.0]);
+        assert_eq!(played(&jobs, 1, Known::Likes), [10.0, 17.0, 18.0]);
         let later = [
             (0, 10.0, 0),
             (20, 2.0, 1),
@@ -184,7 +184,7 @@ mod tests {
             (41, 10.0, 0),
             (42, 2.0, 1),
         ];
-        assert_eq!(played(&later, 1, Known::Kind), [10.0, 2.0, 3.0, 14.0, 3.0]);
+        assert_eq!(played(&later, 1, Known::Likes), [10.0, 2.0, 3.0, 14.0, 3.0]);
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         // Alone until 1, then each at half speed: 1 + 2 x 4 for the first, which has 5 in all.
         let jobs = [(0, 5.0, 0), (1, 6.0, 0)];
         assert_eq!(played(&jobs, 2, Known::Nothing), [9.0, 10.0]);
-        assert_eq!(played(&[(7, 3.0, 0)], 2, Known::Kind), [3.0]);
-        assert_eq!(played(&[], 2, Known::Kind), [0.0; 0]);
+        assert_eq!(played(&[(7, 3.0, 0)], 2, Known::Likes), [3.0]);
+        assert_eq!(played(&[], 2, Known::Likes), [0.0; 0]);
     }
 }
