@@ -266,6 +266,36 @@ fn cloud_line(name: &str, one: &Known, line: usize) -> Option<(String, Kept)> {
     })
 }
 
+fn model_line(name: &str, one: &Known) -> Option<(String, Kept)> {
+    let (status, client) = (one.status, one.address());
+    let kept = |by_end, took_resolution_ns| Kept {
+        by_end,
+        resolution_ns: US,
+        took_resolution_ns: Some(took_resolution_ns),
+    };
+    Some(match name {
+        "JSON of language models" => (
+            format!(
+                r#"{{"created_at":"{}","end_user":"{client}","status":{status},"total_duration":{},"prompt_eval_count":26,"eval_count":298,"model":"llama3"}}"#,
+                iso(one.end_ns()),
+                one.took_ns
+            ),
+            kept(true, 1),
+        ),
+        "JSON of language models, LiteLLM" => (
+            format!(
+                r#"{{"status":{status},"startTime":{}.{:06},"endTime":{}.{:06},"prompt_tokens":26,"completion_tokens":298,"model":"gpt","end_user":null,"requester_ip_address":"{client}"}}"#,
+                one.at_ns / S,
+                one.at_ns % S / US,
+                one.end_ns() / S,
+                one.end_ns() % S / US
+            ),
+            kept(false, US),
+        ),
+        _ => return None,
+    })
+}
+
 fn json_line(name: &str, one: &Known, line: usize) -> Option<(String, Kept)> {
     let (status, bytes, client) = (one.status, one.bytes, one.address());
     let kept = |by_end, resolution_ns, took_resolution_ns| Kept {
@@ -283,24 +313,6 @@ fn json_line(name: &str, one: &Known, line: usize) -> Option<(String, Kept)> {
                 one.took_ns - one.took_ns / 3
             ),
             kept(false, US, 1),
-        ),
-        "JSON of language models" => (
-            format!(
-                r#"{{"created_at":"{}","end_user":"{client}","status":{status},"total_duration":{},"prompt_eval_count":26,"eval_count":298,"model":"llama3"}}"#,
-                iso(one.end_ns()),
-                one.took_ns
-            ),
-            kept(true, US, 1),
-        ),
-        "JSON of language models, LiteLLM" => (
-            format!(
-                r#"{{"status":{status},"startTime":{}.{:06},"endTime":{}.{:06},"prompt_tokens":26,"completion_tokens":298,"model":"gpt","end_user":null,"requester_ip_address":"{client}"}}"#,
-                one.at_ns / S,
-                one.at_ns % S / US,
-                one.end_ns() / S,
-                one.end_ns() % S / US
-            ),
-            kept(false, US, US),
         ),
         "Traefik, JSON" => (
             format!(
@@ -357,6 +369,7 @@ fn written(name: &str, known: &[Known]) -> Option<(String, Vec<Known>, Kept)> {
             .or_else(|| proxy_line(name, one, line))
             .or_else(|| cloud_line(name, one, line))
             .or_else(|| json_line(name, one, line))
+            .or_else(|| model_line(name, one))
     };
     let kept = of(known.first()?, 0)?.1;
     let mut known = known.to_vec();

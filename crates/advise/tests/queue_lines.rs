@@ -111,7 +111,9 @@ fn proxies_that_write_json_name_the_origin() {
 }
 
 /// Milliseconds taken, tokens of prompt and answer, milliseconds until the first, kind.
-fn model(line: &str) -> (Option<u64>, Option<(u64, u64)>, Option<u64>, String) {
+type Answer = (Option<u64>, Option<(u64, u64)>, Option<u64>, String);
+
+fn model(line: &str) -> Answer {
     let entry = one(line);
     assert_eq!(
         FORMATS[entry.format].name, "JSON of language models",

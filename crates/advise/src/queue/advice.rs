@@ -1,5 +1,6 @@
 //! The verdict on the queue: whether a limit and an order would have given anything.
 
+use super::curve::Curve;
 use super::figures::{Order, QueueFigures};
 use sooner_report::number::{count, duration, significant};
 
@@ -57,44 +58,57 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
     } else {
         (fifo, shortest)
     };
-    let limit = best.limit.unwrap_or(enough);
-    let mut said = Vec::new();
-    if was.mean_ms < GAIN_LOW * best.mean_ms {
-        said.push(format!(
+    let mut said = if was.mean_ms < GAIN_LOW * best.mean_ms {
+        let limit = best.limit.unwrap_or(enough);
+        vec![format!(
             "Nothing to gain: with a limit of {limit} the mean would have been {} in the best order, and was {}; perfect knowledge of every time would have given {}.",
             duration(best.mean_ms),
             duration(was.mean_ms),
             duration(perfect.mean_ms)
-        ));
+        )]
     } else {
-        said.push(format!(
-            "A limit of {limit} inside and order = \"{}\" would have made the mean {} times shorter: {} instead of {} (99 % within {} instead of {}). {} would have given {}, perfect knowledge of every time {}.",
-            best.order,
-            significant(was.mean_ms / best.mean_ms),
-            duration(best.mean_ms),
-            duration(was.mean_ms),
-            duration(best.p99_ms),
-            duration(was.p99_ms),
-            other.order,
-            duration(other.mean_ms),
-            duration(perfect.mean_ms)
-        ));
-        said.extend(longer(was, best));
-        said.push(format!(
-            "To try it: [[upstream]] with limit = {limit} (divided by the number of servers) or limit = \"auto\", and order = \"{}\", in the configuration of sooner serve.",
-            best.order
-        ));
-    }
+        gained(was, best, other, perfect)
+    };
+    said.extend(servers(curve, enough));
+    said.extend(too_few(figures, enough, was));
+    said.extend(ranking(figures, shortest, perfect));
+    said
+}
+
+/// What the best order would have given, who would have paid, and how to try it.
+fn gained(was: &Order, best: &Order, other: &Order, perfect: &Order) -> Vec<String> {
+    let limit = best.limit.unwrap_or(0);
+    let mut said = vec![format!(
+        "A limit of {limit} inside and order = \"{}\" would have made the mean {} times shorter: {} instead of {} (99 % within {} instead of {}). {} would have given {}, perfect knowledge of every time {}.",
+        best.order,
+        significant(was.mean_ms / best.mean_ms),
+        duration(best.mean_ms),
+        duration(was.mean_ms),
+        duration(best.p99_ms),
+        duration(was.p99_ms),
+        other.order,
+        duration(other.mean_ms),
+        duration(perfect.mean_ms)
+    )];
+    said.extend(longer(was, best));
     said.push(format!(
-        "{enough} inside are enough for {} departures a second, 95 % of the most{}.",
+        "To try it: [[upstream]] with limit = {limit} (divided by the number of servers) or limit = \"auto\", and order = \"{}\", in the configuration of sooner serve.",
+        best.order
+    ));
+    said
+}
+
+/// What the servers do, and with how many inside.
+fn servers(curve: &Curve, enough: usize) -> Vec<String> {
+    let mut said = vec![format!(
+        "{enough} inside are enough for {} departures a second, at least 95 % of the most{}.",
         significant(curve.per_sec(enough as f64)),
         match curve.servers {
             Some(1) => ": as one server that shares would do",
             Some(_) => ": as so many servers that share would do",
             None => "",
         }
-    ));
-    said.extend(too_few(figures, enough, was));
+    )];
     if curve.last_per_sec < FALLS * curve.most_per_sec {
         said.push(format!(
             "With more inside the servers do less: {} departures a second with the most inside, {} at best.",
@@ -102,7 +116,6 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
             significant(curve.most_per_sec)
         ));
     }
-    said.extend(ranking(figures, shortest, perfect));
     said
 }
 
