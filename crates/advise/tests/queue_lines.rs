@@ -1,7 +1,7 @@
 //! What lines with times say of the server and the queue before it, in the words of the programs
 //! that write them.
 
-use sooner_advise::{Entry, FORMATS, LineReader, Surveyor, TimeTaken, forecast};
+use sooner_advise::{Entry, FORMATS, LineReader, QueueFigures, Surveyor, TimeTaken, forecast};
 
 fn one_with(line: &str, taken: TimeTaken) -> Entry {
     let entry = LineReader::new(taken).read(line.as_bytes());
@@ -174,8 +174,7 @@ fn what_is_no_request_is_none_though_it_has_a_time() {
     assert!(!of(&deep));
 }
 
-/// The sentence on the log's limits that has these words.
-fn said(lines: &[String], words: &str) -> bool {
+fn queue(lines: &[String]) -> QueueFigures {
     let mut surveyor = Surveyor::without_link();
     let mut reader = LineReader::new(TimeTaken::Guess);
     for line in lines {

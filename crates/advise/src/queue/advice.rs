@@ -163,7 +163,7 @@ fn ranking(figures: &QueueFigures, shortest: &Order, perfect: &Order) -> Option<
     let is_far = shortest.mean_ms > GAIN_LOW * perfect.mean_ms;
     (is_far && ranked < RANKED_LOW).then(|| {
         format!(
-            "What is known before a request runs tells nothing of its time here: {} % of pairs are ranked rightly by it, and 50 % are by chance.",
+            "What is known before a request runs tells little of its time here: {} % of pairs are ranked rightly by it, and 50 % are by chance.",
             significant(100.0 * ranked)
         )
     })

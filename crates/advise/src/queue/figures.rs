@@ -146,10 +146,10 @@ pub fn figures(
     kinds: &Kinds,
 ) -> Option<QueueFigures> {
     let times = law::figures(&collected.times)?;
-    let span_ns = (collected.last_ns - collected.first_ns).max(1) as f64;
-    let minutes = collected
-        .minutes
-        .figures(collected.first_ns, collected.last_ns);
+    // The true times are up to so much later than those in the lines.
+    let last_ns = collected.last_ns.saturating_add(collected.resolution_ns);
+    let span_ns = (last_ns - collected.first_ns).max(1) as f64;
+    let minutes = collected.minutes.figures(collected.first_ns, last_ns);
     let requests = collected.requests();
     let caveats = caveats(&collected, timed);
     let mut figures = QueueFigures {
