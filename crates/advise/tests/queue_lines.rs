@@ -180,11 +180,26 @@ fn queue(lines: &[String]) -> QueueFigures {
     for line in lines {
         surveyor.add(reader.read(line.as_bytes()).expect(line).expect(line));
     }
-    let queue = forecast(surveyor).expect("requests").queue.expect("times");
-    queue
-        .caveats
-        .iter()
-        .any(|sentence| sentence.contains(words))
+    let found = forecast(surveyor).expect("requests");
+    found.queue.expect("times")
+}
+
+/// Whether one of the sentences on what is assumed has these words.
+fn said(lines: &[String], words: &str) -> bool {
+    let caveats = queue(lines).caveats;
+    caveats.iter().any(|sentence| sentence.contains(words))
+}
+
+/// All in one second by its clock.
+#[test]
+fn a_short_log_is_as_long_as_its_clock_can_tell() {
+    let lines = vec![format!("{COMBINED} 0.050"); 40];
+    let inside = queue(&lines).inside;
+    assert!(
+        (inside.mean - 40.0 * 0.05 / 1.05).abs() < 1e-3,
+        "{inside:?}"
+    );
+    assert!(inside.busiest_minute < 2.1, "{inside:?}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl Visit {
             kind: kinds.get(self.kind as usize).cloned().unwrap_or_default(),
             amount: self.amount.map(u64::from),
             client: self.client.map(|client| ClientId(client.into())),
-            neighbourhood: None,
+            ..Subject::default()
         }
     }
 }

@@ -4,9 +4,7 @@
 //! Those inside share equally: with n inside each takes `stretch[n]` times as long as alone.
 
 use super::inside::Visit;
-use sooner_admission::{
-    AdmissionQueue, JobId, KIND_MEMORY, Order, Predictor, Request, TURN_NS, Time,
-};
+use sooner_admission::{AdmissionQueue, JobId, KIND_MEMORY, Order, Predictor, Request, Time};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -89,7 +87,6 @@ impl Played<'_> {
             done: 0.0,
             inside: BinaryHeap::new(),
         };
-        let scale = self.scale();
         let mut entered = vec![0.0; self.visits.len()];
         let mut responses = vec![0.0; self.visits.len()];
         let mut next = 0;
@@ -122,7 +119,7 @@ impl Played<'_> {
                     Known::Everything => Some(self.alone_ns[next]),
                 };
                 let request = Request {
-                    expected_ns: expected_ns.map(|ns| (ns * scale) as u64),
+                    expected_ns: expected_ns.map(|ns| ns as u64),
                     ..Request::default()
                 };
                 // Nothing bounds how many wait.
@@ -135,14 +132,6 @@ impl Played<'_> {
                 server.enter(visit, self.alone_ns[visit]);
             }
         }
-    }
-
-    /// The queue looks at those who wait in turns; with expectations so much shorter there is about
-    /// one for each request, and the order is the same.
-    fn scale(&self) -> f64 {
-        let sum: f64 = self.alone_ns.iter().sum();
-        let mean = sum / self.alone_ns.len().max(1) as f64;
-        (TURN_NS as f64 / mean.max(1.0)).min(1.0)
     }
 }
 
