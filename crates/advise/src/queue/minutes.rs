@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 const MINUTE_NS: u64 = 60_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 /// Borders between minutes that are kept.
 const BORDERS_MAX: usize = 4_000_000;
 
@@ -57,19 +58,18 @@ impl MinutesInside {
         // Means, and for how many minutes each held.
         let mut held: Vec<(f64, u64)> = Vec::new();
         let mut whole = 0_i64;
+        // The first and the last minute are cut short; an instant of one says nothing.
+        let shortest_ns = last_ns.saturating_sub(first_ns).clamp(1, SECOND_NS);
         let mut minutes = self.0.iter().peekable();
         let first = self.0.keys().next().copied().unwrap_or(0);
         while let Some((&minute, of)) = minutes.next() {
             whole += of.whole_more;
             let begin_ns = (minute * MINUTE_NS).max(first_ns);
             let end_ns = ((minute + 1) * MINUTE_NS).min(last_ns);
-            let length_ns = end_ns.saturating_sub(begin_ns).max(1);
+            let length_ns = end_ns.saturating_sub(begin_ns).max(shortest_ns);
             let mean = of.part_ns as f64 / length_ns as f64 + whole as f64;
-            // The rest of a log shorter than a second says nothing.
-            if length_ns >= MINUTE_NS / 60 || by_minute.is_empty() {
-                by_minute.push(((minute - first) as f64, mean));
-                held.push((mean, 1));
-            }
+            by_minute.push(((minute - first) as f64, mean));
+            held.push((mean, 1));
             let next = minutes.peek().map_or(minute + 1, |(next, _)| **next);
             held.push((whole as f64, next - minute - 1));
         }
