@@ -1,5 +1,6 @@
 //! The requests of the busiest hours, kept for the simulation in bounded memory, and when exactly
-//! each came.
+//! each came. Busy is an hour by the work in it, whatever that is: bytes for a link, time for a
+//! server.
 //!
 //! A log of whole seconds does not say when within its second a request came: the n requests of a
 //! second are given n sorted places in it, uniform, from a generator that the second seeds, so that
@@ -28,27 +29,48 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
-struct Request {
+struct Request<T> {
     /// The time of its line; where that is finer than a second, with the time taken off.
     stamp_ns: u64,
-    work_bytes: u64,
+    work: u64,
+    with: T,
     /// What is still to be taken off.
     before: u32,
     resolution_ns: u32,
 }
 
-#[derive(Default)]
-struct Period {
-    requests: Vec<Request>,
-    work_bytes: u64,
+struct Period<T> {
+    requests: Vec<Request<T>>,
+    work: u64,
 }
 
-/// Keeps requests.
-pub struct Busiest {
+impl<T> Default for Period<T> {
+    fn default() -> Self {
+        Self {
+            requests: Vec::new(),
+            work: 0,
+        }
+    }
+}
+
+/// A request that was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept<T> {
+    /// When it came, ns since the first period; periods that are not there leave no gap, because no
+    /// queue outlasts one.
+    pub at_ns: u64,
+    /// Its work.
+    pub work: u64,
+    /// What was kept with it.
+    pub with: T,
+}
+
+/// Keeps requests, each with something.
+pub struct Busiest<T = ()> {
     kept_max: usize,
     period_s: u64,
     /// By number since 1970.
-    periods: BTreeMap<u64, Period>,
+    periods: BTreeMap<u64, Period<T>>,
     /// Numbers of those that were let go.
     quiet: HashSet<u64>,
     /// Number of the one that the last request came in, which may become the busiest yet.
@@ -57,7 +79,7 @@ pub struct Busiest {
     let_go: u64,
 }
 
-impl Busiest {
+impl<T: Copy> Busiest<T> {
     /// Keeps at most `kept_max`.
     pub fn new(kept_max: usize) -> Self {
         Self {
@@ -73,7 +95,14 @@ impl Busiest {
 
     /// Keeps a request: its line has the time `stamp_ns`, cut to `resolution_ns`, and it came
     /// `before_ns` earlier.
-    pub fn add(&mut self, stamp_ns: u64, resolution_ns: u64, before_ns: u64, work_bytes: u64) {
+    pub fn add_with(
+        &mut self,
+        stamp_ns: u64,
+        resolution_ns: u64,
+        before_ns: u64,
+        work: u64,
+        with: T,
+    ) {
         let arrival_ns = stamp_ns.saturating_sub(before_ns);
         let number = arrival_ns / SECOND_NS / self.period_s;
         if self.quiet.contains(&number) {
@@ -83,10 +112,11 @@ impl Busiest {
         let is_whole = resolution_ns >= SECOND_NS;
         let before = before_ns.div_euclid(TOOK_UNIT_NS);
         let period = self.periods.entry(number).or_default();
-        period.work_bytes += work_bytes;
+        period.work = period.work.saturating_add(work);
         period.requests.push(Request {
             stamp_ns: if is_whole { stamp_ns } else { arrival_ns },
-            work_bytes,
+            work,
+            with,
             before: if is_whole {
                 u32::try_from(before).unwrap_or(u32::MAX)
             } else {
@@ -111,7 +141,7 @@ impl Busiest {
             .iter()
             .filter(|(number, _)| **number != self.last);
         let quietest = others
-            .min_by_key(|(_, period)| period.work_bytes)
+            .min_by_key(|(_, period)| period.work)
             .map_or(self.last, |(number, _)| *number);
         if let Some(period) = self.periods.remove(&quietest) {
             self.quiet.insert(quietest);
@@ -123,11 +153,11 @@ impl Busiest {
     fn halve(&mut self) {
         self.period_s /= 2;
         let period_s = self.period_s;
-        let number = |request: &Request| request.arrival_ns(0) / SECOND_NS / period_s;
+        let number = |request: &Request<T>| request.arrival_ns(0) / SECOND_NS / period_s;
         for (_, period) in std::mem::take(&mut self.periods) {
             for request in period.requests {
                 let half = self.periods.entry(number(&request)).or_default();
-                half.work_bytes += request.work_bytes;
+                half.work = half.work.saturating_add(request.work);
                 half.requests.push(request);
             }
         }
@@ -159,11 +189,10 @@ impl Busiest {
         self.period_s
     }
 
-    /// Arrival and time on the link, ns, in the order of arrival; periods that are not there leave
-    /// no gap, because no queue outlasts one.
-    pub fn jobs(self, rate_bits_per_sec: u64) -> Vec<Job> {
+    /// All that were kept, in the order of arrival.
+    pub fn into_kept(self) -> Vec<Kept<T>> {
         let period_ns = self.period_s * SECOND_NS;
-        let mut jobs = Vec::with_capacity(self.kept);
+        let mut all = Vec::with_capacity(self.kept);
         let mut offsets = Vec::new();
         for (place, (number, mut period)) in (0_u64..).zip(self.periods) {
             let begin_ns = number * period_ns;
@@ -179,21 +208,40 @@ impl Busiest {
                 for (request, offset) in same.iter().zip(&offsets) {
                     let within = (offset * f64::from(request.resolution_ns)) as u64;
                     let arrival_ns = request.arrival_ns(within).saturating_sub(begin_ns);
-                    let size = u128::from(request.work_bytes) * 8_000_000_000
-                        / u128::from(rate_bits_per_sec.max(1));
-                    jobs.push((
-                        place * period_ns + arrival_ns,
-                        u64::try_from(size).unwrap_or(SIZE_NS_MAX).min(SIZE_NS_MAX),
-                    ));
+                    all.push(Kept {
+                        at_ns: place * period_ns + arrival_ns,
+                        work: request.work,
+                        with: request.with,
+                    });
                 }
             }
         }
+        all.sort_by_key(|kept| kept.at_ns);
+        all
+    }
+}
+
+impl Busiest {
+    /// Keeps a request with nothing.
+    pub fn add(&mut self, stamp_ns: u64, resolution_ns: u64, before_ns: u64, work_bytes: u64) {
+        self.add_with(stamp_ns, resolution_ns, before_ns, work_bytes, ());
+    }
+
+    /// Arrival and time on the link, ns, in the order of arrival.
+    pub fn jobs(self, rate_bits_per_sec: u64) -> Vec<Job> {
+        let job = |kept: Kept<()>| {
+            let size_ns =
+                u128::from(kept.work) * 8_000_000_000 / u128::from(rate_bits_per_sec.max(1));
+            let size_ns = u64::try_from(size_ns).unwrap_or(SIZE_NS_MAX);
+            (kept.at_ns, size_ns.min(SIZE_NS_MAX))
+        };
+        let mut jobs: Vec<Job> = self.into_kept().into_iter().map(job).collect();
         jobs.sort_unstable();
         jobs
     }
 }
 
-impl Request {
+impl<T> Request<T> {
     /// When it came, if it was logged so long after the beginning of its second.
     fn arrival_ns(&self, within_ns: u64) -> u64 {
         (self.stamp_ns + within_ns).saturating_sub(u64::from(self.before) * TOOK_UNIT_NS)

@@ -41,29 +41,30 @@ pub struct Figures {
 
 impl Downloads {
     /// Counts a response that has a time taken.
-    pub fn add(&mut self, entry: &Entry) {
+    pub fn add(&mut self, entry: &Entry, bytes: u64) {
         self.too_long += u64::from(entry.took_ns.is_none() && entry.took_from.is_some());
         let Some(took_ns) = entry.took_ns.filter(|took| *took > 0) else {
             return;
         };
         let is_guessed = entry.took_from == Some(Source::Guessed);
-        if is_guessed && entry.bytes >= COMPARED_BYTES {
+        if is_guessed && bytes >= COMPARED_BYTES {
             let number = took_ns / 1000;
             self.compared += 1;
-            self.same += u64::from(number >= entry.bytes && number - entry.bytes <= HEAD_BYTES_MAX);
+            self.same += u64::from(number >= bytes && number - bytes <= HEAD_BYTES_MAX);
         }
         let speeds = if is_guessed {
             &mut self.guessed
         } else {
             &mut self.known
         };
-        if entry.bytes >= DOWNLOAD_BYTES && speeds.len() < DOWNLOADS_MAX {
-            speeds.push(entry.bytes as f64 * 8e9 / took_ns as f64);
+        if bytes >= DOWNLOAD_BYTES && speeds.len() < DOWNLOADS_MAX {
+            speeds.push(bytes as f64 * 8e9 / took_ns as f64);
         }
     }
 
-    /// Of a server behind an uplink of this rate.
-    pub fn figures(mut self, uplink_bits_per_sec: u64) -> Figures {
+    /// Of a server behind an uplink of this rate, if that is known.
+    pub fn figures(mut self, uplink_bits_per_sec: Option<u64>) -> Figures {
+        let fastest = uplink_bits_per_sec.map_or(SPEED_MAX_BITS_PER_SEC, |rate| rate as f64);
         let mut disbelieved = Vec::new();
         if self.too_long > 0 {
             disbelieved.push(format!(
@@ -91,12 +92,12 @@ impl Downloads {
                     .into(),
             );
         } else if let Some(speed) = guessed {
-            if speed > uplink_bits_per_sec as f64 {
+            if speed > fastest {
                 is_guess_believed = false;
                 disbelieved.push(format!(
                     "The whole number behind the line is not believed to be a time in microseconds: downloads would be {} fast, on an uplink of {}; --time-taken says what it is.",
                     bits_per_sec(speed),
-                    bits_per_sec(uplink_bits_per_sec as f64)
+                    bits_per_sec(fastest)
                 ));
             } else {
                 believed = believed.or(Some(speed));

@@ -36,7 +36,7 @@ pub enum LogError {
     },
     /// It is in a form that is not read.
     #[error(
-        "{name} is {form}, which is not read here; use: {program} {name} | sooner advise - --uplink ..."
+        "{name} is {form}, which is not read here; use: {program} {name} | sooner advise - ..."
     )]
     Form {
         /// The file.
@@ -208,7 +208,7 @@ impl Logs {
                 let times = active
                     .iter()
                     .enumerate()
-                    .filter_map(|(place, log)| Some((log.next?.stamp_ns, place)));
+                    .filter_map(|(place, log)| Some((log.next.as_ref()?.stamp_ns, place)));
                 times.min()
             };
             let now = earliest(&active).map_or(u64::MAX, |(at_ns, _)| at_ns);
@@ -231,7 +231,7 @@ impl Logs {
                 .enumerate()
                 .filter(|(other, _)| *other != place);
             let until = others
-                .filter_map(|(_, log)| log.next.map(|entry| entry.stamp_ns))
+                .filter_map(|(_, log)| log.next.as_ref().map(|entry| entry.stamp_ns))
                 .chain(waiting.last().map(|log| log.first_ns))
                 .min()
                 .unwrap_or(u64::MAX);
@@ -245,6 +245,7 @@ impl Logs {
                 active[place].advance(surveyor);
                 if active[place]
                     .next
+                    .as_ref()
                     .is_some_and(|entry| entry.stamp_ns > until)
                 {
                     break;

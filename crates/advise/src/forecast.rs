@@ -1,6 +1,7 @@
 //! The kept hours, simulated: as they were, and with so much more traffic that the busiest hour
 //! comes to a given load.
 
+use crate::queue::QueueFigures;
 use crate::survey::{Survey, Surveyor};
 use serde::Serialize;
 use sooner_report::number::{bits_per_sec, significant};
@@ -29,8 +30,10 @@ const MEAN_SIZE_MAX_S: f64 = 600.0;
 pub struct Forecast {
     /// What the log is like.
     pub survey: Survey,
-    /// As it was, and with growing traffic.
+    /// The uplink as it was, and with growing traffic; empty where none is given.
     pub scenarios: Vec<Scenario>,
+    /// The queue before the servers; `null` where the log has no time taken that can be believed.
+    pub queue: Option<QueueFigures>,
 }
 
 /// One amount of traffic.
@@ -89,9 +92,15 @@ pub enum NoForecast {
 
 /// Ends a survey, and simulates what it kept.
 pub fn forecast(surveyor: Surveyor) -> Result<Forecast, NoForecast> {
-    let rate = surveyor.rate_bits_per_sec();
-    let (survey, kept) = surveyor.finish().ok_or(NoForecast::Empty)?;
-    let busiest = survey.busiest_hour_load;
+    let (survey, queue, kept) = surveyor.finish().ok_or(NoForecast::Empty)?;
+    let Some(link) = &survey.link else {
+        return Ok(Forecast {
+            survey,
+            scenarios: Vec::new(),
+            queue,
+        });
+    };
+    let (rate, busiest) = (link.uplink_bits_per_sec, link.busiest_hour_load);
     let mean_size_s = busiest * survey.span_s.min(3600.0) / survey.requests as f64;
     if busiest > LOAD_MAX && (survey.requests >= LOAD_REQUESTS_MIN || mean_size_s > MEAN_SIZE_MAX_S)
     {
@@ -117,7 +126,11 @@ pub fn forecast(surveyor: Surveyor) -> Result<Forecast, NoForecast> {
             outcomes: outcomes(&jobs, growth),
         })
         .collect();
-    Ok(Forecast { survey, scenarios })
+    Ok(Forecast {
+        survey,
+        scenarios,
+        queue,
+    })
 }
 
 fn outcomes(jobs: &[given::Job], growth: f64) -> Vec<Outcome> {

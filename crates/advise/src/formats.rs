@@ -1,6 +1,7 @@
 //! Formats of access logs, as data: which field is what, and in which unit. [`crate::line`] reads
 //! lines by this table, first row first.
 
+use crate::models;
 use Field::*;
 use Unit::*;
 
@@ -11,6 +12,16 @@ pub enum Field {
     Word,
     /// A text in quotes, passed over.
     Text,
+    /// The line of the request in quotes: `GET /a HTTP/1.1`.
+    Request,
+    /// The method of the request.
+    Method,
+    /// The path of the request, with or without what stands before and behind it.
+    Path,
+    /// Which server answered, or which service of it.
+    Server,
+    /// The language model that answered.
+    Model,
     /// The client's address or name.
     Client,
     /// A list of forwarded addresses, of which the first is the client. Where it has none, the
@@ -36,10 +47,32 @@ pub enum Field {
     Took(Unit),
     /// A part of that time; -1 where there was none.
     TookPart(Unit),
+    /// A part of that time which was the server's.
+    TookPartAtServer(Unit),
+    /// A part of that time in which the response was written and nothing computed.
+    TookPartOnLink(Unit),
+    /// The time at the server that answered, several attempts with commas between them.
+    AtServer(Unit),
+    /// A part of that time.
+    AtServerPart(Unit),
+    /// The time in a queue before the server.
+    Waited(Unit),
     /// HAProxy's times with slashes between them, in milliseconds; the last is of all.
     Timers,
+    /// When the response ended, where the line has the time of the request too.
+    Ended,
+    /// When the first token of an answer came.
+    FirstToken,
+    /// The time until then.
+    UntilFirstToken(Unit),
+    /// Tokens of the prompt.
+    PromptTokens,
+    /// Tokens of the answer.
+    CompletionTokens,
     /// Whatever follows: a time taken may be in it, see `taken`.
     Rest,
+    /// Whatever follows, the line of the request as the last in quotes.
+    RestWithRequest,
 }
 
 /// The unit of a time that was taken. Where the text names one, as `12ms`, that counts.
@@ -64,11 +97,11 @@ pub enum Layout {
     HaProxy(&'static [Field]),
     /// Fields in order, apart by blanks.
     Words(&'static [Field]),
-    /// An object of JSON that has the member `mark`; where several members say the same, the first
-    /// counts.
+    /// An object of JSON that has one of the members `marks`; where several members say the same,
+    /// the first counts.
     Members {
-        /// Tells the format from others; none where any object may be one.
-        mark: Option<&'static str>,
+        /// Tell the format from others; none where any object may be one.
+        marks: &'static [&'static str],
         /// Names, those inside an object behind a dot.
         members: &'static [(&'static str, Field)],
     },
@@ -103,11 +136,11 @@ const fn end(name: &'static str, layout: Layout) -> Format {
     }
 }
 
-const fn members(mark: &'static str, members: &'static [(&'static str, Field)]) -> Layout {
-    Layout::Members {
-        mark: Some(mark),
-        members,
-    }
+const fn members(
+    marks: &'static [&'static str],
+    members: &'static [(&'static str, Field)],
+) -> Layout {
+    Layout::Members { marks, members }
 }
 
 /// All that are known.
@@ -115,17 +148,27 @@ pub static FORMATS: &[Format] = &[
     begin(
         "HAProxy, option httplog",
         Layout::HaProxy(&[
-            Word, Word, Timers, Status, Sent, Word, Word, Word, Word, Word, Rest,
+            Word,
+            Server,
+            Timers,
+            Status,
+            Sent,
+            Word,
+            Word,
+            Word,
+            Word,
+            Word,
+            RestWithRequest,
         ]),
     ),
     begin(
         "HAProxy, option tcplog",
-        Layout::HaProxy(&[Word, Word, Timers, Sent, Word, Word, Word]),
+        Layout::HaProxy(&[Word, Server, Timers, Sent, Word, Word, Word]),
     ),
     begin(
         "HAProxy, option httplog clf",
         Layout::Httpd(&[
-            Text,
+            Request,
             Status,
             Sent,
             Text,
@@ -134,28 +177,38 @@ pub static FORMATS: &[Format] = &[
             TimeMilliseconds,
             Text,
             Text,
-            Text,
+            Server,
             Word,
-            Word,
-            Word,
-            Word,
+            Waited(Ms),
+            AtServerPart(Ms),
+            AtServerPart(Ms),
             Took(Ms),
             Rest,
         ]),
     ),
     begin(
         "Traefik, common",
-        Layout::Httpd(&[Text, Status, Body, Text, Text, Word, Text, Text, Took(Ms)]),
+        Layout::Httpd(&[
+            Request,
+            Status,
+            Body,
+            Text,
+            Text,
+            Word,
+            Text,
+            Server,
+            Took(Ms),
+        ]),
     ),
     begin(
         "combined, with X-Forwarded-For",
-        Layout::Httpd(&[Text, Status, Body, Text, Text, Forwarded, Rest]),
+        Layout::Httpd(&[Request, Status, Body, Text, Text, Forwarded, Rest]),
     ),
     begin(
         "combined",
-        Layout::Httpd(&[Text, Status, Body, Text, Text, Rest]),
+        Layout::Httpd(&[Request, Status, Body, Text, Text, Rest]),
     ),
-    begin("common", Layout::Httpd(&[Text, Status, Body, Rest])),
+    begin("common", Layout::Httpd(&[Request, Status, Body, Rest])),
     end(
         "AWS ALB",
         Layout::Words(&[
@@ -163,15 +216,15 @@ pub static FORMATS: &[Format] = &[
             Time,
             Word,
             Client,
-            Word,
+            Server,
             TookPart(S),
-            TookPart(S),
+            TookPartAtServer(S),
             TookPart(S),
             Status,
             Word,
             Word,
             Sent,
-            Text,
+            Request,
             Text,
             Word,
             Word,
@@ -191,15 +244,15 @@ pub static FORMATS: &[Format] = &[
             Time,
             Word,
             Client,
-            Word,
+            Server,
             TookPart(S),
-            TookPart(S),
+            TookPartAtServer(S),
             TookPart(S),
             Status,
             Word,
             Word,
             Sent,
-            Text,
+            Request,
             Text,
             Word,
             Word,
@@ -212,36 +265,85 @@ pub static FORMATS: &[Format] = &[
             Time,
             Word,
             Client,
-            Word,
+            Server,
             TookPart(S),
-            TookPart(S),
+            TookPartAtServer(S),
             TookPart(S),
             Status,
             Word,
             Word,
             Sent,
-            Text,
+            Request,
             Rest,
         ]),
     ),
     begin(
+        "Envoy, default",
+        Layout::Words(&[
+            Time,
+            Request,
+            Status,
+            Word,
+            Word,
+            Body,
+            Took(Ms),
+            AtServer(Ms),
+            Forwarded,
+            Text,
+            Text,
+            Text,
+            Server,
+            Rest,
+        ]),
+    ),
+    begin(
+        "Envoy, Istio's",
+        Layout::Words(&[
+            Time,
+            Request,
+            Status,
+            Word,
+            Word,
+            Word,
+            Text,
+            Word,
+            Body,
+            Took(Ms),
+            AtServer(Ms),
+            Forwarded,
+            Text,
+            Text,
+            Text,
+            Server,
+            Rest,
+        ]),
+    ),
+    end(
+        "JSON of language models",
+        members(models::MARKS, models::MEMBERS),
+    ),
+    begin(
         "Sooner, JSON",
         members(
-            "service_ns",
+            &["service_ns"],
             &[
                 ("time", Time),
                 ("remote", Client),
+                ("method", Method),
+                ("target", Path),
                 ("status", Status),
                 ("size_bytes", Body),
-                ("wait_ns", TookPart(Ns)),
-                ("service_ns", TookPart(Ns)),
+                ("wait_ns", TookPartOnLink(Ns)),
+                ("service_ns", TookPartOnLink(Ns)),
+                ("upstream_ns", AtServer(Ns)),
+                ("upstream_server", Server),
             ],
         ),
     ),
     begin(
         "Traefik, JSON",
         members(
-            "DownstreamStatus",
+            &["DownstreamStatus"],
             &[
                 ("StartUTC", Time),
                 ("StartLocal", Time),
@@ -250,14 +352,18 @@ pub static FORMATS: &[Format] = &[
                 ("ClientAddr", Client),
                 ("DownstreamStatus", Status),
                 ("DownstreamContentSize", Body),
+                ("RequestMethod", Method),
+                ("RequestPath", Path),
+                ("ServiceAddr", Server),
                 ("Duration", Took(Ns)),
+                ("OriginDuration", AtServer(Ns)),
             ],
         ),
     ),
     end(
         "Caddy, JSON",
         members(
-            "request",
+            &["request"],
             &[
                 ("ts", Time),
                 ("request.client_ip", Client),
@@ -265,15 +371,17 @@ pub static FORMATS: &[Format] = &[
                 ("request.remote_addr", Client),
                 ("status", Status),
                 ("size", Body),
+                ("request.method", Method),
+                ("request.uri", Path),
                 ("duration", Took(S)),
             ],
         ),
     ),
-    end("CloudFront, JSON", members("x-edge-location", COLUMNS)),
+    end("CloudFront, JSON", members(&["x-edge-location"], COLUMNS)),
     begin(
         "Envoy, JSON",
         members(
-            "response_code",
+            &["response_code"],
             &[
                 ("start_time", Time),
                 ("x_forwarded_for", Forwarded),
@@ -281,14 +389,20 @@ pub static FORMATS: &[Format] = &[
                 ("downstream_local_address", Client),
                 ("response_code", Status),
                 ("bytes_sent", Body),
+                ("method", Method),
+                ("path", Path),
+                ("x_envoy_original_path", Path),
+                ("upstream_host", Server),
                 ("duration", Took(Ms)),
+                ("upstream_service_time", AtServer(Ms)),
+                ("x_envoy_upstream_service_time", AtServer(Ms)),
             ],
         ),
     ),
     end(
         "JSON by nginx's names",
         Layout::Members {
-            mark: None,
+            marks: &[],
             members: NGINX,
         },
     ),
@@ -326,7 +440,17 @@ const NGINX: &[(&str, Field)] = &[
     ("size", Body),
     ("body_bytes", Body),
     ("response_size", Body),
+    ("request", Request),
+    ("request_method", Method),
+    ("method", Method),
+    ("request_uri", Path),
+    ("uri", Path),
+    ("url", Path),
+    ("path", Path),
+    ("upstream_addr", Server),
+    ("upstream_response_time", AtServer(S)),
     ("request_time", Took(S)),
+    ("duration", Took(S)),
     ("request_time_ms", Took(Ms)),
     ("duration_ms", Took(Ms)),
     ("took_ms", Took(Ms)),
@@ -341,6 +465,8 @@ const COLUMNS: &[(&str, Field)] = &[
     ("cs(x-forwarded-for)", Forwarded),
     ("c-ip", Client),
     ("c-dns", Client),
+    ("cs-method", Method),
+    ("cs-uri-stem", Path),
     ("sc-status", Status),
     ("sc-bytes", Sent),
     ("time-taken", Took(SecondsOrMs)),

@@ -3,7 +3,8 @@
 //!
 //! One pass over the logs, in bounded memory however large they are ([`Surveyor`]); the busiest
 //! hours are kept and simulated on the uplink, as they were and as they would be with more traffic
-//! ([`forecast()`]).
+//! ([`forecast()`]). Where lines have the time taken, so is the queue before the servers
+//! ([`queue`]).
 
 mod busiest;
 mod client;
@@ -16,8 +17,11 @@ mod line;
 mod lines;
 mod load;
 mod members;
+mod models;
 mod page;
 mod parts;
+pub mod queue;
+mod request;
 mod sizes;
 mod survey;
 mod taken;
@@ -29,8 +33,9 @@ mod words;
 pub use files::{LogError, Logs};
 pub use forecast::{Forecast, NoForecast, Outcome, Scenario, forecast};
 pub use formats::{FORMATS, Field, Format, Layout, Unit};
-pub use line::{Entry, LineReader, NoEntry};
+pub use line::{AtServer, Entry, LineReader, NoEntry, Tokens};
 pub use page::html;
-pub use survey::{FormatLines, Survey, Surveyor};
+pub use queue::QueueFigures;
+pub use survey::{FormatLines, LinkFigures, Survey, Surveyor};
 pub use taken::{Source, TimeTaken};
 pub use text::{advice, text};

@@ -10,7 +10,7 @@ use crate::when;
 use crate::words::Words;
 
 /// A response as a log has it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Nanoseconds since 1970 of the time in the line.
     pub stamp_ns: u64,
@@ -24,14 +24,44 @@ pub struct Entry {
     pub took_from: Option<Source>,
     /// Names the client, where the log has it.
     pub client: Option<u64>,
-    /// Bytes of the body, or of body and head.
-    pub bytes: u64,
+    /// Bytes of the body, or of body and head; none where the log leaves them out.
+    pub bytes: Option<u64>,
     /// Whether the head is among the bytes.
     pub has_head: bool,
     /// Of the response; 0 where there was none.
     pub status: u16,
+    /// What the log of a proxy has of the server that answered.
+    pub at_server: AtServer,
+    /// What requests like this one have in common, where the line has a time taken.
+    pub kind: Option<String>,
+    /// Of a language model.
+    pub tokens: Option<Tokens>,
+    /// From the request to the first token of the answer, ns.
+    pub first_token_ns: Option<u64>,
     /// Place of its format among all.
     pub format: usize,
+}
+
+/// The part of a request that a server behind a proxy has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtServer {
+    /// How long it was there, ns.
+    pub took_ns: Option<u64>,
+    /// How long it waited before, ns.
+    pub waited_ns: Option<u64>,
+    /// Names the server.
+    pub name: Option<u64>,
+    /// Whether the time that the request took is that of writing the response alone.
+    pub is_link_time: bool,
+}
+
+/// What a language model read and wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tokens {
+    /// Of the prompt.
+    pub prompt: u64,
+    /// Of the answer.
+    pub completion: u64,
 }
 
 impl Entry {
@@ -67,6 +97,16 @@ pub enum NoEntry {
     #[error("longer than 1 MiB")]
     Long,
 }
+
+/// Objects in which a payload may stand.
+const WRAPPERS: [&str; 4] = [
+    "standard_logging_object",
+    "standard_logging_payload",
+    "kwargs",
+    "payload",
+];
+/// One in another is as deep as it goes.
+const WRAPPERS_DEPTH: usize = 2;
 
 /// Reads the lines of one log, one after the other.
 #[derive(Clone, Debug, Default)]
@@ -149,7 +189,7 @@ impl LineReader {
                 }
                 _ => {}
             }
-            return parts.entry(format, place);
+            return parts.entry(format, place, false);
         }
         match (reason.1, line.first()) {
             (NoEntry::Unknown, Some(b'0'..=b'9')) if begins_with_a_day(line) => {
@@ -167,27 +207,7 @@ impl LineReader {
         {
             return Ok(entry);
         }
-        let mut reason = NoEntry::Unknown;
-        for (place, format) in FORMATS.iter().enumerate() {
-            let Layout::Members { mark, members } = format.layout else {
-                continue;
-            };
-            if mark.is_some_and(|mark| !object.has(mark)) {
-                continue;
-            }
-            let mut parts = Parts::default();
-            for (name, field) in members {
-                if let Some(text) = object.text(name) {
-                    parts.put(*field, text.as_bytes());
-                }
-            }
-            match parts.entry(format, place) {
-                Ok(entry) => return Ok(entry),
-                Err(NoEntry::Unknown) => {}
-                Err(other) => reason = other,
-            }
-        }
-        Err(reason)
+        of_object(&object, WRAPPERS_DEPTH)
     }
 
     fn directive(&mut self, comment: &[u8]) {
@@ -211,30 +231,73 @@ impl LineReader {
         if !self.columns.contains(&Some(Field::Sent)) {
             return Err(NoEntry::ColumnOfSizes);
         }
-        let mut parts = Parts::default();
         let n = self.columns.len();
-        let mut put = |texts: &mut dyn Iterator<Item = &[u8]>| {
-            for (text, field) in texts.zip(&self.columns) {
-                if let Some(field) = field {
-                    parts.put(*field, text);
-                }
-            }
-        };
         let by = |cut: u8| line.split(move |byte| *byte == cut);
-        if by(b'\t').count() == n {
-            put(&mut by(b'\t'));
+        let texts: Vec<&[u8]> = if by(b'\t').count() == n {
+            by(b'\t').collect()
         } else if by(b' ').count() == n {
-            put(&mut by(b' '));
-        } else if Words(line).count() == n {
-            put(&mut Words(line).map(|word| word.text));
+            by(b' ').collect()
         } else {
+            Words(line).map(|word| word.text).collect()
+        };
+        if texts.len() != n {
             return Err(NoEntry::Unknown);
+        }
+        let mut parts = Parts::default();
+        for (text, field) in texts.into_iter().zip(&self.columns) {
+            if let Some(field) = field {
+                parts.put(*field, text);
+            }
         }
         if let Some(day) = &self.day {
             parts.put(Field::Date, day);
         }
-        parts.entry(&FORMATS[columns().0], columns().0)
+        parts.entry(&FORMATS[columns().0], columns().0, false)
     }
+}
+
+/// What an object says, or one that it wraps.
+fn of_object(object: &members::Object<'_>, depth: usize) -> Result<Entry, NoEntry> {
+    // A format that knows the size comes before one that only knows the time.
+    let reason = match of_members(object, false).or_else(|first| {
+        let sizeless = of_members(object, true);
+        sizeless.map_err(|_| first)
+    }) {
+        Ok(entry) => return Ok(entry),
+        Err(reason) => reason,
+    };
+    let mut inside = WRAPPERS.iter().filter_map(|name| object.inside(name));
+    let entry = inside.find_map(|text| {
+        let inside = members::Object::read(text).filter(|_| depth > 0)?;
+        of_object(&inside, depth - 1).ok()
+    });
+    entry.ok_or(reason)
+}
+
+/// What an object says in the first format that it is in.
+fn of_members(object: &members::Object<'_>, may_lack_size: bool) -> Result<Entry, NoEntry> {
+    let mut reason = NoEntry::Unknown;
+    for (place, format) in FORMATS.iter().enumerate() {
+        let Layout::Members { marks, members } = format.layout else {
+            continue;
+        };
+        if !marks.is_empty() && !marks.iter().any(|mark| object.has(mark)) {
+            continue;
+        }
+        let found = members.iter();
+        let found = found.filter_map(|(name, field)| Some((*field, object.text(name)?)));
+        let found: Vec<_> = found.collect();
+        let mut parts = Parts::default();
+        for (field, text) in &found {
+            parts.put(*field, text.as_bytes());
+        }
+        match parts.entry(format, place, may_lack_size) {
+            Ok(entry) => return Ok(entry),
+            Err(NoEntry::Unknown) => {}
+            Err(other) => reason = other,
+        }
+    }
+    Err(reason)
 }
 
 /// The format of named columns, with its place.
@@ -249,16 +312,16 @@ fn columns() -> (usize, &'static [(&'static str, Field)]) {
 }
 
 /// Reads fields in order; where one does not fit, how many did and what is wrong.
-fn in_order(
+fn in_order<'a>(
     fields: &[Field],
-    text: &[u8],
-    mut parts: Parts,
+    text: &'a [u8],
+    mut parts: Parts<'a>,
     taken: TimeTaken,
-) -> Result<Parts, (usize, NoEntry)> {
+) -> Result<Parts<'a>, (usize, NoEntry)> {
     let mut words = Words(text);
     for (place, field) in fields.iter().enumerate() {
-        if *field == Field::Rest {
-            parts.behind(words.0, taken);
+        if let Field::Rest | Field::RestWithRequest = field {
+            parts.behind(words.0, taken, *field == Field::RestWithRequest);
             return Ok(parts);
         }
         let word = words.next();

@@ -19,6 +19,12 @@ impl<'a> Object<'a> {
         self.0.contains_key(name)
     }
 
+    /// An object that is inside under this name, as it stands there.
+    pub fn inside(&self, name: &str) -> Option<&'a str> {
+        let raw = self.0.get(name)?.get();
+        raw.starts_with('{').then_some(raw)
+    }
+
     /// A text or a number; of a name with a dot also that of an object inside.
     pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         if let Some(value) = self.0.get(name) {

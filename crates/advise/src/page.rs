@@ -1,6 +1,8 @@
 //! The forecast as an HTML page: load over time, response time by size.
 
 use crate::forecast::Forecast;
+use crate::queue;
+use crate::survey::LinkFigures;
 use crate::text::advice;
 use sooner_report::curves::{Curve, Figure, Page, render};
 use sooner_report::number::significant;
@@ -10,7 +12,7 @@ const POINTS: usize = 1000;
 
 /// The page.
 pub fn html(forecast: &Forecast) -> String {
-    let mut figures = vec![load(forecast)];
+    let mut figures: Vec<Figure> = forecast.survey.link.iter().map(load).collect();
     for scenario in &forecast.scenarios {
         let curve = |outcome: &crate::Outcome| Curve {
             name: outcome.policy.clone(),
@@ -35,15 +37,22 @@ pub fn html(forecast: &Forecast) -> String {
             curves: scenario.outcomes.iter().map(curve).collect(),
         });
     }
+    figures.extend(forecast.queue.iter().flat_map(queue::page::figures));
     render(&Page {
         title: "What order would do for this traffic".into(),
-        summary: advice(forecast).join(" "),
+        summary: summary(forecast),
         figures,
     })
 }
 
-fn load(forecast: &Forecast) -> Figure {
-    let minutes = &forecast.survey.load_by_minute;
+fn summary(forecast: &Forecast) -> String {
+    let mut said = advice(forecast);
+    said.extend(forecast.queue.iter().flat_map(|queue| queue.advice.clone()));
+    said.join(" ")
+}
+
+fn load(link: &LinkFigures) -> Figure {
+    let minutes = &link.load_by_minute;
     // The highest of as many minutes as fall on one point.
     let size = minutes.len().div_ceil(POINTS).max(1);
     let highest = |minutes: &[(f64, f64)]| {

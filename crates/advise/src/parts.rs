@@ -2,10 +2,11 @@
 
 use crate::client;
 use crate::formats::{Field, Format};
-use crate::line::{Entry, NoEntry};
-use crate::taken::{Source, Taken, TimeTaken, behind, field_ns};
+use crate::line::{AtServer, Entry, NoEntry, Tokens};
+use crate::request::Asked;
+use crate::taken::{Source, Taken, TimeTaken, behind, field_ns, list_ns};
 use crate::when::{Stamp, stamp};
-use crate::words::Kind;
+use crate::words::{Kind, Words};
 
 /// What takes longer is not believed: no response takes a week.
 const TOOK_MAX_NS: u64 = 7 * 86_400 * 1_000_000_000;
@@ -15,9 +16,12 @@ const SIZE_MAX_BYTES: u64 = 100_000_000_000_000;
 
 /// Fields that were read so far.
 #[derive(Clone, Debug, Default)]
-pub struct Parts {
+pub struct Parts<'a> {
     time: Option<Stamp>,
     began: Option<Stamp>,
+    ended: Option<Stamp>,
+    first_token: Option<Stamp>,
+    until_first_token_ns: Option<u64>,
     day: Option<Vec<u8>>,
     clock: Option<Vec<u8>>,
     client: Option<u64>,
@@ -26,19 +30,28 @@ pub struct Parts {
     body: Option<u64>,
     sent: Option<u64>,
     took: Option<Taken>,
+    is_link_time: bool,
+    at_server_ns: Option<u64>,
+    waited_ns: Option<u64>,
+    server: Option<u64>,
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    asked: Asked<'a>,
 }
 
 impl Field {
     /// Whether it may stand in what a word stood in.
     pub fn takes(self, kind: Kind) -> bool {
         match self {
-            Self::Text | Self::Forwarded => kind == Kind::Quoted,
+            Self::Text | Self::Request | Self::Forwarded => kind == Kind::Quoted,
+            Self::Server => kind != Kind::Enclosed,
+            Self::Time => kind != Kind::Quoted,
             _ => kind == Kind::Bare,
         }
     }
 }
 
-impl Parts {
+impl<'a> Parts<'a> {
     /// With a time that stands before the fields of a format.
     pub fn at(time: Stamp) -> Self {
         Self {
@@ -53,9 +66,19 @@ impl Parts {
     }
 
     /// Puts a field in; what is there already stays. Whether the text can be such a field.
-    pub fn put(&mut self, field: Field, text: &[u8]) -> bool {
+    pub fn put(&mut self, field: Field, text: &'a [u8]) -> bool {
         match field {
-            Field::Word | Field::Text | Field::Rest => true,
+            Field::Word | Field::Text | Field::Rest | Field::RestWithRequest => true,
+            Field::Request => named(&mut self.asked.line, text),
+            Field::Method => named(&mut self.asked.method, text),
+            Field::Path => named(&mut self.asked.path, text),
+            Field::Model => named(&mut self.asked.model, text),
+            Field::Server => {
+                let is_none = text.ends_with(b"<NOSRV>");
+                let server = client::name(text).filter(|_| !is_none);
+                self.server = self.server.or(server);
+                true
+            }
             Field::Client => {
                 self.client = self.client.or_else(|| client::name(text));
                 true
@@ -73,6 +96,19 @@ impl Parts {
             Field::Status => fill(&mut self.status, status(text)),
             Field::Body => fill(&mut self.body, size(text)),
             Field::Sent => fill(&mut self.sent, size(text)),
+            Field::Timers => self.timers(text),
+            Field::Ended => fill(&mut self.ended, stamp(text)),
+            Field::FirstToken => fill(&mut self.first_token, stamp(text)),
+            Field::PromptTokens => fill(&mut self.prompt_tokens, number(text)),
+            Field::CompletionTokens => fill(&mut self.completion_tokens, number(text)),
+            _ => self.time(field, text),
+        }
+    }
+
+    /// Puts a time in.
+    fn time(&mut self, field: Field, text: &[u8]) -> bool {
+        let is_none = matches!(text, b"-1" | b"-");
+        match field {
             Field::Took(unit) => {
                 let is_first = self.took.is_none();
                 if let Some(ns) = field_ns(text, unit).filter(|_| is_first) {
@@ -80,21 +116,53 @@ impl Parts {
                 }
                 true
             }
-            Field::TookPart(unit) => {
-                if let Some(ns) = field_ns(text, unit) {
-                    let before = self.took.map_or(0, |taken| taken.ns);
-                    self.took = Some(of_format(before.saturating_add(ns)));
-                    return true;
+            Field::TookPart(unit) | Field::TookPartOnLink(unit) | Field::TookPartAtServer(unit) => {
+                let Some(ns) = field_ns(text, unit) else {
+                    return is_none;
+                };
+                let before = self.took.map_or(0, |taken| taken.ns);
+                self.took = Some(of_format(before.saturating_add(ns)));
+                self.is_link_time |= matches!(field, Field::TookPartOnLink(_));
+                if matches!(field, Field::TookPartAtServer(_)) {
+                    self.at_server_ns = Some(ns);
                 }
-                matches!(text, b"-1" | b"-")
+                true
             }
-            Field::Timers => self.timers(text),
+            Field::AtServer(unit) => {
+                self.at_server_ns = self.at_server_ns.or_else(|| list_ns(text, unit));
+                true
+            }
+            Field::AtServerPart(unit) => {
+                let ns = field_ns(text, unit);
+                let before = self.at_server_ns.unwrap_or(0);
+                self.at_server_ns = ns.map(|ns| before.saturating_add(ns));
+                ns.is_some() || is_none
+            }
+            Field::Waited(unit) => {
+                self.waited_ns = self.waited_ns.or_else(|| field_ns(text, unit));
+                true
+            }
+            Field::UntilFirstToken(unit) => {
+                self.until_first_token_ns =
+                    self.until_first_token_ns.or_else(|| field_ns(text, unit));
+                true
+            }
+            _ => false,
         }
     }
 
     /// What follows the fields of a format.
-    pub fn behind(&mut self, rest: &[u8], unit: TimeTaken) {
-        self.took = self.took.or_else(|| behind(rest, unit));
+    pub fn behind(&mut self, rest: &'a [u8], unit: TimeTaken, has_request: bool) {
+        if has_request {
+            let quoted = Words(rest).filter(|word| word.kind == Kind::Quoted);
+            self.asked.line = quoted.last().map(|word| word.text);
+            return;
+        }
+        if self.took.is_none() {
+            let times = behind(rest, unit);
+            self.took = times.taken;
+            self.at_server_ns = self.at_server_ns.or(times.at_server_ns);
+        }
     }
 
     fn more_time(&mut self, text: &[u8]) -> bool {
@@ -117,42 +185,118 @@ impl Parts {
         }
         let all = texts().next_back().and_then(|all| number(plain(all)));
         self.took = all.map(|ms| of_format(ms.saturating_mul(1_000_000)));
+        let ns = |place: usize| {
+            let text = texts().nth(place)?;
+            Some(number(plain(text))?.saturating_mul(1_000_000))
+        };
+        let timers = texts().count();
+        (self.waited_ns, self.at_server_ns) = match timers {
+            // Reading the request, the queue, the connection, the head of the response, all.
+            5 => (
+                ns(1),
+                ns(2)
+                    .zip(ns(3))
+                    .map(|(connect, head)| connect.saturating_add(head)),
+            ),
+            // The queue, the connection, all.
+            3 => (
+                ns(0),
+                ns(0)
+                    .zip(ns(2))
+                    .map(|(queue, all)| all.saturating_sub(queue)),
+            ),
+            _ => (None, None),
+        };
         true
     }
 
-    /// The line; `place` is that of its format.
-    pub fn entry(self, format: &Format, place: usize) -> Result<Entry, NoEntry> {
+    /// The line; `place` is that of its format. A line without a size counts where `may_lack_size`,
+    /// if it has the time that a request took.
+    pub fn entry(
+        self,
+        format: &Format,
+        place: usize,
+        may_lack_size: bool,
+    ) -> Result<Entry, NoEntry> {
         let time = match (self.began, self.time, &self.day, &self.clock) {
             (Some(began), ..) => Some(began),
             (_, Some(time), ..) => Some(time),
             (_, _, Some(day), Some(clock)) => stamp(&[day, &b"T"[..], clock].concat()),
             // Named as W3C names the time of a day, and whole.
             (_, _, _, Some(clock)) => stamp(clock),
-            _ => None,
+            _ => self.ended,
         };
         let size = self.body.or(self.sent);
+        let took = self.took.or_else(|| self.between());
+        let tokens = self.tokens();
+        let is_sizeless_request = may_lack_size
+            && self.is_request(tokens)
+            && (took.is_some() || self.at_server_ns.is_some());
         let (time, bytes) = match (time, size) {
-            (Some(time), Some(bytes)) => (time, bytes),
-            (None, None) => return Err(NoEntry::Unknown),
+            (Some(time), bytes) if bytes.is_some() || is_sizeless_request => (time, bytes),
+            (None, None) if took.is_none() || tokens.is_none() => return Err(NoEntry::Unknown),
             (None, _) => return Err(NoEntry::Time),
-            (_, None) => return Err(NoEntry::Size),
+            (_, _) => return Err(NoEntry::Size),
         };
-        let took_ns = self.took.map(|taken| taken.ns);
-        let took_from = self.took.map(|taken| taken.source);
+        let took_ns = took.map(|taken| taken.ns);
+        let took_from = took.map(|taken| taken.source);
         let is_pointed = took_from == Some(Source::Pointed);
+        let believed = |ns: &u64| *ns <= TOOK_MAX_NS;
+        let from_start = |at: Stamp| at.ns.checked_sub(self.began?.ns);
+        let first_token_ns = self
+            .until_first_token_ns
+            .or_else(|| self.first_token.and_then(from_start));
+        let is_timed = took_ns.is_some() || self.at_server_ns.is_some();
         Ok(Entry {
             stamp_ns: time.ns,
             resolution_ns: time.resolution_ns,
             is_of_the_end: self.began.is_none() && (format.is_of_the_end || is_pointed),
-            took_ns: took_ns.filter(|took_ns| *took_ns <= TOOK_MAX_NS),
+            took_ns: took_ns.filter(believed),
             took_from,
             client: self.forwarded.or(self.client),
             bytes,
             has_head: self.body.is_none(),
             status: self.status.unwrap_or(0),
+            at_server: AtServer {
+                took_ns: self.at_server_ns.filter(believed),
+                waited_ns: self.waited_ns.filter(believed),
+                name: self.server,
+                is_link_time: self.is_link_time,
+            },
+            kind: if is_timed { self.asked.kind() } else { None },
+            tokens,
+            first_token_ns: first_token_ns.filter(believed),
             format: place,
         })
     }
+
+    /// What says that a line without a size is of a request, and not of a program's day.
+    fn is_request(&self, tokens: Option<Tokens>) -> bool {
+        let Asked { line, path, .. } = self.asked;
+        tokens.is_some() || self.status.is_some() || line.is_some() || path.is_some()
+    }
+
+    /// From the request to the end, where the line has both times.
+    fn between(&self) -> Option<Taken> {
+        let ns = self.ended?.ns.checked_sub(self.began?.ns)?;
+        Some(of_format(ns))
+    }
+
+    fn tokens(&self) -> Option<Tokens> {
+        let (prompt, completion) = (self.prompt_tokens, self.completion_tokens);
+        (prompt.is_some() || completion.is_some()).then(|| Tokens {
+            prompt: prompt.unwrap_or(0),
+            completion: completion.unwrap_or(0),
+        })
+    }
+}
+
+/// Names what is there; a dash is nothing.
+fn named<'a>(slot: &mut Option<&'a [u8]>, text: &'a [u8]) -> bool {
+    if slot.is_none() && !matches!(text, b"" | b"-") {
+        *slot = Some(text);
+    }
+    true
 }
 
 fn of_format(ns: u64) -> Taken {

@@ -1,4 +1,4 @@
-//! Sizes of responses, in bounded memory.
+//! Sizes of responses, or how long they took, in bounded memory.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -71,6 +71,18 @@ impl Sizes {
         }
     }
 
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.n
+    }
+
+    /// The largest ones, at most 20 000, the very largest first.
+    pub fn largest(&self) -> Vec<u64> {
+        let mut largest: Vec<u64> = self.largest.iter().map(|size| size.0).collect();
+        largest.sort_unstable_by(|left, right| right.cmp(left));
+        largest
+    }
+
     /// The figures; none of no sizes, or of nothing but zeros.
     pub fn figures(&self) -> Option<SizeFigures> {
         if self.sum <= 0.0 {
@@ -112,13 +124,8 @@ impl Sizes {
 
     /// Hill's estimate and its standard error.
     fn tail(&self) -> Option<(f64, f64)> {
-        let mut largest: Vec<u64> = self
-            .largest
-            .iter()
-            .map(|size| size.0)
-            .filter(|size| *size > 0)
-            .collect();
-        largest.sort_unstable_by(|left, right| right.cmp(left));
+        let mut largest = self.largest();
+        largest.retain(|size| *size > 0);
         let k = (self.n as usize / 100).min(largest.len().saturating_sub(1));
         if k < TAIL_LEAST {
             return None;

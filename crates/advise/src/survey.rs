@@ -8,6 +8,7 @@ use crate::downloads::Downloads;
 use crate::formats::FORMATS;
 use crate::line::{Entry, NoEntry};
 use crate::load::{Loads, Minutes};
+use crate::queue::{QueueFigures, QueueSurvey};
 use crate::sizes::{SizeFigures, Sizes};
 use crate::taken::Source;
 use crate::visits::{UserFigures, Visits};
@@ -28,7 +29,8 @@ const SHOWN_BYTES: usize = 100;
 
 /// Counts what a log has.
 pub struct Surveyor {
-    rate_bits_per_sec: u64,
+    /// None where only the queue before the servers is surveyed.
+    rate_bits_per_sec: Option<u64>,
     wire: WireModel,
     requests: u64,
     work_bytes: u64,
@@ -43,6 +45,8 @@ pub struct Surveyor {
     sizes: Sizes,
     visits: Visits,
     clientless: u64,
+    sizeless: u64,
+    queue: QueueSurvey,
     cutoffs: Cutoffs,
     minutes: Minutes,
     busiest: Busiest,
@@ -70,8 +74,27 @@ pub struct Survey {
     pub formats: Vec<FormatLines>,
     /// What was in the log and is not believed, a sentence each.
     pub disbelieved: Vec<String>,
+    /// Requests of which the log does not say how large they are; they are in nothing that is said
+    /// of the uplink.
+    pub sizeless_requests: u64,
     /// From the first request to the last, seconds.
     pub span_s: f64,
+    /// What comes to the uplink; left out where none is given.
+    #[serde(flatten)]
+    pub link: Option<LinkFigures>,
+    /// Sizes of bodies; none where all are 0.
+    pub sizes: Option<SizeFigures>,
+    /// Who comes.
+    pub users: UserFigures,
+    /// Requests of which the log does not say who asked.
+    pub clientless_requests: u64,
+    /// Borders between eight bands of sizes, bytes.
+    pub band_cutoffs_bytes: Vec<u64>,
+}
+
+/// What comes to the uplink.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LinkFigures {
     /// The uplink, bits a second.
     pub uplink_bits_per_sec: u64,
     /// Work on the wire over what the uplink can do: in the mean, in the busiest hour and the
@@ -87,17 +110,9 @@ pub struct Survey {
     pub minutes_above_half: f64,
     /// Minutes since the first, with their load; the first and the last one cut short.
     pub load_by_minute: Vec<(f64, f64)>,
-    /// Sizes of bodies; none where all are 0.
-    pub sizes: Option<SizeFigures>,
-    /// Who comes.
-    pub users: UserFigures,
-    /// Requests of which the log does not say who asked.
-    pub clientless_requests: u64,
     /// Median speed at which large responses were taken, bits a second, where the log has times
     /// that can be believed.
     pub download_bits_per_sec: Option<f64>,
-    /// Borders between eight bands of sizes, bytes.
-    pub band_cutoffs_bytes: Vec<u64>,
     /// Requests of the hours that are simulated.
     pub simulated_requests: u64,
     /// Requests of quieter hours that are not, because the log has too many.
@@ -123,8 +138,17 @@ impl Surveyor {
 
     /// Likewise, with at most `kept_max` requests for the simulation.
     pub fn keeping(rate_bits_per_sec: u64, kept_max: usize) -> Self {
+        Self::of(Some(rate_bits_per_sec.max(1)), kept_max)
+    }
+
+    /// Of the queue before the servers alone.
+    pub fn without_link() -> Self {
+        Self::of(None, KEPT_MAX)
+    }
+
+    fn of(rate_bits_per_sec: Option<u64>, kept_max: usize) -> Self {
         Self {
-            rate_bits_per_sec: rate_bits_per_sec.max(1),
+            rate_bits_per_sec,
             wire: WireModel::default(),
             requests: 0,
             work_bytes: 0,
@@ -139,6 +163,8 @@ impl Surveyor {
             sizes: Sizes::new(),
             visits: Visits::default(),
             clientless: 0,
+            sizeless: 0,
+            queue: QueueSurvey::keeping(kept_max),
             cutoffs: Cutoffs::default(),
             minutes: Minutes::default(),
             busiest: Busiest::new(kept_max),
@@ -147,8 +173,8 @@ impl Surveyor {
         }
     }
 
-    /// The uplink, bits a second.
-    pub fn rate_bits_per_sec(&self) -> u64 {
+    /// The uplink, bits a second; none where it does not matter.
+    pub fn rate_bits_per_sec(&self) -> Option<u64> {
         self.rate_bits_per_sec
     }
 
@@ -185,20 +211,32 @@ impl Surveyor {
             .formats
             .entry((entry.format, entry.took_from))
             .or_default() += 1;
-        let head_bytes = if entry.has_head { 0 } else { HEAD_BYTES };
-        let work_bytes = self.wire.work_bytes(entry.bytes, head_bytes, false);
-        self.work_bytes = self.work_bytes.saturating_add(work_bytes);
-        self.sizes.add(entry.bytes);
-        self.cutoffs.record(work_bytes);
         match entry.client {
             Some(client) => self.visits.add(client, at_ns as f64 / 1e9),
             None => self.clientless += 1,
         }
-        self.minutes.add(at_ns, work_bytes);
-        self.downloads.add(&entry);
-        let before_ns = stamp_ns.saturating_sub(at_ns);
-        self.busiest
-            .add(stamp_ns, entry.resolution_ns, before_ns, work_bytes);
+        self.queue.add(&entry);
+        match entry.bytes {
+            Some(bytes) => self.add_sized(&entry, bytes),
+            None => self.sizeless += 1,
+        }
+    }
+
+    /// Counts what came to the link.
+    fn add_sized(&mut self, entry: &Entry, bytes: u64) {
+        let (at_ns, stamp_ns) = (entry.arrival_ns(), entry.stamp_ns);
+        let head_bytes = if entry.has_head { 0 } else { HEAD_BYTES };
+        let work_bytes = self.wire.work_bytes(bytes, head_bytes, false);
+        self.work_bytes = self.work_bytes.saturating_add(work_bytes);
+        self.sizes.add(bytes);
+        self.cutoffs.record(work_bytes);
+        self.downloads.add(entry, bytes);
+        if self.rate_bits_per_sec.is_some() {
+            self.minutes.add(at_ns, work_bytes);
+            let before_ns = stamp_ns.saturating_sub(at_ns);
+            self.busiest
+                .add(stamp_ns, entry.resolution_ns, before_ns, work_bytes);
+        }
     }
 
     /// Counts a line that is no request.
@@ -225,16 +263,33 @@ impl Surveyor {
         self.repeated.push(name.to_owned());
     }
 
-    /// What was counted, and the requests that are to be simulated; none of a log without requests.
-    pub(crate) fn finish(self) -> Option<(Survey, Busiest)> {
+    /// What was counted, what follows for the queue, and the requests that are to be simulated on
+    /// the link; none of a log without requests.
+    pub(crate) fn finish(self) -> Option<(Survey, Option<QueueFigures>, Busiest)> {
         if self.requests == 0 {
             return None;
         }
         let span_ns = (self.last_ns - self.first_ns).saturating_add(self.resolution_ns);
         let span_s = (span_ns as f64 / 1e9).max(1.0);
-        let bytes_per_sec = self.rate_bits_per_sec as f64 / 8.0;
-        let loads = Loads::of(&self.minutes, bytes_per_sec, self.first_ns, span_s);
         let downloads = self.downloads.figures(self.rate_bits_per_sec);
+        let queue = self.queue.finish(downloads.is_guess_believed);
+        let link = self.rate_bits_per_sec.map(|rate_bits_per_sec| {
+            let bytes_per_sec = rate_bits_per_sec as f64 / 8.0;
+            let loads = Loads::of(&self.minutes, bytes_per_sec, self.first_ns, span_s);
+            LinkFigures {
+                uplink_bits_per_sec: rate_bits_per_sec,
+                mean_load: self.work_bytes as f64 / (bytes_per_sec * span_s),
+                busiest_hour_load: loads.busiest_hour,
+                busiest_hour_begins_s: loads.busiest_hour_begins_s,
+                busiest_minute_load: loads.busiest_minute,
+                minutes_above_half: loads.above_half,
+                load_by_minute: loads.by_minute,
+                download_bits_per_sec: downloads.median_bits_per_sec,
+                simulated_requests: self.busiest.kept(),
+                left_out_requests: self.busiest.let_go(),
+                simulated_period_s: self.busiest.period_s(),
+            }
+        });
         let survey = Survey {
             requests: self.requests,
             other_lines: self.others,
@@ -244,24 +299,15 @@ impl Surveyor {
             backward_lines: self.backwards,
             formats: readings(&self.formats, downloads.is_guess_believed),
             disbelieved: downloads.disbelieved,
+            sizeless_requests: self.sizeless,
             span_s,
-            uplink_bits_per_sec: self.rate_bits_per_sec,
-            mean_load: self.work_bytes as f64 / (bytes_per_sec * span_s),
-            busiest_hour_load: loads.busiest_hour,
-            busiest_hour_begins_s: loads.busiest_hour_begins_s,
-            busiest_minute_load: loads.busiest_minute,
-            minutes_above_half: loads.above_half,
-            load_by_minute: loads.by_minute,
+            link,
             sizes: self.sizes.figures(),
             users: self.visits.figures(span_s),
             clientless_requests: self.clientless,
-            download_bits_per_sec: downloads.median_bits_per_sec,
             band_cutoffs_bytes: self.cutoffs.cutoffs().to_vec(),
-            simulated_requests: self.busiest.kept(),
-            left_out_requests: self.busiest.let_go(),
-            simulated_period_s: self.busiest.period_s(),
         };
-        Some((survey, self.busiest))
+        Some((survey, queue, self.busiest))
     }
 }
 

@@ -6,6 +6,8 @@ use crate::words::{Kind, Words};
 
 /// Names that a number behind a line may have where it is a time: `rt=0.125`.
 const KEYS: [&[u8]; 5] = [b"rt", b"request_time", b"rtime", b"time", b"duration"];
+/// Names that the time at the server behind a proxy may have.
+const SERVER_KEYS: [&[u8]; 4] = [b"urt", b"upstream_response_time", b"upstream_time", b"ut"];
 /// nginx writes times with so many digits behind the point, and nothing else.
 const DECIMALS: usize = 3;
 /// No response takes so long: what has more digits is the time of day.
@@ -52,54 +54,157 @@ pub struct Taken {
     pub source: Source,
 }
 
-/// The time in the words behind a line. Of several with nginx's three decimals the longest, because
-/// the request takes longer than what its upstream does for it.
-pub fn behind(rest: &[u8], unit: TimeTaken) -> Option<Taken> {
+/// What the words behind a line say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behind {
+    /// The time taken.
+    pub taken: Option<Taken>,
+    /// Of it the time at the server that answered, ns.
+    pub at_server_ns: Option<u64>,
+}
+
+/// Numbers behind a line, by how they are written.
+#[derive(Default)]
+struct Numbers {
+    /// The longest with nginx's three decimals.
+    exact: Option<f64>,
+    /// The longest of the others with three decimals.
+    second: Option<f64>,
+    pointed: Option<f64>,
+    whole: Option<f64>,
+    /// Of a name that says so.
+    at_server_ns: Option<u64>,
+    with_unit_ns: Option<u64>,
+}
+
+/// The times in the words behind a line. Of several with nginx's three decimals the longest is the
+/// request's, because it takes longer than what its upstream does for it, and the next is the
+/// upstream's, which takes longer than a part of it.
+pub fn behind(rest: &[u8], unit: TimeTaken) -> Behind {
     if unit == TimeTaken::None {
-        return None;
+        return Behind::default();
     }
-    let (mut exact, mut pointed, mut whole) = (None::<f64>, None, None);
+    let numbers = numbers(rest, unit);
+    let at_server_ns = match (numbers.second, unit) {
+        (Some(second), TimeTaken::Guess | TimeTaken::Seconds) => nanoseconds(second, 1e9),
+        _ => None,
+    };
+    Behind {
+        taken: numbers.taken(unit),
+        at_server_ns: numbers.at_server_ns.or(at_server_ns),
+    }
+}
+
+fn numbers(rest: &[u8], unit: TimeTaken) -> Numbers {
+    let mut found = Numbers::default();
+    // What stood in a list before this word.
+    let mut before = 0.0;
     for word in Words(rest) {
         if word.kind == Kind::Enclosed {
             continue;
         }
-        let text = word.text.strip_suffix(b",").unwrap_or(word.text);
+        let (text, is_in_list) = match word.text.strip_suffix(b",") {
+            Some(text) if word.kind == Kind::Bare => (text, true),
+            _ => (word.text, false),
+        };
         let (text, has_key) = match text.iter().position(|byte| *byte == b'=') {
             Some(place) if KEYS.contains(&&text[..place]) => (&text[place + 1..], true),
+            Some(place) if SERVER_KEYS.contains(&&text[..place]) => {
+                let at_server_ns = list_ns(unquoted(&text[place + 1..]), Unit::S);
+                found.at_server_ns = found.at_server_ns.or(at_server_ns);
+                continue;
+            }
             Some(_) => continue,
             None => (text, false),
         };
         let text = unquoted(text);
-        let Some(value) = decimal(text) else {
-            if let Some(ns) = with_unit(text) {
-                let source = Source::WithUnit;
-                return Some(Taken { ns, source });
-            }
+        let is_list = word.kind == Kind::Quoted && text.contains(&b',');
+        let value = if is_list {
+            exact_list(text)
+        } else {
+            decimal(text)
+        };
+        let Some(value) = value else {
+            before = 0.0;
+            found.with_unit_ns = found.with_unit_ns.or_else(|| with_unit(text));
             continue;
         };
         match text.iter().position(|byte| *byte == b'.') {
             _ if value >= TIME_MAX_S && unit != TimeTaken::Microseconds => {}
-            Some(place) if has_key || text.len() - place - 1 == DECIMALS => {
-                exact = Some(exact.map_or(value, |longest| longest.max(value)));
+            Some(place) if has_key || is_list || text.len() - place - 1 == DECIMALS => {
+                before += value;
+                if is_in_list {
+                    continue;
+                }
+                found.add_exact(before);
             }
-            Some(_) => pointed = pointed.or(Some(value)),
-            None if word.kind == Kind::Bare => whole = whole.or(Some(value)),
+            Some(_) => found.pointed = found.pointed.or(Some(value)),
+            None if word.kind == Kind::Bare => found.whole = found.whole.or(Some(value)),
             None => {}
         }
+        before = 0.0;
     }
-    let of = |value: f64, unit_ns: f64, source| {
-        nanoseconds(value, unit_ns).map(|ns| Taken { ns, source })
-    };
-    match (exact.or(pointed), whole, unit) {
-        (Some(seconds), _, TimeTaken::Guess | TimeTaken::Seconds) => {
-            of(seconds, 1e9, Source::Pointed)
+    found
+}
+
+impl Numbers {
+    fn add_exact(&mut self, value: f64) {
+        match self.exact {
+            Some(longest) if longest >= value => {
+                self.second = Some(self.second.map_or(value, |second| second.max(value)));
+            }
+            longest => {
+                self.second = longest;
+                self.exact = Some(value);
+            }
         }
-        (_, Some(value), TimeTaken::Guess) => of(value, 1e3, Source::Guessed),
-        (_, Some(value), TimeTaken::Seconds) => of(value, 1e9, Source::Given),
-        (pointed, whole, TimeTaken::Milliseconds) => of(whole.or(pointed)?, 1e6, Source::Given),
-        (pointed, whole, TimeTaken::Microseconds) => of(whole.or(pointed)?, 1e3, Source::Given),
-        _ => None,
     }
+
+    fn taken(&self, unit: TimeTaken) -> Option<Taken> {
+        if let Some(ns) = self.with_unit_ns {
+            let source = Source::WithUnit;
+            return Some(Taken { ns, source });
+        }
+        let of = |value: f64, unit_ns: f64, source| {
+            nanoseconds(value, unit_ns).map(|ns| Taken { ns, source })
+        };
+        match (self.exact.or(self.pointed), self.whole, unit) {
+            (Some(seconds), _, TimeTaken::Guess | TimeTaken::Seconds) => {
+                of(seconds, 1e9, Source::Pointed)
+            }
+            (_, Some(value), TimeTaken::Guess) => of(value, 1e3, Source::Guessed),
+            (_, Some(value), TimeTaken::Seconds) => of(value, 1e9, Source::Given),
+            (pointed, whole, TimeTaken::Milliseconds) => of(whole.or(pointed)?, 1e6, Source::Given),
+            (pointed, whole, TimeTaken::Microseconds) => of(whole.or(pointed)?, 1e3, Source::Given),
+            _ => None,
+        }
+    }
+}
+
+/// The sum of a list of numbers with nginx's three decimals, some of which may be missing.
+fn exact_list(text: &[u8]) -> Option<f64> {
+    let is_exact = |one: &[u8]| {
+        let point = one.iter().position(|byte| *byte == b'.');
+        point.is_some_and(|place| one.len() - place - 1 == DECIMALS)
+    };
+    let mut sum = None;
+    for one in parts_of_list(text).filter(|one| *one != b"-") {
+        let value = decimal(one).filter(|_| is_exact(one))?;
+        sum = Some(sum.unwrap_or(0.0) + value);
+    }
+    sum
+}
+
+/// nginx puts commas between the servers that were asked, and colons between groups of them.
+fn parts_of_list(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| matches!(byte, b',' | b':'))
+        .map(<[u8]>::trim_ascii)
+}
+
+/// The times at all servers that were asked, ns; none where none was.
+pub fn list_ns(text: &[u8], unit: Unit) -> Option<u64> {
+    let times = parts_of_list(text).filter_map(|one| field_ns(one, unit));
+    times.reduce(u64::saturating_add)
 }
 
 /// A time in a format's field, ns; none of `-` and of what is below 0.
@@ -177,7 +282,8 @@ mod tests {
     use Source::{Given, Guessed, Pointed, WithUnit};
 
     fn of(rest: &str, unit: TimeTaken) -> Option<(f64, Source)> {
-        behind(rest.as_bytes(), unit).map(|taken| (taken.ns as f64 / 1e9, taken.source))
+        let taken = behind(rest.as_bytes(), unit).taken;
+        taken.map(|taken| (taken.ns as f64 / 1e9, taken.source))
     }
 
     #[test]
@@ -199,6 +305,33 @@ mod tests {
                 Some((seconds, Pointed)),
                 "{rest}"
             );
+        }
+    }
+
+    #[test]
+    fn the_time_at_the_upstream_is_known_by_its_name_or_its_length() {
+        let of = |rest: &str| {
+            let at_server_ns = behind(rest.as_bytes(), TimeTaken::Guess).at_server_ns;
+            at_server_ns.map(|ns| ns / 1_000_000)
+        };
+        for (rest, milliseconds) in [
+            (" 0.125", None),
+            (" 0.125 -", None),
+            (" 0.125 0.120", Some(120)),
+            (" 0.120 0.125", Some(120)),
+            (" 0.125 0.001 0.090 0.120", Some(120)),
+            (" 0.125 0.050, 0.070", Some(120)),
+            (" 0.125 \"0.050, 0.070\"", Some(120)),
+            (" \"0.125\" \"-, 0.070 : 0.010\"", Some(80)),
+            (
+                " rt=0.125 uct=\"0.001\" uht=\"0.110\" urt=\"0.120\"",
+                Some(120),
+            ),
+            (" rt=0.125 urt=\"0.050, - : 0.070\"", Some(120)),
+            (" rt=0.125 urt=\"-\"", None),
+            (" 2500", None),
+        ] {
+            assert_eq!(of(rest), milliseconds, "{rest}");
         }
     }
 

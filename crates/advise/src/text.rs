@@ -1,7 +1,8 @@
 //! The forecast as a page of text, and the advice in it.
 
 use crate::forecast::{Forecast, Outcome, Scenario};
-use crate::survey::Survey;
+use crate::queue;
+use crate::survey::{LinkFigures, Survey};
 use sooner_report::columns::aligned;
 use sooner_report::number::{bits_per_sec, bytes, count, duration, round_rate, significant};
 
@@ -41,8 +42,8 @@ fn gain(scenario: &Scenario) -> f64 {
 /// there is one.
 pub fn advice(forecast: &Forecast) -> Vec<String> {
     let survey = &forecast.survey;
-    let Some(now) = forecast.scenarios.first() else {
-        return Vec::new();
+    let (Some(link), Some(now)) = (&survey.link, forecast.scenarios.first()) else {
+        return survey.disbelieved.clone();
     };
     let gain_now = gain(now);
     let busy = forecast
@@ -50,20 +51,26 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
         .iter()
         .find(|scenario| scenario.busiest_hour_load > BUSY);
     let gain_busy = busy.map_or(1.0, gain);
-    let mut said = vec![verdict(now, survey)];
+    let mut said = vec![verdict(now, link)];
     said.extend(busy.and_then(|scenario| with_growth(scenario, forecast)));
     said.extend(
         busy.or(Some(now))
             .and_then(|scenario| who_pays(scenario, forecast)),
     );
-    if survey.busiest_hour_load >= 1.0 {
+    if link.busiest_hour_load >= 1.0 {
         said.push(format!(
             "The busiest hour asks for {} times what the uplink carries, if the log and --uplink are right: the order then decides which clients are answered at all.",
-            significant(survey.busiest_hour_load)
+            significant(link.busiest_hour_load)
         ));
     }
-    said.extend(downloads(survey));
+    said.extend(downloads(link));
     said.extend(survey.disbelieved.iter().cloned());
+    if survey.sizeless_requests > 0 {
+        said.push(format!(
+            "{} requests have no size in the log: the uplink carried more than is said here.",
+            count(survey.sizeless_requests)
+        ));
+    }
     if survey.requests < REQUESTS_FEW {
         said.push(format!(
             "The log has only {} requests: a longer one makes the forecast surer.",
@@ -72,7 +79,7 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
     }
     if gain_now >= GAIN_LOW || gain_busy >= GAIN_LOW {
         // As flags take it: 100mbit.
-        let rate = round_rate(survey.uplink_bits_per_sec as f64)
+        let rate = round_rate(link.uplink_bits_per_sec as f64)
             .replace(' ', "")
             .replace("/s", "")
             .to_lowercase();
@@ -84,12 +91,12 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
 }
 
 /// What scheduling would do for this traffic as it is.
-fn verdict(now: &Scenario, survey: &Survey) -> String {
+fn verdict(now: &Scenario, link: &LinkFigures) -> String {
     let gain = gain(now);
-    if survey.busiest_hour_load < LOAD_LOW && gain < GAIN_LOW {
+    if link.busiest_hour_load < LOAD_LOW && gain < GAIN_LOW {
         return format!(
             "Scheduling would not help now: even the busiest hour fills the uplink to {} %, and requests hardly ever wait for each other.",
-            significant(100.0 * survey.busiest_hour_load)
+            significant(100.0 * link.busiest_hour_load)
         );
     }
     let mean = |policy| of(now, policy).map_or(f64::NAN, |outcome| outcome.mean_response_ms);
@@ -103,10 +110,10 @@ fn verdict(now: &Scenario, survey: &Survey) -> String {
 }
 
 /// What limits large responses, where it is not the uplink.
-fn downloads(survey: &Survey) -> Option<String> {
-    let speed = survey.download_bits_per_sec?;
-    let uplink = survey.uplink_bits_per_sec as f64;
-    if speed < CLIENT_SHARE * uplink && survey.busiest_hour_load < BUSY {
+fn downloads(link: &LinkFigures) -> Option<String> {
+    let speed = link.download_bits_per_sec?;
+    let uplink = link.uplink_bits_per_sec as f64;
+    if speed < CLIENT_SHARE * uplink && link.busiest_hour_load < BUSY {
         return Some(format!(
             "Half of the large responses were taken at less than {}, far below the uplink: the clients' own links or the server limit them, and order on the uplink cannot change that.",
             bits_per_sec(speed)
@@ -166,33 +173,47 @@ fn who_pays(scenario: &Scenario, forecast: &Forecast) -> Option<String> {
 }
 
 /// The page of text: the verdict, what was read and assumed, what the traffic is like, and what the
-/// orders give; of those `all`, or the ones that matter most.
+/// orders give; of those `all`, or the ones that matter most. Then the queue before the servers.
 pub fn text(forecast: &Forecast, all: bool) -> String {
     let survey = &forecast.survey;
     let mut page = String::new();
     for sentence in advice(forecast) {
         page += &format!("- {sentence}\n");
     }
-    page.push('\n');
+    if !page.is_empty() {
+        page.push('\n');
+    }
     page += &read(survey);
-    page += &format!(
-        "load of {}: {} in the mean, {} in the busiest hour, {} in the busiest minute; above 0.5 in {} % of the minutes\n",
-        round_rate(survey.uplink_bits_per_sec as f64),
-        significant(survey.mean_load),
-        significant(survey.busiest_hour_load),
-        significant(survey.busiest_minute_load),
-        significant(100.0 * survey.minutes_above_half)
-    );
+    if let Some(link) = &survey.link {
+        page += &load(link);
+    }
     page += &sizes(survey);
     page += &users(survey);
-    let cutoffs = survey.band_cutoffs_bytes.iter();
-    let cutoffs: Vec<String> = cutoffs.map(|cutoff| bytes(*cutoff as f64)).collect();
-    page += &format!("bands: {}\n\n", cutoffs.join(", "));
-    page += &table(forecast, all);
+    if survey.link.is_some() {
+        let cutoffs = survey.band_cutoffs_bytes.iter();
+        let cutoffs: Vec<String> = cutoffs.map(|cutoff| bytes(*cutoff as f64)).collect();
+        page += &format!("bands: {}\n\n", cutoffs.join(", "));
+        page += &table(forecast, all);
+    }
+    if let Some(queue) = &forecast.queue {
+        page.push('\n');
+        page += &queue::text(queue, all);
+    }
     if !all {
-        page += "--all shows the other orders and loads too\n";
+        page += "--all shows the other orders, loads, levels and kinds too\n";
     }
     page
+}
+
+fn load(link: &LinkFigures) -> String {
+    format!(
+        "load of {}: {} in the mean, {} in the busiest hour, {} in the busiest minute; above 0.5 in {} % of the minutes\n",
+        round_rate(link.uplink_bits_per_sec as f64),
+        significant(link.mean_load),
+        significant(link.busiest_hour_load),
+        significant(link.busiest_minute_load),
+        significant(100.0 * link.minutes_above_half)
+    )
 }
 
 /// What was read, what was assumed, and what was not understood.
@@ -216,7 +237,11 @@ fn read(survey: &Survey) -> String {
         page += &format!(
             "{} lines are more than an hour before the line above them{}\n",
             count(survey.backward_lines),
-            match survey.left_out_requests {
+            match survey
+                .link
+                .as_ref()
+                .map_or(0, |link| link.left_out_requests)
+            {
                 0 => "",
                 _ => ": the hours that are simulated may not be the busiest; sort the log by time",
             }
@@ -235,32 +260,38 @@ fn assumed(survey: &Survey) -> String {
         0 => String::new(),
         more => format!(", and {more} more ways"),
     };
-    let hour = if survey.span_s < 3600.0 {
+    let link = survey
+        .link
+        .as_ref()
+        .map_or(String::new(), |link| assumed_of(link, survey.span_s));
+    format!("assumed: {}{more}{link}\n", formats.join("; "))
+}
+
+/// Likewise of the uplink.
+fn assumed_of(link: &LinkFigures, span_s: f64) -> String {
+    let hour = if span_s < 3600.0 {
         format!(
             "the whole log, {}, stands for the busiest hour",
-            span(survey.span_s)
+            span(span_s)
         )
     } else {
         format!(
             "the busiest hour begins {}",
-            utc(survey.busiest_hour_begins_s)
+            utc(link.busiest_hour_begins_s)
         )
     };
-    let simulated = match survey.left_out_requests {
+    let simulated = match link.left_out_requests {
         0 => format!(
             "all {} requests are simulated",
-            count(survey.simulated_requests)
+            count(link.simulated_requests)
         ),
         _ => format!(
             "{} requests are simulated, those of the busiest periods of {}",
-            count(survey.simulated_requests),
-            span(survey.simulated_period_s as f64)
+            count(link.simulated_requests),
+            span(link.simulated_period_s as f64)
         ),
     };
-    format!(
-        "assumed: {}{more}; {hour}; {simulated}\n",
-        formats.join("; ")
-    )
+    format!("; {hour}; {simulated}")
 }
 
 fn span(seconds: f64) -> String {
@@ -316,7 +347,10 @@ fn users(survey: &Survey) -> String {
 
 fn sizes(survey: &Survey) -> String {
     let Some(sizes) = &survey.sizes else {
-        return "sizes: none, every response is empty\n".into();
+        return match survey.sizeless_requests {
+            0 => "sizes: none, every response is empty\n".into(),
+            _ => "sizes: unknown, the log does not have them\n".into(),
+        };
     };
     let tail = match (sizes.tail_index, sizes.tail_index_error) {
         (Some(index), Some(error)) => format!(

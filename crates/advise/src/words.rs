@@ -39,15 +39,26 @@ impl<'a> Iterator for Words<'a> {
             [b'[', rest @ ..] if closes(rest, b']') => enclosed(rest, b']'),
             [b'{', rest @ ..] if closes(rest, b'}') => enclosed(rest, b'}'),
             _ => {
-                let end = text
-                    .iter()
-                    .position(|byte| byte.is_ascii_whitespace())
-                    .unwrap_or(text.len());
+                let end = end_of_bare(text);
                 (Kind::Bare, &text[..end], &text[end..])
             }
         };
         self.0 = rest;
         Some(Word { kind, text: word })
+    }
+}
+
+/// Where a bare word ends: blanks in `name="a text"` are the text's.
+fn end_of_bare(text: &[u8]) -> usize {
+    let blank = text.iter().position(u8::is_ascii_whitespace);
+    let end = blank.unwrap_or(text.len());
+    let quote = text[..end].windows(2).position(|two| two == b"=\"");
+    match quote {
+        Some(place) => {
+            let begin = place + 2;
+            (begin + end_of_quoted(&text[begin..]) + 1).min(text.len())
+        }
+        None => end,
     }
 }
 
@@ -112,6 +123,8 @@ mod tests {
         assert_eq!(of(r#""ends in \"#), r#"<ends in \>"#);
         assert_eq!(of("[open {too"), "[open|{too");
         assert_eq!(of("[::1]:80 x"), "[::1]:80|x");
+        assert_eq!(of(r#"a="0.1, 0.2" b="" c=1"#), r#"a="0.1, 0.2"|b=""|c=1"#);
+        assert_eq!(of(r#"a="never ends"#), r#"a="never ends"#);
         assert_eq!(of(" \t"), "");
         assert_eq!(of("\"\" 1"), "<>|1");
     }

@@ -3,3 +3,5 @@
 mod forecast;
 mod formats;
 mod lines;
+mod queue;
+mod queue_lines;

@@ -1,7 +1,9 @@
 //! Logs of known arrivals: the forecast is that of the very same arrivals, whatever the format
 //! leaves of their times.
 
-use sooner_advise::{Entry, Forecast, LineReader, NoForecast, Surveyor, TimeTaken, forecast};
+use sooner_advise::{
+    AtServer, Entry, Forecast, LineReader, LinkFigures, NoForecast, Surveyor, TimeTaken, forecast,
+};
 use sooner_simulator::{Policy, given};
 use sooner_workload::Rng;
 use sooner_workload::wire::WireModel;
@@ -50,6 +52,10 @@ fn read(lines: &[String]) -> Forecast {
         .filter_map(|line| reader.read(line.as_bytes()).expect(line));
     let entries: Vec<Entry> = entries.collect();
     surveyed(entries)
+}
+
+fn link(forecast: &Forecast) -> &LinkFigures {
+    forecast.survey.link.as_ref().expect("an uplink")
 }
 
 fn mean(forecast: &Forecast, policy: usize) -> f64 {
@@ -119,7 +125,7 @@ fn nginx_and_httpd_leave_the_forecast_as_it_is() {
                 mean(&found, policy)
             );
         }
-        let load = found.survey.busiest_hour_load;
+        let load = link(&found).busiest_hour_load;
         assert!((load / 0.6 - 1.0).abs() < 0.05, "{name}: load {load}");
     }
 }
@@ -132,9 +138,13 @@ fn entry(at_ns: u64, bytes: u64) -> Entry {
         took_ns: None,
         took_from: None,
         client: Some(1),
-        bytes,
+        bytes: Some(bytes),
         has_head: false,
         status: 200,
+        at_server: AtServer::default(),
+        kind: None,
+        tokens: None,
+        first_token_ns: None,
         format: 0,
     }
 }
@@ -143,8 +153,8 @@ fn entry(at_ns: u64, bytes: u64) -> Entry {
 fn a_short_log_is_not_an_hour() {
     let known = arrivals(10_000, 0.5);
     let found = surveyed(known.iter().map(|one| entry(one.0, one.1)));
-    let survey = &found.survey;
-    assert!(survey.span_s < 60.0, "{}", survey.span_s);
+    assert!(found.survey.span_s < 60.0, "{}", found.survey.span_s);
+    let survey = link(&found);
     for load in [
         survey.mean_load,
         survey.busiest_hour_load,
@@ -167,7 +177,7 @@ fn the_busiest_hours_are_simulated_where_there_are_too_many_requests() {
         surveyor.add(entry(second * 1_000_000_000, bytes));
     }
     let found = forecast(surveyor).expect("requests");
-    let survey = &found.survey;
+    let survey = link(&found);
     assert_eq!(
         (survey.simulated_requests, survey.left_out_requests),
         (5000, 5000)
@@ -196,7 +206,7 @@ fn what_no_link_can_do_is_not_believed() {
     };
     // The length of the request, taken for microseconds: 449 Gbit/s.
     let found = read(&vec![line("534"); 20]);
-    assert_eq!(found.survey.download_bits_per_sec, None);
+    assert_eq!(link(&found).download_bits_per_sec, None);
     assert!(
         found.survey.disbelieved[0].contains("449 Gbit/s"),
         "{:?}",
@@ -204,11 +214,11 @@ fn what_no_link_can_do_is_not_believed() {
     );
     // The size once more.
     let found = read(&vec![line("30000300"); 20]);
-    assert_eq!(found.survey.download_bits_per_sec, None);
+    assert_eq!(link(&found).download_bits_per_sec, None);
     assert!(found.survey.disbelieved[0].contains("the size once more"));
     // A time in microseconds that can be.
     let found = read(&vec![line("60000000"); 20]);
-    assert_eq!(found.survey.download_bits_per_sec, Some(4e6));
+    assert_eq!(link(&found).download_bits_per_sec, Some(4e6));
     assert!(found.survey.disbelieved.is_empty());
 }
 

@@ -14,18 +14,24 @@ const SCHEMA: u32 = 1;
 
 /// Tell from access logs what ordering would do for this traffic, and for which requests.
 ///
-/// Reads the common and combined formats (nginx, Apache; with the virtual host before, forwarded
-/// addresses and the time taken behind), JSON by nginx, Caddy, Traefik, Envoy and Sooner, HAProxy's
-/// httplog and tcplog, AWS load balancers, CloudFront and the W3C's (IIS); plain, gzip or zstd;
-/// files and pipes in any order.
+/// Of the link with --uplink; and of the queue before the servers where lines have the time taken:
+/// how many requests were inside, what their times are like, what a limit and an order would have
+/// given.
+///
+/// Reads the common and combined formats (nginx, Apache, gunicorn; with the virtual host before,
+/// forwarded addresses and times taken behind), JSON by nginx, Caddy, Traefik, Envoy and Sooner,
+/// Envoy's default, HAProxy's httplog and tcplog, AWS load balancers, CloudFront and the W3C's
+/// (IIS), JSON of language models' gateways and servers (LiteLLM, OpenAI-like usage, vLLM,
+/// llama.cpp, ollama); plain, gzip or zstd; files and pipes in any order.
 #[derive(Args)]
 pub struct AdviseArgs {
     /// Access logs; `-` is standard input
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
-    /// What the server's link can carry, like 100mbit or 100M
+    /// What the server's link can carry, like 100mbit or 100M; without it only the queue before the
+    /// servers is looked at
     #[arg(long, value_name = "RATE")]
-    uplink: Rate,
+    uplink: Option<Rate>,
     /// What the number behind a line of httpd's or nginx's is
     #[arg(long, value_name = "UNIT", default_value = "guess")]
     time_taken: Taken,
@@ -74,13 +80,22 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}, {eta} left") {
         bar.set_style(style);
     }
-    let mut surveyor = Surveyor::new(args.uplink.bits_per_sec());
+    let mut surveyor = match args.uplink {
+        Some(uplink) => Surveyor::new(uplink.bits_per_sec()),
+        None => Surveyor::without_link(),
+    };
     logs.read(&mut surveyor, |bytes| bar.set_position(bytes))?;
     bar.finish_and_clear();
     if surveyor.requests() == 0 {
         bail!("{}", no_request(args, &surveyor));
     }
+    let names = names(args);
     let forecast = forecast(surveyor)?;
+    if args.uplink.is_none() && forecast.queue.is_none() {
+        bail!(
+            "{names}: no line has a time taken that can be believed, so nothing can be said of a queue: log the time (nginx $request_time, Apache %D), say its unit with --time-taken, or give --uplink RATE to hear about the link"
+        );
+    }
     let drawn = output::html(args.html.as_deref(), || html(&forecast));
     if args.json {
         let mut document = serde_json::to_value(&forecast)?;
@@ -94,18 +109,19 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The first log, and how many more.
+fn names(args: &AdviseArgs) -> String {
+    let mut paths = args.logs.iter().map(|path| path.display().to_string());
+    let first = paths.next().unwrap_or_default();
+    match paths.count() {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// Why logs have no request: the first line and what is wrong with it, or where reading broke off.
 fn no_request(args: &AdviseArgs, surveyor: &Surveyor) -> String {
-    let names: Vec<String> = args
-        .logs
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    let names = match names.as_slice() {
-        [name] => name.clone(),
-        [name, more @ ..] => format!("{name} and {} more", more.len()),
-        [] => String::new(),
-    };
+    let names = names(args);
     let first = surveyor
         .first_other_line()
         .or(surveyor.broken_files().first().map(String::as_str));

@@ -1,6 +1,7 @@
 //! One program of all tests that use the crate from outside, because each program is linked anew.
 
 mod advise;
+mod advise_queue;
 mod attach;
 mod attach_in_use;
 mod attach_postgres;

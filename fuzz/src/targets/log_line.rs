@@ -24,6 +24,10 @@ pub fn run(text: &[u8]) {
     let requests = surveyor.requests();
     if let Ok(forecast) = forecast(surveyor) {
         assert!(requests > 0);
-        assert!(forecast.survey.minutes_above_half <= 1.0);
+        let link = forecast.survey.link.expect("an uplink was given");
+        assert!(link.minutes_above_half <= 1.0);
+        for order in forecast.queue.iter().flat_map(|queue| &queue.orders) {
+            assert!(order.p50_ms <= order.p99_ms && order.mean_ms.is_finite());
+        }
     }
 }

@@ -1,0 +1,170 @@
+//! The verdict on the queue: whether a limit and an order would have given anything.
+
+use super::curve::Curve;
+use super::figures::{Order, QueueFigures};
+use sooner_report::number::{count, duration, significant};
+
+/// A mean that is not this many times shorter would not be felt.
+const GAIN_LOW: f64 = 1.05;
+/// A kind that becomes this many times longer is named.
+const LONGER: f64 = 1.05;
+/// Kinds that are named.
+const NAMED_MAX: usize = 3;
+/// Departures that fall to this part with more inside are worth a sentence.
+const FALLS: f64 = 0.9;
+/// Pairs of which no more are ranked rightly say nothing of times.
+const RANKED_LOW: f64 = 0.55;
+/// Fewer are too few for more than a hint.
+const REQUESTS_FEW: u64 = 1000;
+
+/// One sentence each.
+pub fn advice(figures: &QueueFigures) -> Vec<String> {
+    let mut said = verdict(figures);
+    if figures.requests < REQUESTS_FEW {
+        said.push(format!(
+            "Only {} requests have a time taken: a longer log makes this surer.",
+            count(figures.requests)
+        ));
+    }
+    said
+}
+
+fn verdict(figures: &QueueFigures) -> Vec<String> {
+    let peak = figures.inside.peak;
+    let Some(curve) = &figures.curve else {
+        return vec![format!(
+            "Nothing can be said of a limit: too few requests were inside together, {} at most.",
+            count(peak)
+        )];
+    };
+    let Some(enough) = curve.enough else {
+        return vec![format!(
+            "Nothing to gain from a limit at this traffic: the more were inside, up to {} at once, the more left a second, and the log never shows the most that the servers can do.",
+            count(peak)
+        )];
+    };
+    let order = |name: &str| figures.orders.iter().find(|order| order.order == name);
+    let all = [
+        order("as-it-was"),
+        order("fifo"),
+        order("shortest"),
+        order("perfect"),
+    ];
+    let [Some(was), Some(fifo), Some(shortest), Some(perfect)] = all else {
+        return vec!["Nothing can be said of an order: too few requests.".into()];
+    };
+    let (best, other) = if shortest.mean_ms <= fifo.mean_ms {
+        (shortest, fifo)
+    } else {
+        (fifo, shortest)
+    };
+    let mut said = if was.mean_ms < GAIN_LOW * best.mean_ms {
+        let limit = best.limit.unwrap_or(enough);
+        vec![format!(
+            "Nothing to gain: with a limit of {limit} the mean would have been {} in the best order, and was {}; perfect knowledge of every time would have given {}.",
+            duration(best.mean_ms),
+            duration(was.mean_ms),
+            duration(perfect.mean_ms)
+        )]
+    } else {
+        gained(was, best, other, perfect)
+    };
+    said.extend(servers(curve, enough));
+    said.extend(too_few(figures, enough, was));
+    said.extend(ranking(figures, shortest, perfect));
+    said
+}
+
+/// What the best order would have given, who would have paid, and how to try it.
+fn gained(was: &Order, best: &Order, other: &Order, perfect: &Order) -> Vec<String> {
+    let limit = best.limit.unwrap_or(0);
+    let mut said = vec![format!(
+        "A limit of {limit} inside and order = \"{}\" would have made the mean {} times shorter: {} instead of {} (99 % within {} instead of {}). {} would have given {}, perfect knowledge of every time {}.",
+        best.order,
+        significant(was.mean_ms / best.mean_ms),
+        duration(best.mean_ms),
+        duration(was.mean_ms),
+        duration(best.p99_ms),
+        duration(was.p99_ms),
+        other.order,
+        duration(other.mean_ms),
+        duration(perfect.mean_ms)
+    )];
+    said.extend(longer(was, best));
+    said.push(format!(
+        "To try it: [[upstream]] with limit = {limit} (divided by the number of servers) or limit = \"auto\", and order = \"{}\", in the configuration of sooner serve.",
+        best.order
+    ));
+    said
+}
+
+/// What the servers do, and with how many inside.
+fn servers(curve: &Curve, enough: usize) -> Vec<String> {
+    let mut said = vec![format!(
+        "{enough} inside are enough for {} departures a second, at least 95 % of the most{}.",
+        significant(curve.per_sec(enough as f64)),
+        match curve.servers {
+            Some(1) => ": as one server that shares would do",
+            Some(_) => ": as so many servers that share would do",
+            None => "",
+        }
+    )];
+    if curve.last_per_sec < FALLS * curve.most_per_sec {
+        said.push(format!(
+            "With more inside the servers do less: {} departures a second with the most inside, {} at best.",
+            significant(curve.last_per_sec),
+            significant(curve.most_per_sec)
+        ));
+    }
+    said
+}
+
+/// What the fewest that are enough would have cost.
+fn too_few(figures: &QueueFigures, enough: usize, was: &Order) -> Option<String> {
+    let fewest = figures.limits_tried.first()?;
+    (fewest.mean_ms > was.mean_ms * GAIN_LOW).then(|| {
+        format!(
+            "No more than {enough} inside would have made the mean {} instead of {}: times vary (C² {}), and with more inside short requests overtake long ones that nothing told apart.",
+            duration(fewest.mean_ms),
+            duration(was.mean_ms),
+            significant(figures.times.c2)
+        )
+    })
+}
+
+/// Which kinds pay.
+fn longer(was: &Order, best: &Order) -> Option<String> {
+    let pairs = was.by_kind.iter().zip(&best.by_kind);
+    let longer: Vec<String> = pairs
+        .filter(|(was, now)| now.mean_ms > LONGER * was.mean_ms)
+        .map(|(was, now)| {
+            let times = significant(now.mean_ms / was.mean_ms);
+            format!("{} ({times} times)", was.kind)
+        })
+        .collect();
+    let more = longer.len().saturating_sub(NAMED_MAX);
+    match longer.len() {
+        0 => None,
+        _ => Some(format!(
+            "Longer in the mean would have been {}{}.",
+            longer[..longer.len() - more].join(", "),
+            if more > 0 {
+                format!(" and {more} more kinds")
+            } else {
+                String::new()
+            }
+        )),
+    }
+}
+
+/// Why an order by what is expected gives less than one by times.
+fn ranking(figures: &QueueFigures, shortest: &Order, perfect: &Order) -> Option<String> {
+    let ranked = figures.kinds.ranked_rightly_share?;
+    let is_far = shortest.mean_ms > GAIN_LOW * perfect.mean_ms;
+    (is_far && ranked < RANKED_LOW).then(|| {
+        format!(
+            "What is known before a request runs tells little of its time here: {} % of pairs are ranked rightly by it, and 50 % are by chance.",
+            significant(100.0 * ranked)
+        )
+    })
+}

@@ -1,0 +1,187 @@
+//! The log's own requests before servers with a limit: who goes in when, by the very queue that
+//! Sooner has, and how long each takes.
+//!
+//! Those inside share equally: with n inside each takes `stretch[n]` times as long as alone.
+
+use super::inside::Visit;
+use sooner_admission::{AdmissionQueue, JobId, KIND_MEMORY, Order, Predictor, Request, Time};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What the queue knows of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Nothing: first come, first served.
+    Nothing,
+    /// What is expected from those that have left, by kind, tokens and client: shortest first.
+    Likes,
+    /// What it will take: shortest first.
+    Everything,
+}
+
+/// What is played.
+pub struct Played<'a> {
+    /// In the order of arrival.
+    pub visits: &'a [Visit],
+    /// What each would take alone, ns.
+    pub alone_ns: &'a [f64],
+    /// Times as long with 0, 1, 2 and so on inside.
+    pub stretch: &'a [f64],
+    /// Names of kinds.
+    pub kinds: &'a [String],
+}
+
+/// Who is inside, and how far they are.
+struct Server<'a> {
+    stretch: &'a [f64],
+    now: f64,
+    /// What one who was always inside would have had done, ns.
+    done: f64,
+    /// The bits of what must be done when it leaves, and who: positive numbers sort as their bits.
+    inside: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+impl Server<'_> {
+    fn pace(&self) -> f64 {
+        self.stretch[self.inside.len().min(self.stretch.len() - 1)]
+    }
+
+    /// When the next one leaves.
+    fn next_leave(&self) -> Option<f64> {
+        let Reverse((bits, _)) = self.inside.peek()?;
+        let left = (f64::from_bits(*bits) - self.done).max(0.0);
+        Some(self.now + left * self.pace())
+    }
+
+    fn pass(&mut self, until: f64) {
+        if !self.inside.is_empty() {
+            self.done += (until - self.now).max(0.0) / self.pace();
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn enter(&mut self, visit: usize, alone_ns: f64) {
+        let bits = (self.done + alone_ns.max(1.0)).to_bits();
+        self.inside.push(Reverse((bits, visit)));
+    }
+
+    fn leave(&mut self) -> Option<usize> {
+        let Reverse((bits, visit)) = self.inside.pop()?;
+        self.done = self.done.max(f64::from_bits(bits));
+        Some(visit)
+    }
+}
+
+impl Played<'_> {
+    /// From arrival to departure of each where at most `limit` are inside, ns.
+    pub fn responses(&self, limit: usize, known: Known) -> Vec<f64> {
+        let order = match known {
+            Known::Nothing => Order::Fcfs,
+            Known::Likes | Known::Everything => Order::Expected,
+        };
+        let mut queue = AdmissionQueue::new(order, limit, None);
+        let mut predictor = Predictor::new(KIND_MEMORY);
+        let mut server = Server {
+            stretch: self.stretch,
+            now: self.visits.first().map_or(0.0, |first| first.at_ns as f64),
+            done: 0.0,
+            inside: BinaryHeap::new(),
+        };
+        let mut entered = vec![0.0; self.visits.len()];
+        let mut responses = vec![0.0; self.visits.len()];
+        let mut next = 0;
+        loop {
+            let arrival = self.visits.get(next).map(|visit| visit.at_ns as f64);
+            let leave = server.next_leave();
+            let Some(at) = [arrival, leave]
+                .into_iter()
+                .flatten()
+                .min_by(f64::total_cmp)
+            else {
+                return responses;
+            };
+            server.pass(at);
+            let now = Time::from_ns(at as u64);
+            if leave == Some(at) {
+                if let Some(visit) = server.leave() {
+                    responses[visit] = at - self.visits[visit].at_ns as f64;
+                    let subject = self.visits[visit].subject(self.kinds);
+                    predictor.observe(&subject, (at - entered[visit]) as u64);
+                    queue.leave(JobId(visit as u64), now);
+                }
+            } else {
+                let expected_ns = match known {
+                    Known::Nothing => None,
+                    Known::Likes => {
+                        let prediction = predictor.predict(&self.visits[next].subject(self.kinds));
+                        prediction.map(|prediction| prediction.expected_ns as f64)
+                    }
+                    Known::Everything => Some(self.alone_ns[next]),
+                };
+                let request = Request {
+                    expected_ns: expected_ns.map(|ns| ns as u64),
+                    ..Request::default()
+                };
+                // Nothing bounds how many wait.
+                let _ = queue.arrive(JobId(next as u64), request, now);
+                next += 1;
+            }
+            while let Some(JobId(visit)) = queue.admit(now) {
+                let visit = visit as usize;
+                entered[visit] = at;
+                server.enter(visit, self.alone_ns[visit]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn played(jobs: &[(u64, f64, u32)], limit: usize, known: Known) -> Vec<f64> {
+        let visit = |(at_ns, _, kind): &(u64, f64, u32)| Visit {
+            at_ns: *at_ns,
+            enter_ns: *at_ns,
+            leave_ns: at_ns + 1,
+            kind: *kind,
+            amount: None,
+            client: None,
+        };
+        let visits: Vec<Visit> = jobs.iter().map(visit).collect();
+        let alone_ns: Vec<f64> = jobs.iter().map(|job| job.1).collect();
+        let played = Played {
+            visits: &visits,
+            alone_ns: &alone_ns,
+            stretch: &[1.0, 1.0, 2.0, 3.0],
+            kinds: &["long".into(), "short".into()],
+        };
+        played.responses(limit, known)
+    }
+
+    #[test]
+    fn who_waits_goes_in_by_what_is_known() {
+        let jobs = [(0, 10.0, 0), (1, 8.0, 0), (2, 2.0, 1)];
+        assert_eq!(played(&jobs, 1, Known::Nothing), [10.0, 17.0, 18.0]);
+        assert_eq!(played(&jobs, 1, Known::Everything), [10.0, 19.0, 10.0]);
+        // Of no kind anything is known yet.
+        assert_eq!(played(&jobs, 1, Known::Likes), [10.0, 17.0, 18.0]);
+        let later = [
+            (0, 10.0, 0),
+            (20, 2.0, 1),
+            (40, 3.0, 1),
+            (41, 10.0, 0),
+            (42, 2.0, 1),
+        ];
+        assert_eq!(played(&later, 1, Known::Likes), [10.0, 2.0, 3.0, 14.0, 3.0]);
+    }
+
+    #[test]
+    fn those_inside_share() {
+        // Alone until 1, then each at half speed: 1 + 2 x 4 for the first, which has 5 in all.
+        let jobs = [(0, 5.0, 0), (1, 6.0, 0)];
+        assert_eq!(played(&jobs, 2, Known::Nothing), [9.0, 10.0]);
+        assert_eq!(played(&[(7, 3.0, 0)], 2, Known::Likes), [3.0]);
+        assert_eq!(played(&[], 2, Known::Likes), [0.0; 0]);
+    }
+}
