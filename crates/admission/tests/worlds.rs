@@ -156,10 +156,11 @@ fn play(jobs: &[(Subject, u64)], random: &mut Random) -> (Vec<Outcome>, Vec<Outc
     (by_all, by_kind)
 }
 
-/// The share of pairs within 500 in a row that were ranked rightly.
+/// The share of pairs within some hundred in a row that were ranked rightly.
 fn ranked_rightly(outcomes: &[Outcome]) -> f64 {
+    let parts = outcomes.len().div_ceil(500);
     let shares: Vec<f64> = outcomes
-        .chunks(500)
+        .chunks(outcomes.len().div_ceil(parts))
         .filter_map(|chunk| quality(chunk, 1).ranked_rightly)
         .collect();
     shares.iter().sum::<f64>() / shares.len() as f64
@@ -187,9 +188,9 @@ fn gain(world: World, noise: f64, total: usize, seed: u64) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The least that was seen in thousands is -0.02.
+    /// In 4000 cases it was never below -0.025.
     #[test]
     fn in_no_world_is_it_much_worse_than_the_mean_of_each_kind(
         world in prop::sample::select(&WORLDS[..]),
@@ -198,7 +199,17 @@ proptest! {
         seed: u64,
     ) {
         let gain = gain(world, noise, total, seed);
-        prop_assert!(gain >= -0.04, "{gain} in {world:?}");
+        prop_assert!(gain >= -0.03, "{gain} in {world:?}");
+    }
+}
+
+#[test]
+fn what_does_not_tell_is_not_believed() {
+    // Where all levels were always believed it would be -0.02 to -0.04.
+    for world in [World::Kind, World::Changing] {
+        let gains: Vec<f64> = (0..8).map(|seed| gain(world, 1.0, 500, seed)).collect();
+        let mean = gains.iter().sum::<f64>() / gains.len() as f64;
+        assert!(mean >= -0.008, "{world:?}: {gains:?}");
     }
 }
 
