@@ -94,7 +94,7 @@ fn job(world: World, at: f64, noise: f64, random: &mut Random) -> (Subject, u64)
         World::Neighbourhood => of_kind + neighbourhood as f64 * 0.7,
         World::AmountAndClient => of_kind + power(0.6) + (client % 5) as f64 * 0.5,
         World::Changing if is_late => {
-            if kind % 2 == 0 {
+            if kind.is_multiple_of(2) {
                 of_kind + 2.3
             } else {
                 of_kind - 2.3
