@@ -218,6 +218,7 @@ mod tests {
                 amount: Some([0, u64::MAX, 1 << (job % 64)][job as usize % 3]),
                 client: Some(ClientId(job % 5)),
                 neighbourhood: Some(ClientId(1)),
+                ..Subject::default()
             };
             predictor.observe(&subject, [0, u64::MAX, 1, 1 << 40][job as usize % 4]);
             let prediction = predictor.predict(&subject).unwrap();

@@ -109,6 +109,7 @@ fn job(world: World, at: f64, noise: f64, random: &mut Random) -> (Subject, u64)
         amount: Some(amount as u64),
         client: Some(ClientId(client)),
         neighbourhood: Some(ClientId(neighbourhood)),
+        ..Subject::default()
     };
     let ns = 5e6 * (logarithm + noise * random.normal()).exp();
     (subject, ns as u64)
@@ -268,9 +269,8 @@ fn strangers_by_the_thousand_spoil_nothing() {
     let mut predictor = Predictor::new(KIND_MEMORY);
     let subject = |client| Subject {
         kind: "page".into(),
-        amount: None,
         client: Some(ClientId(client)),
-        neighbourhood: None,
+        ..Subject::default()
     };
     for stranger in 100..30_000 {
         let own = random.below(4);
