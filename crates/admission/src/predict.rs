@@ -16,8 +16,11 @@
 //! each of three tables, and a time that does not grow with them.
 
 mod average;
+mod factor;
+mod kind;
 mod line;
 mod quality;
+mod steps;
 mod trust;
 
 pub(crate) use quality::Outcomes;
@@ -26,38 +29,18 @@ pub use quality::{Outcome, Quality, Shadows, quality};
 use crate::second_chance::SecondChance;
 use crate::subject::Subject;
 use average::{Average, Moments};
-use line::Line;
+use factor::Factor;
+use kind::{Kind, SPREAD_MEMORY};
 use sooner_policy::ClientId;
-use trust::{Trust, mixed, weight};
 
 /// The jobs that the mean of a kind remembers, unless the caller says how many.
 pub const KIND_MEMORY: u64 = 8;
 /// The jobs that the mean of everything remembers.
 const OVERALL_MEMORY: f64 = 64.0;
-/// The slow mean of a kind remembers so many times as many as the fast one.
-const SLOWER: f64 = 16.0;
-/// The jobs that a spread remembers.
-const SPREAD_MEMORY: f64 = 64.0;
-/// Jobs of one client in a kind that its factor remembers.
-const FACTOR_MEMORY: f64 = 24.0;
-/// A factor begins as if so many jobs had shown none.
-const FACTOR_BEFORE: f64 = 2.0;
-/// One job counts for at most so much in a factor.
-const FACTOR_MAX: f64 = 32.0;
 /// Kinds that are remembered.
 const KINDS_MAX: usize = 1024;
 /// Neighbourhoods, and clients, that are remembered, each in each kind.
 const CLIENTS_MAX: usize = 4096;
-
-/// Of all jobs of a kind, how much the finer is better.
-const SHARED_MEMORY: f64 = 128.0;
-const SHARED_MAX: f64 = 8.0;
-/// The same of one client's.
-const OWN_MEMORY: f64 = 32.0;
-const OWN_MAX: f64 = 4.0;
-/// What weighs against the finer before anything is known.
-const PRIOR: f64 = 2.0;
-const GAIN: f64 = 1.5;
 
 /// How long a job is expected to take.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,20 +66,6 @@ pub struct Predictor {
     kinds_seen: u64,
 }
 
-#[derive(Debug)]
-struct Kind {
-    /// No other kind has had it, one that was forgotten neither.
-    number: u64,
-    fast: Average,
-    slow: Average,
-    line: Line,
-    spread: Moments,
-    trust_slow: Trust,
-    trust_line: Trust,
-    trust_neighbourhood: Trust,
-    trust_client: Trust,
-}
-
 /// A client, or a neighbourhood, in a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct OfKind(u64, ClientId);
@@ -106,95 +75,6 @@ impl From<&OfKind> for OfKind {
         *of
     }
 }
-
-/// How many times as long jobs take as is expected without it.
-#[derive(Clone, Copy, Debug)]
-struct Factor {
-    over: Average,
-    trust: Trust,
-}
-
-impl Factor {
-    fn new() -> Self {
-        Self {
-            over: Average::new(FACTOR_MEMORY),
-            trust: Trust::new(OWN_MEMORY, OWN_MAX),
-        }
-    }
-
-    fn get(&self) -> f64 {
-        self.over.with_before(FACTOR_BEFORE, 1.0)
-    }
-
-    /// What is expected with it where without it is `coarse`.
-    fn corrected(&self, coarse: f64, shared: &Trust) -> f64 {
-        let weight = weight(shared.score() + self.trust.score(), GAIN, PRIOR);
-        mixed(coarse, coarse * self.get(), weight)
-    }
-
-    /// A job took `actual` where `coarse` was expected without it.
-    fn note(&mut self, actual: f64, coarse: f64, shared: &mut Trust) {
-        let fine = coarse * self.get();
-        if self.over.samples() > 0.0 {
-            self.trust.note(actual, coarse, fine);
-            shared.note(actual, coarse, fine);
-        }
-        self.over.add((actual / coarse).min(FACTOR_MAX));
-    }
-}
-
-impl Kind {
-    fn new(number: u64, memory: f64) -> Self {
-        let shared = Trust::new(SHARED_MEMORY, SHARED_MAX);
-        Self {
-            number,
-            fast: Average::new(memory),
-            slow: Average::new(SLOWER * memory),
-            line: Line::new(),
-            spread: Moments::new(SPREAD_MEMORY),
-            trust_slow: shared,
-            trust_line: shared,
-            trust_neighbourhood: shared,
-            trust_client: shared,
-        }
-    }
-
-    /// By kind alone.
-    fn expected(&self) -> Option<f64> {
-        let weight = weight(self.trust_slow.score(), GAIN, 0.0);
-        Some(mixed(self.fast.get()?, self.slow.get()?, weight))
-    }
-
-    fn with_amount(&self, coarse: f64, amount: Option<u64>) -> f64 {
-        let line = amount.and_then(|amount| self.line.expected(amount));
-        line.map_or(coarse, |line| {
-            mixed(coarse, line, weight(self.trust_line.score(), GAIN, PRIOR))
-        })
-    }
-
-    fn note(&mut self, actual: f64) {
-        if let (Some(fast), Some(slow)) = (self.fast.get(), self.slow.get()) {
-            self.trust_slow.note(actual, fast, slow);
-        }
-        self.fast.add(actual);
-        self.slow.add(actual);
-        if let (Some(fast), true) = (self.fast.get(), self.trust_slow.score() < SLOW_GIVEN_UP) {
-            // It is of times that are over: it begins anew.
-            self.slow.restart(fast, self.fast.samples());
-        }
-    }
-
-    fn note_amount(&mut self, actual: f64, coarse: f64, amount: Option<u64>) {
-        let Some(amount) = amount else { return };
-        if let Some(fine) = self.line.expected(amount) {
-            self.trust_line.note(actual, coarse, fine);
-        }
-        self.line.note(amount, actual);
-    }
-}
-
-/// The score below which the slow mean of a kind begins anew.
-const SLOW_GIVEN_UP: f64 = -1.0;
 
 impl Predictor {
     /// Nothing is known yet; the fast mean of a kind will remember `kind_memory` jobs.
@@ -225,18 +105,18 @@ impl Predictor {
         if let Some(id) = subject.neighbourhood
             && let Some(factor) = self.neighbourhoods.get(&OfKind(kind.number, id))
         {
-            expected = factor.corrected(expected, &kind.trust_neighbourhood);
+            expected = factor.corrected(expected, &kind.neighbourhood_trust);
         }
         if let Some(id) = subject.client
             && let Some(factor) = self.clients.get(&OfKind(kind.number, id))
         {
-            expected = factor.corrected(expected, &kind.trust_client);
+            expected = factor.corrected(expected, &kind.client_trust);
         }
         let variance = kind.spread.variance_with_before(2.0, overall_variance);
         Some(Prediction {
             expected_ns: expected as u64,
             spread: variance.sqrt(),
-            kind_ns: kind.fast.get()? as u64,
+            kind_ns: kind.mean()? as u64,
         })
     }
 
@@ -253,32 +133,96 @@ impl Predictor {
         }
         self.overall.add(actual);
         let (number, memory) = (self.kinds_seen, self.memory);
-        let (kind, _) = self
-            .kinds
-            .entry(subject.kind.as_str(), || Kind::new(number, memory));
+        let new = || Kind::new(number, memory);
+        let (kind, _) = self.kinds.entry(subject.kind.as_str(), new);
         self.kinds_seen += u64::from(kind.number == number);
-        let Some(of_kind) = kind.expected() else {
-            kind.note(actual);
-            kind.note_amount(actual, actual, subject.amount);
-            return;
-        };
+        let of_kind = kind.expected().unwrap_or(actual);
         let mut expected = kind.with_amount(of_kind, subject.amount);
-        kind.note(actual);
-        kind.note_amount(actual, of_kind, subject.amount);
-        if let Some(id) = subject.neighbourhood {
-            let of = OfKind(kind.number, id);
-            let (factor, _) = self.neighbourhoods.entry(&of, Factor::new);
-            let corrected = factor.corrected(expected, &kind.trust_neighbourhood);
-            factor.note(actual, expected, &mut kind.trust_neighbourhood);
-            expected = corrected;
-        }
-        if let Some(id) = subject.client {
-            let of = OfKind(kind.number, id);
-            let (factor, _) = self.clients.entry(&of, Factor::new);
-            let corrected = factor.corrected(expected, &kind.trust_client);
-            factor.note(actual, expected, &mut kind.trust_client);
+        kind.note(actual, subject.amount);
+        let levels = [
+            (
+                subject.neighbourhood,
+                &mut self.neighbourhoods,
+                &mut kind.neighbourhood_trust,
+            ),
+            (subject.client, &mut self.clients, &mut kind.client_trust),
+        ];
+        for (id, factors, trust) in levels {
+            let Some(id) = id else { continue };
+            let (factor, _) = factors.entry(&OfKind(kind.number, id), Factor::new);
+            let corrected = factor.corrected(expected, trust);
+            factor.note(actual, expected, trust);
             expected = corrected;
         }
         kind.spread.add((actual / expected).ln());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is expected after these times, in ms, of jobs of the same kind.
+    fn ways(subjects: &[(&str, u64)]) -> String {
+        let mut predictor = Predictor::new(KIND_MEMORY);
+        let mut said = Vec::new();
+        for &(kind, service_ms) in subjects {
+            let prediction = predictor.predict(&kind.into());
+            said.push(prediction.map_or("?".to_owned(), |one| {
+                format!("{}", one.expected_ns / 1_000_000)
+            }));
+            predictor.observe(&kind.into(), service_ms * 1_000_000);
+        }
+        said.join(" ")
+    }
+
+    #[test]
+    fn an_unknown_kind_is_expected_to_be_like_the_others() {
+        let subjects = [
+            ("a", 10),
+            ("b", 30),
+            ("a", 10),
+            ("b", 30),
+            ("c", 7),
+            ("c", 7),
+        ];
+        assert_eq!(ways(&subjects), "? 10 10 30 20 7");
+    }
+
+    #[test]
+    fn a_kind_is_followed_when_it_changes() {
+        let mut subjects = vec![("a", 10); 200];
+        subjects.extend([("a", 100); 40]);
+        let said = ways(&subjects);
+        let after: Vec<&str> = said.split(' ').skip(200).step_by(6).collect();
+        assert_eq!(after.join(" "), "10 59 81 91 96 98 99");
+    }
+
+    #[test]
+    fn what_varies_more_has_a_wider_spread() {
+        let mut predictor = Predictor::new(KIND_MEMORY);
+        for job in 0..200 {
+            predictor.observe(&"even".into(), 1_000_000);
+            predictor.observe(&"odd".into(), [100_000, 10_000_000][job % 2]);
+        }
+        let mut spread = |kind: &str| predictor.predict(&kind.into()).map(|one| one.spread);
+        assert!(spread("even") < Some(0.5) && spread("odd") > Some(2.0));
+    }
+
+    #[test]
+    fn times_without_bounds_are_borne() {
+        let mut predictor = Predictor::new(1);
+        for job in 0..500_u64 {
+            let subject = Subject {
+                kind: "k".into(),
+                amount: Some([0, u64::MAX, 1 << (job % 64)][job as usize % 3]),
+                client: Some(ClientId(job % 5)),
+                neighbourhood: Some(ClientId(1)),
+                ..Subject::default()
+            };
+            predictor.observe(&subject, [0, u64::MAX, 1, 1 << 40][job as usize % 4]);
+            let prediction = predictor.predict(&subject).unwrap();
+            assert!(prediction.spread.is_finite(), "{prediction:?}");
+        }
     }
 }

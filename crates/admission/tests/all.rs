@@ -5,3 +5,4 @@ mod decisions;
 mod grants;
 mod properties;
 mod targets;
+mod worlds;

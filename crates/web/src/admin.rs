@@ -16,6 +16,7 @@ mod config;
 mod exposition;
 mod history;
 mod page;
+mod prediction;
 mod routes;
 mod sources;
 mod status;

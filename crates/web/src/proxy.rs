@@ -58,7 +58,7 @@ use failure_log::one_line;
 use forward::Forwarding;
 use hyper::{Method, Request};
 use look::Look;
-use sooner_admission::ClassStatus;
+use sooner_admission::{ClassStatus, Quality};
 use sooner_config::Network;
 use sooner_http::forwarding::forwarded::client_address;
 use sooner_http::forwarding::request::Client;
@@ -157,6 +157,15 @@ pub struct ClassState {
     pub status: ClassStatus,
 }
 
+/// How good the expectations of an upstream's requests were of late.
+#[derive(Clone, Debug)]
+pub struct PredictionState {
+    /// The upstream.
+    pub upstream: Arc<str>,
+    /// How good.
+    pub quality: Quality,
+}
+
 impl Proxy {
     /// Whether no request goes to any upstream.
     pub fn is_empty(&self) -> bool {
@@ -242,6 +251,15 @@ impl Proxy {
             })
         });
         states.collect()
+    }
+
+    /// How good expectations were at each upstream that has answered something.
+    pub fn prediction_states(&self) -> Vec<PredictionState> {
+        let states = self.upstreams.iter().map(|upstream| PredictionState {
+            upstream: upstream.name.clone(),
+            quality: upstream.quality(),
+        });
+        states.filter(|state| state.quality.jobs > 0).collect()
     }
 
     /// How all servers are doing, one row for each.

@@ -327,7 +327,13 @@ impl Listening {
                 let service = service.clone();
                 move || service.active_config().proxy.states()
             }),
-            upstream_classes: Box::new(move || service.active_config().proxy.class_states()),
+            upstream_classes: Box::new({
+                let service = service.clone();
+                move || service.active_config().proxy.class_states()
+            }),
+            upstream_predictions: Box::new(move || {
+                service.active_config().proxy.prediction_states()
+            }),
         };
         Some(spawn_local(admin.serve(sources)))
     }

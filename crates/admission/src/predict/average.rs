@@ -18,17 +18,18 @@ impl Average {
         }
     }
 
-    /// One more sample; gives what it weighs.
-    pub(super) fn add(&mut self, sample: f64) -> f64 {
+    /// One more sample.
+    pub(super) fn add(&mut self, sample: f64) {
         self.samples = (self.samples + 1.0).min(self.memory);
-        self.value += (sample - self.value) / self.samples;
-        1.0 / self.samples
+        let weight = 1.0 / self.samples;
+        // Not by adding the difference: what is positive stays so, however much the samples differ.
+        self.value = (1.0 - weight) * self.value + weight * sample;
     }
 
-    /// From now on it is `value`, as if from this many samples.
-    pub(super) fn restart(&mut self, value: f64, samples: f64) {
-        self.value = value;
-        self.samples = samples.min(self.memory);
+    /// From now on it is of the samples of `other`.
+    pub(super) fn restart_as(&mut self, other: &Self) {
+        self.value = other.value;
+        self.samples = other.samples.min(self.memory);
     }
 
     /// How many samples it is made of, at most its memory.

@@ -165,3 +165,88 @@ fn mean_wait_ns(outcomes: &[Outcome], places: usize, rank: fn(&Outcome) -> u64) 
     }
     (waited_ns / coming.len() as u128) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// When each came, what was expected, and what it took.
+    fn outcomes(jobs: &[(i64, u64, u64)]) -> Vec<Outcome> {
+        let outcome = |&(came_ns, expected_ns, service_ns)| Outcome {
+            came_ns,
+            expected_ns,
+            kind_ns: 1,
+            service_ns,
+        };
+        jobs.iter().map(outcome).collect()
+    }
+
+    #[test]
+    fn a_pair_is_ranked_rightly_or_half_or_not() {
+        let of = |jobs: &[(i64, u64, u64)]| quality(&outcomes(jobs), 1).ranked_rightly;
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[(0, 1, 5), (0, 2, 5)]), None);
+        assert_eq!(of(&[(0, 1, 5), (0, 2, 6)]), Some(1.0));
+        assert_eq!(of(&[(0, 2, 5), (0, 2, 6)]), Some(0.5));
+        // Three pairs: right, wrong, the same expected.
+        assert_eq!(of(&[(0, 1, 5), (0, 2, 6), (0, 1, 7)]), Some(0.5));
+        let by_kind = quality(&outcomes(&[(0, 1, 5), (0, 2, 6)]), 1).ranked_rightly_by_kind;
+        assert_eq!(by_kind, Some(0.5));
+    }
+
+    #[test]
+    fn each_tenth_has_its_means() {
+        let jobs: Vec<_> = (0..20).map(|job| (0, job, 100 + job)).collect();
+        let calibration = quality(&outcomes(&jobs), 1).calibration;
+        assert_eq!(calibration.len(), 10);
+        assert_eq!((calibration[0], calibration[9]), ((0, 100), (18, 118)));
+        let few = quality(&outcomes(&[(0, 9, 4), (0, 1, 3)]), 1).calibration;
+        assert_eq!(few, [(1, 3), (9, 4)]);
+    }
+
+    #[test]
+    fn the_same_jobs_wait_as_they_would_have() {
+        // A long one comes alone; behind it three, the shortest last and expected to be longest.
+        let jobs = outcomes(&[(0, 10, 10), (1, 5, 9), (2, 6, 4), (3, 7, 1)]);
+        let shadows = |places| quality(&jobs, places).shadows;
+        // 0 + 9 + 17 + 20, the same, and the shortest first: 0 + 7 (of 1) + 9 (of 4) + 14 (of 9).
+        let alone = Shadows {
+            fcfs_ns: 46 / 4,
+            predicted_ns: 46 / 4,
+            perfect_ns: 30 / 4,
+        };
+        assert_eq!(shadows(1), Some(alone));
+        // Of two places the second has the one of 9 at once; the others wait until 10.
+        let fcfs_ns = |places| shadows(places).map(|shadows| shadows.fcfs_ns);
+        assert_eq!((fcfs_ns(2), fcfs_ns(4)), (Some((8 + 7) / 4), Some(0)));
+        assert_eq!((shadows(usize::MAX), shadows(0)), (None, Some(alone)));
+    }
+
+    proptest! {
+        #[test]
+        fn knowledge_makes_the_difference_and_nothing_else(
+            jobs in prop::collection::vec((-50_i64..50, 0_u64..20), 1..60),
+            places in 1_usize..5,
+        ) {
+            let knowing: Vec<_> = jobs.iter().map(|&(came, takes)| (came, takes, takes)).collect();
+            let shadows = quality(&outcomes(&knowing), places).shadows.unwrap();
+            prop_assert_eq!(shadows.predicted_ns, shadows.perfect_ns);
+            let same: Vec<_> = jobs.iter().map(|&(came, takes)| (came, 7, takes)).collect();
+            let shadows = quality(&outcomes(&same), places).shadows.unwrap();
+            prop_assert_eq!(shadows.predicted_ns, shadows.fcfs_ns);
+            // As each finds the place that is free first (Kiefer and Wolfowitz).
+            let mut coming = jobs.clone();
+            coming.sort_by_key(|(came, _)| *came);
+            let mut free = vec![i64::MIN; places];
+            let mut waited = 0;
+            for (came, takes) in coming {
+                let first = (0..places).min_by_key(|place| free[*place]).unwrap();
+                let start = free[first].max(came);
+                waited += start - came;
+                free[first] = start + takes as i64;
+            }
+            prop_assert_eq!(shadows.fcfs_ns, waited as u64 / jobs.len() as u64);
+        }
+    }
+}

@@ -2,15 +2,22 @@
 //! the same jobs.
 //!
 //! What is compared is the loss `t/m - 1 - ln(t/m)` of a prediction m where t came. It does not
-//! depend on the unit, it is lowest in the mean where m is the mean of t, whatever the law of t, and
-//! it grows with t and not with its square, so that a heavy tail does not drown everything else
-//! (Patton 2011 calls it QLIKE). The differences are summed with a memory and within bounds, so
-//! that what was better for long is given up within a few jobs where it is not any more.
+//! depend on the unit, in the mean it is lowest where m is the mean of t, whatever the law of t,
+//! and it grows with t and not with its square, so that a heavy tail does not drown everything else
+//! (QLIKE in Patton, Journal of Econometrics 160, 2011). The differences are summed with a memory
+//! and within bounds, so that what was better for long is given up within some ten jobs where it is
+//! not any more. The sum is taken for the logarithm of the odds that the finer one is better.
 
-/// The most that one job counts for or against.
-const EVIDENCE_MAX: f64 = 1.0;
+/// The most that one job counts for the finer one.
+const FOR_MAX: f64 = 1.0;
+/// The most that it counts against it.
+const AGAINST_MAX: f64 = 1.5;
+/// How much the sum counts.
+const GAIN: f64 = 1.5;
+/// What stands against the finer one before anything is known.
+pub(super) const DOUBT: f64 = 2.0;
 
-/// The sum of what one prediction was better than another.
+/// By how much one prediction was better than another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trust {
     score: f64,
@@ -19,8 +26,17 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    /// None yet, with a memory of so many jobs.
-    pub(super) fn new(memory: f64, score_max: f64) -> Self {
+    /// In what is one of thousands.
+    pub(super) fn of_one() -> Self {
+        Self::new(32.0, 4.0)
+    }
+
+    /// In what is the same for many jobs.
+    pub(super) fn of_many() -> Self {
+        Self::new(128.0, 6.0)
+    }
+
+    fn new(memory: f64, score_max: f64) -> Self {
         Self {
             score: 0.0,
             keeps: 1.0 - 1.0 / memory,
@@ -30,24 +46,20 @@ impl Trust {
 
     /// A job took `actual` for which the one expected `coarse` and the other `fine`.
     pub(super) fn note(&mut self, actual: f64, coarse: f64, fine: f64) {
-        let gain = loss(actual, coarse) - loss(actual, fine);
-        let gain = gain.clamp(-EVIDENCE_MAX, EVIDENCE_MAX);
-        self.score = (self.keeps * self.score + gain).clamp(-self.score_max, self.score_max);
+        let better = loss(actual, coarse) - loss(actual, fine);
+        let better = better.clamp(-AGAINST_MAX, FOR_MAX);
+        self.score = (self.keeps * self.score + better).clamp(-self.score_max, self.score_max);
     }
 
-    /// The sum.
+    /// The sum: positive where the finer one was better.
     pub(super) fn score(&self) -> f64 {
         self.score
     }
 }
 
-/// What a score is worth, 0 to 1: as a likelihood, against odds before anything was seen.
-pub(super) fn weight(score: f64, gain: f64, prior: f64) -> f64 {
-    1.0 / (1.0 + (prior - gain * score).exp())
-}
-
-/// Between two predictions, the second with a weight.
-pub(super) fn mixed(coarse: f64, fine: f64, weight: f64) -> f64 {
+/// Between two predictions, by the score of the second and what stands against it.
+pub(super) fn mixed(coarse: f64, fine: f64, score: f64, doubt: f64) -> f64 {
+    let weight = 1.0 / (1.0 + (doubt - GAIN * score).exp());
     coarse * (fine / coarse).powf(weight)
 }
 
@@ -55,4 +67,35 @@ pub(super) fn mixed(coarse: f64, fine: f64, weight: f64) -> f64 {
 fn loss(actual: f64, expected: f64) -> f64 {
     let ratio = actual / expected;
     ratio - 1.0 - ratio.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_comes_slowly_and_goes_fast() {
+        let mut trust = Trust::of_many();
+        let expected = |trust: &Trust| mixed(100.0, 400.0, trust.score(), DOUBT) as u64;
+        let mut said = vec![expected(&trust)];
+        for actual in [
+            400.0, 400.0, 400.0, 400.0, 400.0, 400.0, 100.0, 100.0, 100.0, 100.0,
+        ] {
+            trust.note(actual, 100.0, 400.0);
+            said.push(expected(&trust));
+        }
+        let way: Vec<_> = said.iter().map(u64::to_string).collect();
+        assert_eq!(way.join(" "), "117 168 274 358 389 397 399 398 395 387 368");
+    }
+
+    #[test]
+    fn the_mean_has_the_least_loss_and_one_job_decides_nothing() {
+        let mean_loss = |expected| (loss(10.0, expected) + loss(90.0, expected)) / 2.0;
+        assert!(mean_loss(50.0) < mean_loss(40.0) && mean_loss(50.0) < mean_loss(60.0));
+        let mut trust = Trust::of_one();
+        trust.note(1e12, 1.0, 1e12);
+        assert_eq!(trust.score(), FOR_MAX);
+        trust.note(1e12, 1e12, 1.0);
+        assert!(trust.score() > -AGAINST_MAX);
+    }
 }

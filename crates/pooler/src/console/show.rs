@@ -55,6 +55,11 @@ const TABLES: &[(&str, &str, Make)] = &[
         "clients and server connections of each database and user",
         |pooler| connections::pools(pooler),
     ),
+    (
+        "PREDICTION",
+        "servers: how well times inside were expected of late, and what that was worth",
+        |pooler| statistics::prediction(pooler),
+    ),
     ("SERVERS", "server connections", |pooler| {
         connections::servers(pooler)
     }),

@@ -3,6 +3,7 @@
 
 mod upstreams;
 
+use super::prediction::PredictionReading;
 use super::sources::{ClassLoad, ClassReading, UplinkReading, UpstreamReading};
 use crate::metrics::{
     BOUNDS_NS, Histogram, Metrics, PROTOCOLS, Refusal, SIZE_CLASSES, STATUS_CLASSES,
@@ -25,6 +26,8 @@ pub struct Exposition {
     pub upstreams: Vec<UpstreamReading>,
     /// The classes before them.
     pub classes: Vec<ClassReading>,
+    /// How good expectations of their requests were.
+    pub predictions: Vec<PredictionReading>,
     /// The process.
     pub process: ProcessReading,
     /// Jobs that FAIR would still be serving, jobs that were not followed, figures that were not
@@ -44,6 +47,7 @@ impl Exposition {
         self.uplink(&mut to);
         self.upstreams(&mut to);
         self.classes(&mut to);
+        self.predictions(&mut to);
         self.operation(&mut to);
         self.process(&mut to);
         to.encode()
@@ -338,6 +342,7 @@ mod tests {
             busy_share: history.busy_share(10_000_000),
             upstreams: sources.upstream_readings(),
             classes: sources.class_readings(),
+            predictions: sources.prediction_readings(),
             process: ProcessReading::now(),
             shadow: (1, 2, 3),
             log_lines_lost: 4,
@@ -365,6 +370,11 @@ mod tests {
             "sooner_uplink_waiting_bytes{size_class=\"1K\"} 30",
             "sooner_upstream_waiting_requests{upstream=\"app\",server=\"http://127.0.0.1:3000\"} 4",
             "sooner_upstream_retries_total{upstream=\"app\",server=\"http://127.0.0.1:3000\"} 2",
+            "sooner_upstream_class_achieved_seconds{upstream=\"app\",class=\"checkout\",target=\"p95\"} 0.04",
+            "sooner_upstream_prediction_ranked_ratio{upstream=\"app\",by=\"all\"} 0.875",
+            "sooner_upstream_prediction_ranked_ratio{upstream=\"app\",by=\"kind\"} 0.625",
+            "sooner_upstream_prediction_taken_ratio{upstream=\"app\",tenth=\"2\"} 0.5",
+            "sooner_upstream_prediction_wait_seconds{upstream=\"app\",order=\"perfect\"} 0.001",
             "sooner_config_loads_total{result=\"ok\"} 1",
             "sooner_config_info{hash=\"0000000000000abc\"} 1",
             "sooner_log_lines_lost_total 4",

@@ -177,6 +177,24 @@
     });
   };
 
+  const showPredictions = ({ upstream_predictions: predictions }) => {
+    at("predictions-section").hidden = predictions.length === 0;
+    const shown = rows("predictions", predictions.length, (row) => {
+      head(row).className = "target";
+      for (let cell = 0; cell < 5; cell += 1) make("td", "", row);
+    });
+    const percent = (share) => share === null ? "\u2013" : `${(100 * share).toFixed(0)} %`;
+    predictions.forEach((reading, index) => {
+      const cells = shown[index].cells, waits = reading.mean_waits;
+      say(cells[0], reading.upstream);
+      say(cells[1], percent(reading.ranked_rightly));
+      say(cells[2], percent(reading.ranked_rightly_by_kind));
+      ["fifo_seconds", "expected_seconds", "perfect_seconds"].forEach((order, at) => {
+        say(cells[3 + at], waits === null ? "\u2013" : time(waits[order]));
+      });
+    });
+  };
+
   const showSlowest = ({ slowest }) => {
     const shown = rows("slowest", slowest.length, (row) => {
       head(row).className = "target";
@@ -216,7 +234,7 @@
       const answer = await fetch("status.json", { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
       if (!answer.ok) throw new Error(answer.statusText);
       const status = await answer.json();
-      for (const show of [showHeadline, showTiles, showTimes, showQueue, showChart, showUpstreams, showClasses, showSlowest, showFacts]) show(status);
+      for (const show of [showHeadline, showTiles, showTimes, showQueue, showChart, showUpstreams, showClasses, showPredictions, showSlowest, showFacts]) show(status);
       answeredAt = new Date();
       document.body.classList.remove("stale");
       say(at("state"), status.is_stopping ? "The server is about to end." : "Live, once a second.");

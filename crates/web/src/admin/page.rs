@@ -113,9 +113,10 @@ fn plain(status: &Status) -> String {
     );
     let headline = headline(status);
     format!(
-        "<h1>{headline}</h1>\n{figures}{sizes}{}{}{slowest}",
+        "<h1>{headline}</h1>\n{figures}{sizes}{}{}{}{slowest}",
         upstreams(status),
-        classes(status)
+        classes(status),
+        predictions(status)
     )
 }
 
@@ -175,6 +176,37 @@ fn classes(status: &Status) -> String {
         "Targets",
     ];
     table("Classes before upstreams", &columns, &rows)
+}
+
+fn predictions(status: &Status) -> String {
+    if status.upstream_predictions.is_empty() {
+        return String::new();
+    }
+    let percent = |share: Option<f64>| {
+        let text = |share: f64| format!("{:.0} %", 100.0 * share);
+        share.map_or_else(|| "-".to_owned(), text)
+    };
+    let rows = status.upstream_predictions.iter().map(|one| {
+        let waits = one.mean_waits.as_ref();
+        vec![
+            html(&one.upstream),
+            percent(one.ranked_rightly),
+            percent(one.ranked_rightly_by_kind),
+            seconds(waits.map(|waits| waits.fifo_seconds)),
+            seconds(waits.map(|waits| waits.expected_seconds)),
+            seconds(waits.map(|waits| waits.perfect_seconds)),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let columns = [
+        "Upstream",
+        "Pairs ranked rightly",
+        "By kind alone",
+        "Wait, first come first",
+        "Shortest expected first",
+        "With perfect knowledge",
+    ];
+    table("Expectations before upstreams", &columns, &rows)
 }
 
 fn size_row((index, size): (usize, &SizeStatus)) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! Where the figures come from that others keep: the uplink, its shadow, the log, the upstreams.
 
+use super::prediction::PredictionReading;
 use crate::access_log::AccessLog;
 use crate::metrics::{Metrics, SIZE_CLASSES};
-use crate::proxy::{ClassState, Standing, UpstreamState};
+use crate::proxy::{ClassState, PredictionState, Standing, UpstreamState};
 use serde::Serialize;
 use sooner_admission::ResponseTarget;
 use sooner_config::classes::name_of;
@@ -22,6 +23,8 @@ pub struct Sources {
     pub upstreams: Box<dyn Fn() -> Vec<UpstreamState>>,
     /// Asks the upstreams, one row a class.
     pub upstream_classes: Box<dyn Fn() -> Vec<ClassState>>,
+    /// Asks the upstreams, one row for each, how good their expectations were.
+    pub upstream_predictions: Box<dyn Fn() -> Vec<PredictionState>>,
 }
 
 /// An uplink at one moment.
@@ -80,6 +83,12 @@ impl Sources {
     pub fn class_readings(&self) -> Vec<ClassReading> {
         let states = (self.upstream_classes)();
         states.into_iter().map(ClassReading::from).collect()
+    }
+
+    /// How good expectations of upstreams were of late.
+    pub fn prediction_readings(&self) -> Vec<PredictionReading> {
+        let states = (self.upstream_predictions)();
+        states.into_iter().map(PredictionReading::from).collect()
     }
 }
 
@@ -196,7 +205,7 @@ impl From<(ResponseTarget, Option<u64>)> for TargetReading {
     }
 }
 
-fn seconds(ns: u64) -> f64 {
+pub(super) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 

@@ -2,6 +2,7 @@
 //! are `null`.
 
 use super::history::{ClassTimes, History, Sum, Totals};
+use super::prediction::PredictionReading;
 use super::sources::{ClassLoad, ClassReading, Sources, UpstreamReading};
 use crate::metrics::{Refusal, SIZE_CLASSES, Slow, unix_seconds};
 use serde::Serialize;
@@ -44,6 +45,8 @@ pub struct Status {
     pub upstreams: Vec<UpstreamReading>,
     /// The classes before them, one row for each upstream and class.
     pub upstream_classes: Vec<ClassReading>,
+    /// How good expectations of their requests were of late, one row for each upstream.
+    pub upstream_predictions: Vec<PredictionReading>,
     /// The slowest responses of the last five minutes, slowest first.
     pub slowest: Vec<SlowStatus>,
     /// Lines that the access log has lost.
@@ -256,6 +259,7 @@ impl Status {
             },
             upstreams: sources.upstream_readings(),
             upstream_classes: sources.class_readings(),
+            upstream_predictions: sources.prediction_readings(),
             slowest: metrics.slowest().into_iter().map(SlowStatus::new).collect(),
             log_lines_lost_total: sources.log.lost_lines(),
             config: ConfigStatus {
@@ -341,9 +345,9 @@ pub(crate) mod tests {
     use crate::admin::UplinkReading;
     use crate::metrics::tests::report;
     use crate::metrics::{Metrics, RequestFacts};
-    use crate::proxy::{ClassState, Standing, UpstreamState};
+    use crate::proxy::{ClassState, PredictionState, Standing, UpstreamState};
     use hyper::Request;
-    use sooner_admission::{ClassStatus, ResponseTarget};
+    use sooner_admission::{ClassStatus, Quality, ResponseTarget, Shadows};
     use sooner_link::shadow::Compared;
     use std::sync::Arc;
     use std::time::{Duration, UNIX_EPOCH};
@@ -392,6 +396,22 @@ pub(crate) mod tests {
                         inside_ns: Some(3_000_000),
                         response_ns: Some(20_000_000),
                         achieved: vec![(ResponseTarget::Share(0.95, 50_000_000), Some(40_000_000))],
+                    },
+                }]
+            }),
+            upstream_predictions: Box::new(|| {
+                vec![PredictionState {
+                    upstream: "app".into(),
+                    quality: Quality {
+                        jobs: 512,
+                        ranked_rightly: Some(0.875),
+                        ranked_rightly_by_kind: Some(0.625),
+                        calibration: vec![(2_000_000, 3_000_000), (80_000_000, 40_000_000)],
+                        shadows: Some(Shadows {
+                            fcfs_ns: 4_000_000,
+                            predicted_ns: 2_000_000,
+                            perfect_ns: 1_000_000,
+                        }),
                     },
                 }]
             }),
@@ -463,6 +483,11 @@ pub(crate) mod tests {
             (target.target.as_str(), target.achieved_seconds),
             ("p95", Some(0.04))
         );
+        let prediction = &status.upstream_predictions[0];
+        assert_eq!(prediction.ranked_rightly, Some(0.875));
+        assert_eq!(prediction.calibration[1].mean_inside_seconds, 0.04);
+        let waits = prediction.mean_waits.as_ref();
+        assert_eq!(waits.map(|waits| waits.perfect_seconds), Some(0.001));
         assert_eq!(
             (
                 status.config.hash.as_str(),

@@ -19,7 +19,7 @@ use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
 use crate::proxy::tell_wait::TellWait;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionStatus, Change, ClassStatus, Subject, Time};
+use sooner_admission::{AdmissionStatus, Change, ClassStatus, Quality, Subject, Time};
 use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Acquire, Limiter, Permit};
 use sooner_tls::Authorities;
@@ -177,6 +177,11 @@ impl Upstream {
     /// How its classes are doing, by number.
     pub fn class_statuses(&self) -> Vec<ClassStatus> {
         self.limiter.class_statuses()
+    }
+
+    /// How good expectations of its requests were of late.
+    pub fn quality(&self) -> Quality {
+        self.limiter.quality()
     }
 
     /// Looks for the limits of servers that have none of the operator's; gives what changed, by the

@@ -1,6 +1,8 @@
-//! What is told of upstreams: their servers, and the classes before them.
+//! What is told of upstreams: their servers, the classes before them, and how good expectations
+//! were.
 
 use super::Exposition;
+use crate::admin::prediction::PredictionReading;
 use crate::admin::sources::{ClassReading, TargetReading, UpstreamReading};
 use sooner_operate::metrics::{Families, Labels, Unit};
 
@@ -102,7 +104,7 @@ impl Exposition {
         );
         let wanted = targets.iter();
         to.gauges(
-            "sooner_upstream_class_target_seconds",
+            "sooner_upstream_class_target",
             "Response time that a class is to have",
             Some(Unit::Seconds),
             wanted.map(|(labels, target)| (labels.clone(), target.target_seconds)),
@@ -110,10 +112,64 @@ impl Exposition {
         // Nothing is told of a class before it has done something.
         let achieved = targets.into_iter();
         to.gauges(
-            "sooner_upstream_class_achieved_seconds",
+            "sooner_upstream_class_achieved",
             "Response time that it had recently",
             Some(Unit::Seconds),
             achieved.filter_map(|(labels, target)| Some((labels, target.achieved_seconds?))),
         );
     }
+
+    pub(super) fn predictions(&self, to: &mut Families) {
+        if self.predictions.is_empty() {
+            return;
+        }
+        let mut ranked: Vec<(Labels, f64)> = Vec::new();
+        let mut taken: Vec<(Labels, f64)> = Vec::new();
+        let mut waits: Vec<(Labels, f64)> = Vec::new();
+        for one in &self.predictions {
+            let labels = |name: &'static str, value: &str| -> Labels {
+                vec![("upstream", one.upstream.clone()), (name, value.to_owned())]
+            };
+            let all = one.ranked_rightly.map(|share| (labels("by", "all"), share));
+            let kind = one.ranked_rightly_by_kind;
+            let kind = kind.map(|share| (labels("by", "kind"), share));
+            ranked.extend(all.into_iter().chain(kind));
+            taken.extend(taken_ratios(one).map(|(tenth, ratio)| (labels("tenth", &tenth), ratio)));
+            if let Some(mean) = &one.mean_waits {
+                waits.extend([
+                    (labels("order", "fifo"), mean.fifo_seconds),
+                    (labels("order", "expected"), mean.expected_seconds),
+                    (labels("order", "perfect"), mean.perfect_seconds),
+                ]);
+            }
+        }
+        to.gauges(
+            "sooner_upstream_prediction_ranked_ratio",
+            "Of pairs of the last requests, the share of which the longer was expected to be longer, and what that would be by kind alone",
+            None,
+            ranked,
+        );
+        to.gauges(
+            "sooner_upstream_prediction_taken_ratio",
+            "Mean time inside of the mean that was expected, from the tenth with the shortest expectations to that with the longest",
+            None,
+            taken,
+        );
+        to.gauges(
+            "sooner_upstream_prediction_wait",
+            "Mean wait of the last requests in an imagined queue",
+            Some(Unit::Seconds),
+            waits,
+        );
+    }
+}
+
+/// What came of what was expected, tenth by tenth.
+fn taken_ratios(reading: &PredictionReading) -> impl Iterator<Item = (String, f64)> {
+    let tenths = (1..).zip(&reading.calibration);
+    let told = tenths.filter(|(_, tenth)| tenth.mean_expected_seconds > 0.0);
+    told.map(|(number, tenth)| {
+        let ratio = tenth.mean_inside_seconds / tenth.mean_expected_seconds;
+        (number.to_string(), ratio)
+    })
 }
