@@ -64,6 +64,8 @@ pub struct Goal {
     pub response_targets: Vec<ResponseTarget>,
     /// Whether all kinds of its jobs are to take the same time.
     pub evens_out: bool,
+    /// The most of its jobs that may be inside; `None`: as many as the limit lets in.
+    pub inside_max: Option<usize>,
 }
 
 impl Goal {
@@ -92,6 +94,10 @@ pub struct ClassStatus {
     pub name: String,
     /// Its jobs that are in the gate, waiting or inside.
     pub present: usize,
+    /// How many are inside.
+    pub inside: usize,
+    /// The most that may be; `None`: as many as the limit lets in.
+    pub inside_max: Option<usize>,
     /// The mean time inside, ns.
     pub inside_ns: Option<u64>,
     /// The mean response time, ns.
@@ -201,6 +207,8 @@ impl Class {
         ClassStatus {
             name: self.goal.name.clone(),
             present: self.present,
+            inside: 0,
+            inside_max: self.goal.inside_max,
             inside_ns: self.inside.get(),
             response_ns: self.response.get(),
             achieved: achieved.collect(),

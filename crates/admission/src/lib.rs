@@ -5,6 +5,7 @@
 //! [`Controller`] finds the limit, [`verdict`] says whether targets can be met.
 
 mod admission;
+mod caps;
 mod controller;
 mod goals;
 mod kind_name;

@@ -1,6 +1,7 @@
 //! One program of all tests that use the crate from outside, because each program is linked anew.
 
 mod backends;
+mod caps;
 mod decisions;
 mod grants;
 mod properties;
