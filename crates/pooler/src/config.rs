@@ -31,7 +31,7 @@ pub use user::{AuthQueryTable, UserTable};
 use serde::Deserialize;
 use sooner_admission::{Goal, Order, Within};
 use sooner_config::classes::{self, ClassAims, LateName, OrderName};
-use sooner_config::{Misconfigured, Spanned};
+use sooner_config::{Limit, Misconfigured, Spanned};
 use sooner_tls::TlsConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -148,6 +148,7 @@ impl Config {
         checks.extend(self.database.iter().map(DatabaseTable::check));
         checks.push(self.check_priorities());
         checks.extend(self.class_checks());
+        checks.extend(self.cap_checks());
         if checks.iter().all(Result::is_ok) {
             let order = self.order.as_ref();
             checks.push(classes::check_order(&self.class_aims(), order, "order"));
@@ -186,6 +187,20 @@ impl Config {
         let conditions: Vec<_> = all.map(|class| (&class.name, class.conditions())).collect();
         checks.push(classes::check_reach(&conditions, "client"));
         checks
+    }
+
+    /// That no class may have more inside than all together.
+    fn cap_checks(&self) -> impl Iterator<Item = Result<(), Misconfigured>> {
+        let most = self.limits.transactions_most();
+        let limit_key = match self.limits.transactions {
+            Limit::Fixed(_) => "limits.transactions",
+            Limit::Auto => "limits.transactions_max",
+        };
+        let check = move |class: &ClassTable| {
+            let bounds = class.bounds();
+            bounds.check_cap("class.transactions", most, limit_key)
+        };
+        self.class.iter().map(check)
     }
 
     fn class_aims(&self) -> Vec<ClassAims<'_>> {

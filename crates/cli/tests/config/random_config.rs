@@ -336,6 +336,7 @@ impl<'a> Maker<'a> {
                 );
                 self.may("variability", &["\"reduce\""]);
             }
+            self.may("requests", &["1", "30"]);
             self.may("host", &["[\"*.example\", \"h.*\"]"]);
             self.may("method", &["[\"GET\", \"POST\"]"]);
             self.may("header", &["{ X-Tier = [\"gold*\"] }"]);

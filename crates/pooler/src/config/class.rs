@@ -4,7 +4,7 @@
 use super::lock_wait::{PreemptName, VictimName};
 use serde::Deserialize;
 use sooner_config::classes::{
-    ClassAims, Conditions, Fits, TargetTable, Variability, comes_from, fits_beginning,
+    ClassAims, ClassBounds, Conditions, Fits, TargetTable, Variability, comes_from, fits_beginning,
     fits_pattern, middle_priority, networks, patterns, placed_patterns,
 };
 use sooner_config::{Misconfigured, Network, Spanned};
@@ -12,7 +12,7 @@ use sooner_postgres::hints::Hints;
 use sooner_postgres::sql;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 /// One class. All of what it names must fit; what it does not name fits every client.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,6 +32,10 @@ pub struct ClassTable {
     /// Its part of the server, where classes share it by weight.
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
+    /// The most of its transactions in a server at a time; without any as many as the limit lets in.
+    /// Classes of requests call it `requests`.
+    #[serde(default, alias = "requests")]
+    pub transactions: Option<Spanned<NonZeroUsize>>,
     /// How long it may wait for a lock before those that matter less make room.
     #[serde(default)]
     pub wait_target: Option<Spanned<String>>,
@@ -110,6 +114,14 @@ impl ClassTable {
             target: &self.target,
             variability: self.variability,
             weight: self.weight.as_ref(),
+            bounds: self.bounds(),
+        }
+    }
+
+    /// What bounds it.
+    pub fn bounds(&self) -> ClassBounds<'_> {
+        ClassBounds {
+            inside_max: self.transactions.as_ref(),
         }
     }
 

@@ -160,6 +160,10 @@ fn classes(status: &Status) -> String {
                 &class.class
             }),
             class.requests.to_string(),
+            match class.limit_requests {
+                Some(limit) => format!("{} of {limit}", class.inside_requests),
+                None => class.inside_requests.to_string(),
+            },
             seconds(class.mean_response_seconds),
             seconds(class.mean_inside_seconds),
             targets.join(", "),
@@ -170,6 +174,7 @@ fn classes(status: &Status) -> String {
         "Upstream",
         "Class",
         "There now",
+        "Inside now",
         "Response time",
         "Inside",
         "Targets",

@@ -153,6 +153,10 @@ pub struct ClassReading {
     pub class: String,
     /// Its requests that wait or are inside.
     pub requests: u64,
+    /// Those that are inside.
+    pub inside_requests: u64,
+    /// The most that may be; `null`: as many as the limit lets in.
+    pub limit_requests: Option<u64>,
     /// The mean time inside, of late; `null` before the first.
     pub mean_inside_seconds: Option<f64>,
     /// The mean response time of the upstream, waiting included, of late; `null` before the first.
@@ -179,6 +183,8 @@ impl From<ClassState> for ClassReading {
             upstream: upstream.as_ref().into(),
             class: status.name,
             requests: status.present as u64,
+            inside_requests: status.inside as u64,
+            limit_requests: status.inside_max.map(|max| max as u64),
             mean_inside_seconds: status.inside_ns.map(seconds),
             mean_response_seconds: status.response_ns.map(seconds),
             targets: targets.collect(),

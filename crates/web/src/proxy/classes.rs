@@ -10,13 +10,13 @@ use hyper::header::HeaderName;
 use serde::Deserialize;
 use sooner_admission::{Goal, Order};
 use sooner_config::classes::{
-    self, ClassAims, Conditions, LateName, OrderName, TargetTable, Variability, comes_from,
-    fits_beginning, fits_pattern, middle_priority, networks, patterns, placed_patterns,
+    self, ClassAims, ClassBounds, Conditions, LateName, OrderName, TargetTable, Variability,
+    comes_from, fits_beginning, fits_pattern, middle_priority, networks, patterns, placed_patterns,
 };
 use sooner_config::{Network, Spanned};
 use sooner_http::json_fields::FieldPath;
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 /// One class. All of what it names must fit; what it does not name fits every request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -36,6 +36,10 @@ pub struct ClassTable {
     /// Its part of a server, where classes share it by weight.
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
+    /// The most of its requests in an upstream at a time; without any as many as the limit lets in.
+    /// Classes of transactions call it `transactions`.
+    #[serde(default, alias = "transactions")]
+    pub requests: Option<Spanned<NonZeroUsize>>,
     /// Upstreams.
     #[serde(default)]
     pub upstream: Option<Vec<Spanned<String>>>,
@@ -159,6 +163,13 @@ impl ClassTable {
             target: &self.target,
             variability: self.variability,
             weight: self.weight.as_ref(),
+            bounds: self.bounds(),
+        }
+    }
+
+    fn bounds(&self) -> ClassBounds<'_> {
+        ClassBounds {
+            inside_max: self.requests.as_ref(),
         }
     }
 
@@ -283,6 +294,21 @@ impl Classes {
         share_by: Option<&Spanned<String>>,
     ) -> Result<(), Misconfigured> {
         classes::check_share_by(&self.aims_at(upstream), share_by, "upstream.share_by")
+    }
+
+    /// That what bounds a class says something at one of the upstreams, of which each lets so many
+    /// in at a time.
+    pub fn check_bounds(&self, upstreams: &[(&str, usize)]) -> Result<(), Misconfigured> {
+        for table in &self.tables {
+            let may_be = upstreams.iter().filter(|(name, _)| table.may_be_at(name));
+            if let Some(&(name, limit)) = may_be.max_by_key(|(_, limit)| *limit) {
+                let limit_key = format!("the limit of upstream `{name}`");
+                table
+                    .bounds()
+                    .check_cap("class.requests", limit, &limit_key)?;
+            }
+        }
+        Ok(())
     }
 
     fn aims(&self) -> Vec<ClassAims<'_>> {

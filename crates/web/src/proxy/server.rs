@@ -33,6 +33,7 @@ pub struct Server {
     service_ns: RefCell<Mean>,
     /// How many requests it gets at once.
     limit: Cell<usize>,
+    limit_max: usize,
     finder: Option<RefCell<LimitFinder>>,
 }
 
@@ -52,6 +53,7 @@ impl Server {
             retries: Cell::new(0),
             service_ns: RefCell::new(Mean::new(SERVICE_MEMORY)),
             limit: Cell::new(limit.start()),
+            limit_max: limit.max(),
             finder: limit.finder().map(RefCell::new),
         }
     }
@@ -64,6 +66,11 @@ impl Server {
     /// How many requests it gets at once while it is up; `usize::MAX`: all.
     pub fn limit(&self) -> usize {
         self.limit.get()
+    }
+
+    /// The most requests that it ever gets at once.
+    pub fn limit_max(&self) -> usize {
+        self.limit_max
     }
 
     /// How many requests may be in flight. Those left over from before its ejection may stay for

@@ -174,6 +174,12 @@ impl Upstream {
         self.current.borrow().clone()
     }
 
+    /// The most requests that are ever inside, while all its servers are up.
+    pub fn most(&self) -> usize {
+        let all = self.servers.iter().map(|server| server.limit_max());
+        all.fold(0, usize::saturating_add)
+    }
+
     /// How its classes are doing, by number.
     pub fn class_statuses(&self) -> Vec<ClassStatus> {
         self.limiter.class_statuses()

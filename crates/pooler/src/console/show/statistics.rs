@@ -227,6 +227,7 @@ pub fn classes(pooler: &Pooler) -> Table {
         "#opening_p95_us",
         "#opening_sum_us",
         "#conflicts",
+        "#transactions_max",
     ]);
     let configuration = pooler.configuration();
     let measured = pooler.statistics.borrow();
@@ -235,10 +236,13 @@ pub fn classes(pooler: &Pooler) -> Table {
         (
             class.name.get_ref().as_str(),
             Some(*class.priority.get_ref()),
+            class.transactions.as_ref().map(|cap| cap.get_ref().get()),
         )
     });
     let nobody = Tally::default();
-    for ((name, priority), present) in known.chain([("", None)]).zip(pooler.class_counts()) {
+    for ((name, priority, cap), present) in
+        known.chain([("", None, None)]).zip(pooler.class_counts())
+    {
         let found = measured.classes.iter().find(|(known, _)| *known == name);
         let tally = found.map_or(&nobody, |(_, tally)| tally);
         let all = tally.sums;
@@ -253,7 +257,7 @@ pub fn classes(pooler: &Pooler) -> Table {
             mean(all.inside_us, all.turns).into(),
         ];
         let sums = [all.outside_us, all.inside_us, all.turns].map(Field::from);
-        let last = [all.opening_us, all.conflicts].map(Field::from);
+        let last = [all.opening_us.into(), all.conflicts.into(), cap.into()];
         let known = head.into_iter().chain(quantiles(tally)).chain(sums);
         table.row(known.chain(opening(tally)).chain(last));
     }

@@ -100,6 +100,21 @@ impl Exposition {
                 .iter()
                 .map(|class| (labels(class), class.requests)),
         );
+        to.gauges(
+            "sooner_upstream_class_inside_requests",
+            "Those of them that are inside",
+            None,
+            self.classes
+                .iter()
+                .map(|class| (labels(class), class.inside_requests)),
+        );
+        let caps = self.classes.iter();
+        to.gauges(
+            "sooner_upstream_class_limit_requests",
+            "Requests of a class that may be inside, where that is said",
+            None,
+            caps.filter_map(|class| Some((labels(class), class.limit_requests?))),
+        );
         let wanted = targets.iter();
         to.gauges(
             "sooner_upstream_class_target_seconds",
