@@ -330,13 +330,24 @@ impl Admission {
         self.queue.number_of(ticket.job).unwrap_or(ticket.class)
     }
 
-    /// So many inside have nothing to do and keep their places: as many more may go in.
+    /// So many inside have nothing to do and keep their places, or have given them up: as many more
+    /// may go in.
     pub fn set_kept(&mut self, kept: usize) {
         self.kept = kept;
         self.apply_limit();
     }
 
-    /// How many inside keep their places and have nothing to do.
+    /// A job of a class has run for longer than it may: it is counted, and nothing else.
+    pub fn note_overlong(&mut self, class: u8) {
+        self.goals.note_overlong(class);
+    }
+
+    /// One was cancelled for that: the same.
+    pub fn note_cancelled(&mut self, class: u8) {
+        self.goals.note_cancelled(class);
+    }
+
+    /// How many inside take no place from others.
     pub fn kept(&self) -> usize {
         self.kept
     }

@@ -146,6 +146,21 @@ impl Limiter {
         }
     }
 
+    /// [`Admission::kept`].
+    pub fn kept(&self) -> usize {
+        self.lock().admission.kept()
+    }
+
+    /// [`Admission::note_overlong`].
+    pub fn note_overlong(&self, class: u8) {
+        self.lock().admission.note_overlong(class);
+    }
+
+    /// [`Admission::note_cancelled`].
+    pub fn note_cancelled(&self, class: u8) {
+        self.lock().admission.note_cancelled(class);
+    }
+
     /// How it is doing.
     pub fn status(&self) -> AdmissionStatus {
         self.lock().admission.status()

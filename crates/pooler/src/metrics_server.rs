@@ -4,6 +4,7 @@ use crate::client::handle::{Activity, ClassCount};
 use crate::lock_waits::LockWaitCounts;
 use crate::openmetrics::{Snapshot, encode};
 use crate::pool::idle_holders::idle_holders;
+use crate::pool::overtime::counts;
 use crate::pool::upstream::Upstream;
 use crate::pooler::Pooler;
 use bytes::Bytes;
@@ -87,6 +88,20 @@ fn waiting(pooler: &Pooler) -> Vec<(String, u64)> {
         .collect()
 }
 
+fn bounded(pooler: &Pooler) -> Vec<(String, [u64; 3])> {
+    let configuration = pooler.configuration();
+    let classes = configuration.config.class.iter();
+    let names = classes.map(|class| class.name.get_ref().clone());
+    let names = names.chain([String::new()]);
+    let present = pooler.class_counts().into_iter();
+    let mut overlong = counts(pooler).into_iter();
+    let figures = present.map(|present| {
+        let [overlong, cancelled] = overlong.next().unwrap_or_default();
+        [present.active as u64, overlong, cancelled]
+    });
+    names.zip(figures).collect()
+}
+
 fn exposition(pooler: &Pooler) -> Result<String, fmt::Error> {
     let clients = pooler.clients.borrow();
     let doing = |what| {
@@ -128,6 +143,7 @@ fn exposition(pooler: &Pooler) -> Result<String, fmt::Error> {
         gates,
         targets: targets(&upstreams),
         waiting: waiting(pooler),
+        bounded: bounded(pooler),
         lock_waits: lock_waits(pooler),
         measured: &measured,
     })

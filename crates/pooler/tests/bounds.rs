@@ -90,3 +90,66 @@ fn no_more_of_a_class_run_than_its_cap_while_others_run_besides() {
         assert!(output.status.success(), "{}", said(&output));
     }
 }
+
+const SLOW: &str = "SELECT pg_sleep(30)";
+
+#[test]
+fn who_runs_too_long_gives_its_place_up_and_goes_on() {
+    let bounds = "transactions = 2\nlongest = \"100ms\"";
+    let Some((database, gate)) = start("who_runs_too_long", bounds) else {
+        return;
+    };
+    // Both places; and one of them does nothing at all.
+    let mut slow = Talk::begin(&mut gate.psql(&database, "ann"));
+    slow.say(SLOW);
+    let mut idle = Talk::begin(&mut gate.psql(&database, "ann"));
+    idle.ask("BEGIN");
+    let mut others = ["SELECT 1", "SELECT 2"].map(|sql| {
+        let mut other = Talk::begin(&mut gate.psql(&database, "postgres"));
+        other.say(sql);
+        other
+    });
+    let answers = others
+        .each_mut()
+        .map(|other| other.hear().trim().to_owned());
+    assert_eq!(answers, ["1", "2"]);
+    until_shown(&gate, &database, "overlong", "2");
+    assert_eq!(shown(&gate, &database, "cancelled"), "0");
+    assert_eq!(shown(&gate, &database, "inside"), "2");
+    // Of its class there are as many as may be, whatever they gave up.
+    let mut third = Talk::begin(&mut gate.psql(&database, "ann"));
+    third.say("SELECT 3");
+    until_shown(&gate, &database, "waiting", "1");
+    idle.ask("COMMIT");
+    assert_eq!(third.hear().trim(), "3");
+    // The places are as they were when all have left.
+    slow.kill();
+    until("there are two places", || {
+        gate.admin(&database, "SHOW GATES").contains("|2|0|0|")
+    });
+}
+
+#[test]
+fn a_statement_that_runs_too_long_is_cancelled_where_that_is_said() {
+    let bounds = "longest = \"100ms\"\nlongest_action = \"cancel\"";
+    let Some((database, gate)) = start("a_statement_that_runs_too_long", bounds) else {
+        return;
+    };
+    let mut slow = gate.psql(&database, "ann");
+    let slow = slow.args(["-v", "VERBOSITY=verbose", "-c", SLOW]).output();
+    let error = said(&slow.unwrap());
+    assert!(error.contains("57014"), "{error}");
+    assert_eq!(shown(&gate, &database, "overlong"), "1");
+    assert_eq!(shown(&gate, &database, "cancelled"), "1");
+    // Others may take as long as they like, and so may short ones in a long transaction.
+    let mut other = gate.psql(&database, "postgres");
+    printed(other.args(["-c", "SELECT pg_sleep(0.3)"]));
+    let mut long = Talk::begin(&mut gate.psql(&database, "ann"));
+    long.ask("BEGIN");
+    for _ in 0..4 {
+        long.ask("SELECT pg_sleep(0.05)");
+    }
+    assert_eq!(long.ask("SELECT 5").trim(), "5");
+    long.ask("COMMIT");
+    assert_eq!(shown(&gate, &database, "cancelled"), "1");
+}

@@ -336,7 +336,11 @@ impl<'a> Maker<'a> {
                 );
                 self.may("variability", &["\"reduce\""]);
             }
-            self.may("requests", &["1", "30"]);
+            self.may("requests", &["1"]);
+            if self.random.chance() {
+                self.put("longest", "\"2 s\"");
+                self.put("longest_action", "\"cancel\"");
+            }
             self.may("host", &["[\"*.example\", \"h.*\"]"]);
             self.may("method", &["[\"GET\", \"POST\"]"]);
             self.may("header", &["{ X-Tier = [\"gold*\"] }"]);

@@ -52,6 +52,7 @@ impl ClassAims<'_> {
             return Err(Misconfigured::at(self.priority, "class.priority", words));
         }
         response_targets(self.target)?;
+        self.bounds.check()?;
         match self.weight {
             Some(weight) if self.has_target() => {
                 let words = "a class has a weight or a target, not both: a share of the server promises no time";

@@ -4,8 +4,8 @@
 use super::lock_wait::{PreemptName, VictimName};
 use serde::Deserialize;
 use sooner_config::classes::{
-    ClassAims, ClassBounds, Conditions, Fits, TargetTable, Variability, comes_from, fits_beginning,
-    fits_pattern, middle_priority, networks, patterns, placed_patterns,
+    ClassAims, ClassBounds, Conditions, Fits, LongestAction, TargetTable, Variability, comes_from,
+    fits_beginning, fits_pattern, middle_priority, networks, patterns, placed_patterns,
 };
 use sooner_config::{Misconfigured, Network, Spanned};
 use sooner_postgres::hints::Hints;
@@ -36,6 +36,13 @@ pub struct ClassTable {
     /// Classes of requests call it `requests`.
     #[serde(default, alias = "requests")]
     pub transactions: Option<Spanned<NonZeroUsize>>,
+    /// For how long one keeps its place; without any for as long as it takes.
+    #[serde(default)]
+    pub longest: Option<Spanned<String>>,
+    /// What becomes of one that runs for longer; `yield` where nothing is said: it goes on, and
+    /// another one may go in.
+    #[serde(default)]
+    pub longest_action: Option<Spanned<LongestAction>>,
     /// How long it may wait for a lock before those that matter less make room.
     #[serde(default)]
     pub wait_target: Option<Spanned<String>>,
@@ -122,6 +129,8 @@ impl ClassTable {
     pub fn bounds(&self) -> ClassBounds<'_> {
         ClassBounds {
             inside_max: self.transactions.as_ref(),
+            longest: self.longest.as_ref(),
+            longest_action: self.longest_action.as_ref(),
         }
     }
 

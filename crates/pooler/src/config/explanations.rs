@@ -68,7 +68,7 @@ pub fn explain(mut mistake: Misconfigured) -> Misconfigured {
             "targets have names; write target = { mean = \"30ms\" }, or { mean = \"30ms\", p95 = \"120ms\" }"
                 .into(),
         ),
-        _ if does_not_fit && (key.starts_with("class.target.") || key == "class.wait_target") => Some(format!(
+        _ if does_not_fit && (key.starts_with("class.target.") || ["class.wait_target", "class.longest"].contains(&key)) => Some(format!(
             "a time has a unit and stands in quotes; write {last} = \"30ms\" (us, ms, s or min)"
         )),
         _ => None,

@@ -40,7 +40,7 @@ fn look(upstream: &Upstream, limits: &Limits) {
         .get()
         .min(limits.transactions_most())
         .min(left);
-    upstream.limiter.set_kept(kept);
+    upstream.set_spare_places(kept, upstream.places.yielded_max());
     let window = upstream.limiter.take_window();
     let Some(change) = controller.observe(&window, &upstream.limiter.needs()) else {
         return;

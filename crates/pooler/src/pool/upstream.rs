@@ -6,6 +6,7 @@ use crate::lock_map::LockMap;
 use crate::log::{Seldom, log};
 use crate::pool::capacity::{Capacity, KnownCapacity, LoginShare};
 use crate::pool::login_admission::LoginAdmission;
+use crate::pool::overtime::SparePlaces;
 use crate::pool::{Pool, ServerConnection, limit_controller};
 use crate::tls::Connector;
 use sooner_admission::{AdmissionSettings, Controller, Order};
@@ -29,6 +30,8 @@ pub struct Upstream {
     pub controller: RefCell<Option<Controller>>,
     /// Clients that keep a connection and do not use it at the moment.
     pub idle_leases: Cell<usize>,
+    /// Who takes no place from others although it is inside.
+    pub places: SparePlaces,
     pub pool: RefCell<Pool>,
     /// How many connections the server allows.
     capacity: Cell<KnownCapacity>,
@@ -70,6 +73,7 @@ impl Upstream {
             },
             controller: RefCell::default(),
             idle_leases: Cell::default(),
+            places: SparePlaces::default(),
             pool: RefCell::default(),
             capacity: Cell::default(),
             login_share: RefCell::default(),
@@ -88,6 +92,13 @@ impl Upstream {
             lock_map: RefCell::default(),
             lock_map_failures: Seldom::default(),
         }
+    }
+
+    /// So many clients keep a connection and do not use it, and so many that run too long may give
+    /// their places up, from now on.
+    pub fn set_spare_places(&self, kept: usize, yielded_max: usize) {
+        self.places.set(kept, yielded_max);
+        self.limiter.set_kept(self.places.spare());
     }
 
     /// How many transactions wait for it.
@@ -119,7 +130,8 @@ impl Upstream {
 
     fn apply_limit(&self, limits: &Limits) {
         self.controller.replace(None);
-        self.limiter.set_kept(0);
+        self.places.forget_kept();
+        self.limiter.set_kept(self.places.spare());
         let limit = first_limit(limits, self.connections(limits));
         self.limiter.set_limit(limit);
     }

@@ -157,6 +157,10 @@ pub struct ClassReading {
     pub inside_requests: u64,
     /// The most that may be; `null`: as many as the limit lets in.
     pub limit_requests: Option<u64>,
+    /// Those that ran for longer than they may, since the start.
+    pub overlong_total: u64,
+    /// Those of them that were cancelled.
+    pub cancelled_total: u64,
     /// The mean time inside, of late; `null` before the first.
     pub mean_inside_seconds: Option<f64>,
     /// The mean response time of the upstream, waiting included, of late; `null` before the first.
@@ -185,6 +189,8 @@ impl From<ClassState> for ClassReading {
             requests: status.present as u64,
             inside_requests: status.inside as u64,
             limit_requests: status.inside_max.map(|max| max as u64),
+            overlong_total: status.overlong,
+            cancelled_total: status.cancelled,
             mean_inside_seconds: status.inside_ns.map(seconds),
             mean_response_seconds: status.response_ns.map(seconds),
             targets: targets.collect(),

@@ -391,6 +391,8 @@ pub(crate) mod tests {
                         present: 2,
                         inside: 1,
                         inside_max: Some(1),
+                        overlong: 4,
+                        cancelled: 3,
                         inside_ns: Some(3_000_000),
                         response_ns: Some(20_000_000),
                         achieved: vec![(ResponseTarget::Share(0.95, 50_000_000), Some(40_000_000))],

@@ -10,8 +10,9 @@ use hyper::header::HeaderName;
 use serde::Deserialize;
 use sooner_admission::{Goal, Order};
 use sooner_config::classes::{
-    self, ClassAims, ClassBounds, Conditions, LateName, OrderName, TargetTable, Variability,
-    comes_from, fits_beginning, fits_pattern, middle_priority, networks, patterns, placed_patterns,
+    self, ClassAims, ClassBounds, Conditions, LateName, Longest, LongestAction, OrderName,
+    TargetTable, Variability, comes_from, fits_beginning, fits_pattern, middle_priority, networks,
+    patterns, placed_patterns,
 };
 use sooner_config::{Network, Spanned};
 use sooner_http::json_fields::FieldPath;
@@ -40,6 +41,13 @@ pub struct ClassTable {
     /// Classes of transactions call it `transactions`.
     #[serde(default, alias = "transactions")]
     pub requests: Option<Spanned<NonZeroUsize>>,
+    /// For how long one keeps its place; without any for as long as it takes.
+    #[serde(default)]
+    pub longest: Option<Spanned<String>>,
+    /// What becomes of one that runs for longer; `yield` where nothing is said: it goes on, and
+    /// another one may go in.
+    #[serde(default)]
+    pub longest_action: Option<Spanned<LongestAction>>,
     /// Upstreams.
     #[serde(default)]
     pub upstream: Option<Vec<Spanned<String>>>,
@@ -170,6 +178,8 @@ impl ClassTable {
     fn bounds(&self) -> ClassBounds<'_> {
         ClassBounds {
             inside_max: self.requests.as_ref(),
+            longest: self.longest.as_ref(),
+            longest_action: self.longest_action.as_ref(),
         }
     }
 
@@ -301,11 +311,12 @@ impl Classes {
     pub fn check_bounds(&self, upstreams: &[(&str, usize)]) -> Result<(), Misconfigured> {
         for table in &self.tables {
             let may_be = upstreams.iter().filter(|(name, _)| table.may_be_at(name));
+            let has_limit = may_be.clone().any(|&(_, limit)| limit < usize::MAX);
             if let Some(&(name, limit)) = may_be.max_by_key(|(_, limit)| *limit) {
                 let limit_key = format!("the limit of upstream `{name}`");
-                table
-                    .bounds()
-                    .check_cap("class.requests", limit, &limit_key)?;
+                let bounds = table.bounds();
+                bounds.check_cap("class.requests", limit, &limit_key)?;
+                bounds.check_longest(has_limit)?;
             }
         }
         Ok(())
@@ -344,6 +355,11 @@ impl Classes {
             true => Vec::new(),
             false => classes::goals(&self.aims()),
         }
+    }
+
+    /// For how long a request of this class keeps its place.
+    pub fn longest(&self, number: u8) -> Option<Longest> {
+        self.tables.get(usize::from(number))?.bounds().longest()
     }
 
     /// The fields of bodies by which classes at this upstream differ.

@@ -73,11 +73,13 @@ impl RoutedRequest<'_> {
             self.telling(wait)
         });
         let outgoing = told.as_ref().unwrap_or(self.outgoing);
+        let mut admitted_at = Instant::now();
         loop {
-            let slot = match upstream.choose_server(&attempts.tried) {
+            let mut slot = match upstream.choose_server(&attempts.tried) {
                 Choice::Server(slot) => slot,
                 Choice::Full => {
                     permit = self.admit(permit.come_again(), report).await?;
+                    admitted_at = Instant::now();
                     continue;
                 }
                 Choice::AllDown => {
@@ -93,7 +95,16 @@ impl RoutedRequest<'_> {
                 failed.count_retry();
             }
             let sent_at = Instant::now();
-            match attempt(&server, outgoing, upload, times).await {
+            slot.limit_to(upstream, self.facts.class, admitted_at);
+            let attempted = tokio::select! {
+                biased;
+                attempted = attempt(&server, outgoing, upload, times) => attempted,
+                longest = slot.cancelled() => Err(FailedAttempt {
+                    failure: Failure::RanTooLong(longest.time),
+                    retry: None,
+                }),
+            };
+            match attempted {
                 Ok(response) => {
                     upstream.succeeded(&server);
                     let others = attempts.suspects.iter();

@@ -25,6 +25,8 @@ pub struct Server {
     in_flight: Cell<usize>,
     /// Those of them from before its last ejection.
     left_over: Cell<usize>,
+    /// Those that run for longer than they may, and take no place from others.
+    yielders: Cell<usize>,
     /// How often it was ejected.
     ejections: Cell<u64>,
     requests: Cell<u64>,
@@ -47,6 +49,7 @@ impl Server {
             health: RefCell::new(Health::new(health)),
             in_flight: Cell::new(0),
             left_over: Cell::new(0),
+            yielders: Cell::new(0),
             ejections: Cell::new(0),
             requests: Cell::new(0),
             failures: Cell::new(0),
@@ -73,14 +76,28 @@ impl Server {
         self.limit_max
     }
 
-    /// How many requests may be in flight. Those left over from before its ejection may stay for
+    /// How many requests may be in flight: as many as its limit says, and one more for each that
+    /// has run for longer than it may, but at most twice as many. Those left over from before its ejection may stay for
     /// hours and tell nothing of its health now: they are not the one request of a probation.
     pub fn capacity(&self, now: Time) -> usize {
         match self.standing(now) {
-            Standing::Up => self.limit.get(),
+            Standing::Up => {
+                let limit = self.limit.get();
+                limit.saturating_add(self.yielders.get().min(limit))
+            }
             Standing::OnProbation => self.limit.get().min(self.left_over.get() + 1),
             Standing::Down => 0,
         }
+    }
+
+    /// A request has given its place up and goes on.
+    pub fn yielded(&self) {
+        self.yielders.set(self.yielders.get() + 1);
+    }
+
+    /// Such a request leaves.
+    pub fn yielder_left(&self) {
+        self.yielders.set(self.yielders.get() - 1);
     }
 
     /// Whether its limit is found.

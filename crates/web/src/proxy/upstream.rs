@@ -20,6 +20,7 @@ use crate::proxy::subject::Kind;
 use crate::proxy::tell_wait::TellWait;
 use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionStatus, Change, ClassStatus, Subject, Time};
+use sooner_config::classes::Longest;
 use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Acquire, Limiter, Permit};
 use sooner_tls::Authorities;
@@ -183,6 +184,19 @@ impl Upstream {
     /// How its classes are doing, by number.
     pub fn class_statuses(&self) -> Vec<ClassStatus> {
         self.limiter.class_statuses()
+    }
+
+    /// For how long a request of `class` keeps its place, if that is bounded.
+    pub fn longest(&self, class: u8) -> Option<Longest> {
+        self.classes.borrow().longest(class)
+    }
+
+    /// A request of `class` has run for longer than that; it is cancelled if that `cancels`.
+    pub fn note_overlong(&self, class: u8, cancels: bool) {
+        self.limiter.note_overlong(class);
+        if cancels {
+            self.limiter.note_cancelled(class);
+        }
     }
 
     /// Looks for the limits of servers that have none of the operator's; gives what changed, by the

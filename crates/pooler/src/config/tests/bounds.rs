@@ -38,6 +38,22 @@ fn bounds_that_cannot_be_have_a_line() {
             class("transactions = 9\n[limits]\ntransactions = \"auto\"\ntransactions_max = 8"),
             "gate.toml:6: class.transactions: there are never more than 8 inside (limits.transactions_max)",
         ),
+        (
+            class("longest = 2"),
+            "gate.toml:6: class.longest: a time has a unit and stands in quotes; write longest = \"30ms\"",
+        ),
+        (
+            class("longest = \"0 s\""),
+            "gate.toml:6: class.longest: there are times from 10ms to 1440min here",
+        ),
+        (
+            class("longest = \"2 s\"\nlongest_action = \"kill\""),
+            "gate.toml:7: class.longest_action: unknown value `kill`; choose one of yield, cancel",
+        ),
+        (
+            class("longest_action = \"cancel\""),
+            "gate.toml:6: class.longest_action: says nothing without a time; write longest = \"2 s\" as well",
+        ),
     ] {
         let said = mistake(&text);
         assert!(said.starts_with(expected), "{said}");

@@ -1,6 +1,7 @@
 //! What was measured, as tables.
 
 use super::*;
+use crate::pool::overtime::counts;
 use sooner_config::classes::name_of;
 use sooner_postgres::preemption::Preempt;
 
@@ -228,6 +229,9 @@ pub fn classes(pooler: &Pooler) -> Table {
         "#opening_sum_us",
         "#conflicts",
         "#transactions_max",
+        "#longest_us",
+        "#overlong",
+        "#cancelled",
     ]);
     let configuration = pooler.configuration();
     let measured = pooler.statistics.borrow();
@@ -236,13 +240,14 @@ pub fn classes(pooler: &Pooler) -> Table {
         (
             class.name.get_ref().as_str(),
             Some(*class.priority.get_ref()),
-            class.transactions.as_ref().map(|cap| cap.get_ref().get()),
+            Some(class.bounds()),
         )
     });
     let nobody = Tally::default();
-    for ((name, priority, cap), present) in
-        known.chain([("", None, None)]).zip(pooler.class_counts())
-    {
+    let known = known.chain([("", None, None)]).zip(pooler.class_counts());
+    let mut overlong = counts(pooler).into_iter();
+    for ((name, priority, bounds), present) in known {
+        let [overlong, cancelled] = overlong.next().unwrap_or_default();
         let found = measured.classes.iter().find(|(known, _)| *known == name);
         let tally = found.map_or(&nobody, |(_, tally)| tally);
         let all = tally.sums;
@@ -257,7 +262,18 @@ pub fn classes(pooler: &Pooler) -> Table {
             mean(all.inside_us, all.turns).into(),
         ];
         let sums = [all.outside_us, all.inside_us, all.turns].map(Field::from);
-        let last = [all.opening_us.into(), all.conflicts.into(), cap.into()];
+        let cap = bounds.and_then(|bounds| bounds.inside_max);
+        let longest = bounds.and_then(|bounds| bounds.longest());
+        let last: [Field; 6] = [
+            all.opening_us.into(),
+            all.conflicts.into(),
+            cap.map(|cap| cap.get_ref().get()).into(),
+            longest
+                .map(|longest| longest.time.as_micros() as u64)
+                .into(),
+            overlong.into(),
+            cancelled.into(),
+        ];
         let known = head.into_iter().chain(quantiles(tally)).chain(sums);
         table.row(known.chain(opening(tally)).chain(last));
     }

@@ -4,6 +4,20 @@ use super::Exposition;
 use crate::admin::sources::{ClassReading, TargetReading, UpstreamReading};
 use sooner_operate::metrics::{Families, Labels, Unit};
 
+/// What became of requests that ran for longer than they may.
+const OVERLONG: [(&str, &str, fn(&ClassReading) -> u64); 2] = [
+    (
+        "sooner_upstream_class_overlong_requests",
+        "Requests of a class that ran for longer than they may",
+        |class| class.overlong_total,
+    ),
+    (
+        "sooner_upstream_class_cancelled_requests",
+        "Those of them that were cancelled",
+        |class| class.cancelled_total,
+    ),
+];
+
 impl Exposition {
     pub(super) fn upstreams(&self, to: &mut Families) {
         if self.upstreams.is_empty() {
@@ -115,6 +129,15 @@ impl Exposition {
             None,
             caps.filter_map(|class| Some((labels(class), class.limit_requests?))),
         );
+        for (name, help, figure) in OVERLONG {
+            let all = self.classes.iter();
+            to.counters(
+                name,
+                help,
+                None,
+                all.map(|class| (labels(class), figure(class))),
+            );
+        }
         let wanted = targets.iter();
         to.gauges(
             "sooner_upstream_class_target_seconds",

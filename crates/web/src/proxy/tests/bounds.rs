@@ -2,6 +2,8 @@
 
 use super::queueing::{order, slow_and_fast, spawn, waiting, with_classes};
 use super::support::*;
+use crate::proxy::Failure;
+use std::time::Duration;
 
 fn inside(proxy: &crate::proxy::Proxy) -> Vec<(usize, Option<usize>)> {
     let states = proxy.class_states().into_iter();
@@ -63,5 +65,96 @@ fn bounds_that_say_nothing_are_mistakes() {
         mistake("limit=4", "requests=5"),
         "class.requests: there are never more than 4 inside (the limit of upstream `app`); write at most that, or leave it out"
     );
+    for (limit, bounds, expected) in [
+        ("", "longest='2 s'", "class.longest: there is no limit"),
+        ("limit=1", "longest='2'", "class.longest: \"2\" has no unit"),
+        (
+            "limit=1",
+            "longest='0 s'",
+            "class.longest: there are times from 10ms",
+        ),
+        (
+            "limit=1",
+            "longest='-2 s'",
+            "class.longest: no unit is called",
+        ),
+        (
+            "limit=1",
+            "longest_action='cancel'",
+            "class.longest_action: says nothing without a time",
+        ),
+    ] {
+        let said = mistake(limit, bounds);
+        assert!(said.starts_with(expected), "{said}");
+    }
     assert!(mistake("limit='auto'\nlimit_max=8", "transactions=9").contains("more than 8 inside"));
+}
+
+/// An upstream that answers only what does not ask for `/hang` or `/endless`.
+async fn hanging() -> (String, ScriptedRequests) {
+    scripted(
+        |_, request| match request.split(' ').nth(1).unwrap_or_default() {
+            "/hang" => Reply::Hang,
+            "/endless" => endless(),
+            _ => ok("quick"),
+        },
+    )
+    .await
+}
+
+/// One place, and a class of which jobs keep it for 30 ms.
+fn with_longest(url: &str, action: &str) -> String {
+    let class = "[[class]]\nname='slow'\npath=['/hang','/endless']\nlongest='30 ms'";
+    with_classes(url, &format!("{class}\n{action}\n"))
+}
+
+/// How many ran too long, and how many of them were cancelled.
+fn overlong(proxy: &crate::proxy::Proxy) -> (u64, u64) {
+    let status = &proxy.class_states()[0].status;
+    (status.overlong, status.cancelled)
+}
+
+#[test]
+fn who_runs_too_long_gives_its_place_up_and_goes_on() {
+    run(async {
+        let (url, seen) = hanging().await;
+        let proxy = proxy(&with_longest(&url, ""));
+        let slow = ["/hang", "/endless"].map(|path| spawn(&proxy, path));
+        // The one behind the other, and what is quick behind both.
+        until(|| seen.count() == 1 && waiting(&proxy) == 1).await;
+        let quick = spawn(&proxy, "/quick");
+        until(|| overlong(&proxy) == (2, 0)).await;
+        // There are twice as many as may be, and no more go in.
+        assert_eq!((seen.count(), waiting(&proxy)), (2, 1));
+        assert!(slow.iter().all(|task| !task.is_finished()));
+        slow[0].abort();
+        assert_eq!(quick.await.unwrap().text(), "quick");
+        let status = &proxy.states()[0];
+        assert_eq!((status.inside, status.failures), (1, 0));
+        slow[1].abort();
+        until(|| proxy.states()[0].inside == 0 && proxy.states()[0].limit == 1).await;
+    });
+}
+
+#[test]
+fn who_runs_too_long_is_cancelled_where_that_is_said() {
+    run(async {
+        let (url, seen) = hanging().await;
+        let proxy = proxy(&with_longest(&url, "longest_action='cancel'"));
+        let silent = ask(&proxy, get("/hang")).await;
+        let failure = Failure::RanTooLong(Duration::from_millis(30));
+        assert_eq!((silent.status, silent.report.failure), (504, Some(failure)));
+        assert_eq!(silent.report.tries, 1, "it is not tried again");
+        until(|| seen.open.get() == 0).await;
+        let begun = ask(&proxy, get("/endless")).await;
+        assert_eq!((begun.status, begun.body.is_err()), (200, true));
+        until(|| seen.open.get() == 0 && proxy.states()[0].inside == 0).await;
+        assert_eq!((seen.count(), overlong(&proxy)), (2, (2, 2)));
+        assert_eq!(
+            proxy.states()[0].failures,
+            0,
+            "the server has done no wrong"
+        );
+        assert_eq!(ask(&proxy, get("/quick")).await.text(), "quick");
+    });
 }
