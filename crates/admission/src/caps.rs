@@ -2,19 +2,28 @@
 //!
 //! While a class has as many inside as may be, none of its jobs is in the order: the operator holds
 //! them, not the policy, so the guard against starvation neither counts nor serves them. Where there
-//! is room again those are that could be next: the first of the class, of those with and of those
-//! without a promise, and its oldest, which is the guard's. All others of the class come after the
+//! is room again those are that could be next: the first of each line of the class (those with and
+//! those without a promise, those of each payer), and its oldest, which is the guard's. All others of the class come after the
 //! one or the other, so what goes in is the same as if all were in the order, and a decision does
 //! not look at each of them.
 
-use sooner_policy::JobId;
+use sooner_policy::{ClientId, JobId};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Those that wait with a promise and those without go in lines of their own, and so do those of each
+/// payer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LineName {
+    pub(crate) is_without_promise: bool,
+    pub(crate) payer: Option<(ClientId, Option<ClientId>)>,
+}
 
 /// Where a job is within its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// Which of two lines of the class: which of their heads is next depends on the time.
-    pub(crate) is_second_line: bool,
+    /// Which line of the class: which of their heads is next depends on the time, and on what else
+    /// happened.
+    pub(crate) line: LineName,
     /// The lowest goes first.
     pub(crate) rank: u64,
     /// In the order of arrival.
@@ -36,7 +45,7 @@ struct Capped {
     by_rank: BTreeSet<Place>,
     by_age: BTreeSet<(u64, JobId)>,
     /// Those that are in the order.
-    in_order: Vec<JobId>,
+    in_order: BTreeSet<JobId>,
 }
 
 /// What changes in the order of those who wait.
@@ -52,23 +61,24 @@ impl Capped {
     }
 
     /// Those that could be next.
-    fn heads(&self) -> Vec<JobId> {
+    fn heads(&self) -> BTreeSet<JobId> {
+        let mut heads = BTreeSet::new();
         if !self.has_room() {
-            return Vec::new();
+            return heads;
         }
-        let second = Place {
-            is_second_line: true,
-            rank: 0,
-            sequence: 0,
-            job: JobId(0),
-        };
-        let lines = [self.by_rank.first(), self.by_rank.range(second..).next()];
-        let heads = lines.into_iter().flatten().map(|place| place.job);
-        let oldest = self.by_age.first().map(|&(_, job)| job);
-        let mut all: Vec<JobId> = heads.chain(oldest).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+        let mut next = self.by_rank.first();
+        while let Some(&place) = next {
+            heads.insert(place.job);
+            let behind = Place {
+                rank: u64::MAX,
+                sequence: u64::MAX,
+                job: JobId(u64::MAX),
+                ..place
+            };
+            next = self.by_rank.range(behind..).next();
+        }
+        heads.extend(self.by_age.first().map(|&(_, job)| job));
+        heads
     }
 }
 
@@ -82,7 +92,7 @@ impl Caps {
                 inside: 0,
                 by_rank: BTreeSet::new(),
                 by_age: BTreeSet::new(),
-                in_order: Vec::new(),
+                in_order: BTreeSet::new(),
             };
             (number, empty)
         };
@@ -141,7 +151,7 @@ impl Caps {
         let is_new = class.by_rank.insert(place);
         assert!(is_new, "a job waits once");
         class.by_age.insert((place.sequence, place.job));
-        class.in_order.push(place.job);
+        class.in_order.insert(place.job);
         self.places.insert(place.job, (number, place));
     }
 
@@ -152,7 +162,7 @@ impl Caps {
         let was_there = class.by_rank.remove(&place);
         assert!(was_there, "a job is found where it was put");
         class.by_age.remove(&(place.sequence, job));
-        class.in_order.retain(|other| *other != job);
+        class.in_order.remove(&job);
         Some(number)
     }
 
@@ -177,10 +187,8 @@ impl Caps {
         };
         let heads = class.heads();
         let before = std::mem::replace(&mut class.in_order, heads);
-        let is_new = |job: &&JobId| !before.contains(job);
-        let put_in = class.in_order.iter().filter(is_new).copied().collect();
-        let is_over = |job: &JobId| !class.in_order.contains(job);
-        let taken_out = before.iter().copied().filter(is_over).collect();
+        let put_in = class.in_order.difference(&before).copied().collect();
+        let taken_out = before.difference(&class.in_order).copied().collect();
         Changes { put_in, taken_out }
     }
 
@@ -201,7 +209,7 @@ mod tests {
 
     fn place(job: u64, rank: u64) -> Place {
         Place {
-            is_second_line: false,
+            line: LineName::default(),
             rank,
             sequence: job,
             job: JobId(job),
@@ -227,7 +235,10 @@ mod tests {
         caps.came(
             3,
             Place {
-                is_second_line: true,
+                line: LineName {
+                    is_without_promise: true,
+                    payer: None,
+                },
                 ..place(4, 0)
             },
         );

@@ -20,8 +20,8 @@
 //! oldest, under shortest-first the oldest is the longest, and 5 % of the jobs can be most of the
 //! work.
 
-use crate::caps::{Caps, Place};
-use crate::order::{Order, Ranking};
+use crate::caps::{Caps, LineName, Place};
+use crate::order::{Order, Ranking, Within};
 use sooner_policy::{Arrival, JobId, Payer, Promise, Time};
 use std::collections::BTreeMap;
 
@@ -185,8 +185,7 @@ impl AdmissionQueue {
     fn hold(&mut self, job: JobId, request: Request, sequence: u64) {
         if self.caps.is_capped(request.number) {
             let place = Place {
-                is_second_line: matches!(self.order, Order::Targets(_))
-                    && request.promise.is_none(),
+                line: self.line(request),
                 rank: self.rank(job),
                 sequence,
                 job,
@@ -195,10 +194,31 @@ impl AdmissionQueue {
         }
     }
 
-    /// What tells jobs of one class apart.
+    /// In which line of its class a job waits.
+    fn line(&self, request: Request) -> LineName {
+        let has_promises = matches!(self.order, Order::Targets(_));
+        let has_payers = matches!(self.order, Order::LeastUsed(_));
+        LineName {
+            is_without_promise: has_promises && request.promise.is_none(),
+            payer: request
+                .payer
+                .filter(|_| has_payers)
+                .map(|payer| (payer.client, payer.network)),
+        }
+    }
+
+    /// What tells jobs of one line apart.
     fn rank(&mut self, job: JobId) -> u64 {
         match self.order {
-            Order::Shares => 0,
+            Order::Shares | Order::LeastUsed(Within::Fcfs) => 0,
+            // The whole order's rank is the payer's.
+            Order::LeastUsed(within) => self.waiting.get(&job).map_or(0, |waiting| {
+                match (within, waiting.request.size_ns()) {
+                    (Within::Expected, None) => 0,
+                    (Within::Expected, Some(_)) => waiting.left_ns,
+                    (_, size_ns) => u64::MAX - size_ns.unwrap_or(u64::MAX),
+                }
+            }),
             _ => self.ranking.scheduler().rank(job).unwrap_or_default(),
         }
     }

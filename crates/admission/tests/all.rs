@@ -5,4 +5,5 @@ mod caps;
 mod decisions;
 mod grants;
 mod properties;
+mod rehearsal;
 mod targets;

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use sooner_admission::{
-    Admission, AdmissionQueue, AdmissionSettings, Goal, JobId, Lateness, Order, Promise, QueueFull,
-    Request, Ticket, Time,
+    Admission, AdmissionQueue, AdmissionSettings, ClientId, Goal, JobId, Lateness, Order, Payer,
+    Promise, QueueFull, Request, Subject, Ticket, Time, Within,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -164,7 +164,7 @@ fn backend(limit: usize, caps: &[Option<usize>]) -> Admission {
         limit,
         order: Order::Fcfs,
         waiting_max: None,
-        key_memory: 64,
+        kind_memory: 64,
     });
     set_caps(&mut admission, caps);
     admission
@@ -182,7 +182,7 @@ fn set_caps(admission: &mut Admission, caps: &[Option<usize>]) {
 }
 
 fn come(admission: &mut Admission, class: u8) -> Ticket {
-    let ticket = admission.arrive(class, String::new(), 0, Time::ZERO);
+    let ticket = admission.arrive(class, Subject::default(), 0, Time::ZERO);
     while admission.admit(Time::ZERO).is_some() {}
     ticket.unwrap()
 }
@@ -261,7 +261,19 @@ fn order() -> impl Strategy<Value = Order> {
         Just(Order::Targets(Lateness::ByPriority)),
         Just(Order::Targets(Lateness::InProportion)),
         Just(Order::Shares),
+        Just(Order::LeastUsed(Within::Expected)),
+        Just(Order::LeastUsed(Within::Fcfs)),
+        Just(Order::LeastUsed(Within::Longest)),
     ]
+}
+
+/// One of a few clients in two networks, or none.
+fn payer(number: u64) -> Option<Payer> {
+    let client = number.wrapping_mul(7) % 5;
+    (client > 0).then_some(Payer {
+        client: ClientId(client),
+        network: Some(ClientId(100 + client % 2)),
+    })
 }
 
 /// Jobs as the test sees them: the class of each, and whether it is inside.
@@ -317,7 +329,7 @@ impl World {
             Event::Pass(ns) => self.now = self.now.after(ns),
             Event::Settle(index, ns) => {
                 if let Some(job) = self.one(index) {
-                    self.queue.settle(JobId(job), ns);
+                    self.queue.settle(JobId(job), ns, self.now);
                 }
             }
             Event::Leave(index) => {

@@ -72,6 +72,8 @@ pub struct Config {
     /// Who may come from where; the first that fits counts, and who fits none may not. Without any,
     /// every client may by `auth`.
     pub rule: Vec<RuleTable>,
+    /// Whether nothing is held back, and it is only found out what would be; default: no.
+    pub observe: bool,
     /// Who goes first; the first that fits counts.
     pub class: Vec<ClassTable>,
     /// In which order those of one class go in; default: first come, first served.
@@ -219,6 +221,15 @@ impl Config {
     /// goes last.
     pub fn goals(&self) -> Vec<Goal> {
         classes::goals(&self.class_aims())
+    }
+
+    /// The same for what holds transactions back: where that is only observed, no class has a cap.
+    pub fn held_goals(&self) -> Vec<Goal> {
+        let mut goals = self.goals();
+        if self.observe {
+            goals.iter_mut().for_each(|goal| goal.inside_max = None);
+        }
+        goals
     }
 
     /// Whether it matters what transactions say of themselves: for their class, or for how long

@@ -25,6 +25,9 @@ pub struct Snapshot<'a> {
     /// Classes, how many of their transactions are inside, how many ran for longer than they may, and
     /// how many of these were cancelled.
     pub bounded: Vec<(String, [u64; 3])>,
+    /// Where nothing is held: how many of each class would have gone in, would have waited, and for
+    /// how long in all, s.
+    pub would_wait: Vec<(String, [f64; 3])>,
     /// Classes with a `wait_target`, and what came of their waits for locks.
     pub lock_waits: Vec<(String, LockWaitCounts)>,
     /// What was measured.
@@ -72,6 +75,11 @@ pub fn encode(snapshot: &Snapshot<'_>) -> Result<String, fmt::Error> {
             told.counters(name, help, None, rows);
         }
     }
+    for (at, (name, help, unit)) in WOULD_WAIT.into_iter().enumerate() {
+        let all = snapshot.would_wait.iter();
+        let rows = all.map(|(class, figures)| one("class", class, figures[at]));
+        told.counters(name, help, unit, rows);
+    }
     told.lock_waits(&snapshot.lock_waits);
     told.0.encode()
 }
@@ -110,6 +118,24 @@ const BOUNDED: [(&str, &str); 3] = [
     (
         "class_cancelled_transactions",
         "Those of them that were cancelled",
+    ),
+];
+
+const WOULD_WAIT: [(&str, &str, Option<Unit>); 3] = [
+    (
+        "class_rehearsed_transactions",
+        "Transactions of a class that would have gone in, where nothing is held",
+        None,
+    ),
+    (
+        "class_would_wait_transactions",
+        "Those of them that would have waited",
+        None,
+    ),
+    (
+        "class_would_wait",
+        "How long these would have waited",
+        Some(Unit::Seconds),
     ),
 ];
 

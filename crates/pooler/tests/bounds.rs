@@ -153,3 +153,52 @@ fn a_statement_that_runs_too_long_is_cancelled_where_that_is_said() {
     long.ask("COMMIT");
     assert_eq!(shown(&gate, &database, "cancelled"), "1");
 }
+
+#[test]
+fn where_it_is_only_observed_none_waits_and_the_wait_is_told() {
+    let bounds = "transactions = 1\nlongest = \"50ms\"\nlongest_action = \"cancel\"";
+    let Some(database) = Database::start("where_it_is_only_observed") else {
+        return;
+    };
+    database.ask("CREATE ROLE ann LOGIN");
+    let class = format!("[[class]]\nname = \"batch\"\nuser = [\"ann\"]\n{bounds}\n");
+    let config = format!(
+        "observe = true\nadmins = [\"postgres\"]\n{class}{}",
+        transactions(1)
+    );
+    let gate = Gate::before(&database, &config);
+    printed(gate.psql(&database, "postgres").args(["-c", "SELECT 1"]));
+    let mut all: Vec<Talk> = (0..3)
+        .map(|_| Talk::begin(&mut gate.psql(&database, "ann")))
+        .collect();
+    for talk in &mut all {
+        talk.ask("BEGIN");
+    }
+    // All are inside at once, for longer than any of them may be.
+    assert_eq!(shown(&gate, &database, "inside"), "3");
+    for talk in &mut all {
+        talk.ask("SELECT pg_sleep(0.1)");
+        talk.ask("COMMIT");
+    }
+    until_shown(&gate, &database, "would_wait", "2");
+    assert_eq!(shown(&gate, &database, "overlong"), "3");
+    assert_eq!(shown(&gate, &database, "cancelled"), "0");
+    let config = gate.admin(&database, "SHOW CONFIG");
+    assert!(config.contains("observe|true|false"), "{config}");
+
+    // And then it is held.
+    gate.rewrite(|text| {
+        text.replace("observe = true", "observe = false")
+            .replace("50ms", "1min")
+    });
+    gate.admin(&database, "RELOAD");
+    let [one, other] = &mut all[..2] else {
+        unreachable!("there are three");
+    };
+    one.ask("BEGIN");
+    other.say("SELECT 7");
+    until_shown(&gate, &database, "waiting", "1");
+    assert_eq!(shown(&gate, &database, "would_wait"), "");
+    one.ask("COMMIT");
+    assert_eq!(other.hear().trim(), "7");
+}

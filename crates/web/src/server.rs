@@ -327,6 +327,10 @@ impl Listening {
                 let service = service.clone();
                 move || service.active_config().proxy.states()
             }),
+            rehearsals: Box::new({
+                let service = service.clone();
+                move || service.active_config().proxy.rehearsals()
+            }),
             upstream_classes: Box::new(move || service.active_config().proxy.class_states()),
         };
         Some(spawn_local(admin.serve(sources)))

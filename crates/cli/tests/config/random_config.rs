@@ -300,6 +300,7 @@ impl<'a> Maker<'a> {
         self.may("keep_seconds", &["0.01", "60"]);
         self.may("retries", &["0", "2"]);
         self.may("fails", &["1", "1000"]);
+        self.may("observe", &["true", "false"]);
         self.may("host", &["\"upstream\"", "\"h.example\""]);
         if self.random.chance() {
             let mut health = String::from("path = \"/health\"");

@@ -64,6 +64,10 @@ pub fn explain(mut mistake: Misconfigured) -> Misconfigured {
         (_, Some((_, here))) if is_unknown && key.starts_with("database.") => {
             Some(format!("unknown key; write {here}"))
         }
+        _ if last == "mode" && mistake.message.contains("`observe`") => Some(
+            "it is how long a client keeps its server connection: transaction, session; write observe = true to hold nothing and see what would be"
+                .into(),
+        ),
         _ if does_not_fit && key == "class.target" => Some(
             "targets have names; write target = { mean = \"30ms\" }, or { mean = \"30ms\", p95 = \"120ms\" }"
                 .into(),

@@ -7,8 +7,10 @@ use crate::config::ClassTable;
 use crate::log::Seldom;
 use crate::pool::upstream::Upstream;
 use crate::pooler::Pooler;
+use sooner_admission::WouldWait;
 use sooner_config::classes::{Longest, LongestAction};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_local;
@@ -135,6 +137,20 @@ pub fn counts(pooler: &Pooler) -> Vec<[u64; 2]> {
     sums
 }
 
+/// What would become of each class, by number, at all servers, where nothing is held; empty where that
+/// is not observed.
+pub fn would_wait(pooler: &Pooler) -> BTreeMap<u8, WouldWait> {
+    let mut sums: BTreeMap<u8, WouldWait> = BTreeMap::new();
+    for upstream in pooler.upstreams() {
+        let rehearsed = upstream.limiter.rehearsed();
+        for (number, would) in rehearsed.into_iter().flat_map(|(_, all)| all) {
+            let sum = sums.entry(number).or_default();
+            *sum = sum.with(would);
+        }
+    }
+    sums
+}
+
 /// At the transaction of a client that is inside for so long.
 fn look_at(handle: &Rc<ClientHandle>, classes: &[ClassTable], inside: Duration, now: Instant) {
     let number = handle.class(classes);
@@ -156,11 +172,14 @@ fn look_at(handle: &Rc<ClientHandle>, classes: &[ClassTable], inside: Duration, 
             .replace(Some(YieldedPlace::new(upstream)));
         upstream.limiter.note_overlong(number);
         let (address, name, time) = (&upstream.address, class.name.get_ref(), longest.time);
-        upstream.places.log.log(1, |times| {
+        let times = usize::from(!upstream.limiter.rehearses());
+        upstream.places.log.log(times, |times| {
             format!("{address}: a transaction of class {name:?} ran for longer than {time:?} (class.longest) and gave its place up; {times} since the last line")
         });
     }
-    if let Some(statement) = overlong_statement(handle, longest, now) {
+    if let Some(statement) = overlong_statement(handle, longest, now)
+        && !upstream.limiter.rehearses()
+    {
         handle.cancelled_statement.set(Some(statement));
         upstream.limiter.note_cancelled(number);
         let handle = handle.clone();

@@ -61,7 +61,7 @@ impl Upstream {
     /// Without connections so far.
     pub fn new(address: ServerAddress, configuration: &Configuration) -> Self {
         let config = &configuration.config;
-        Self {
+        let upstream = Self {
             connector: RefCell::new(configuration.connector(&address)),
             address,
             limiter: new_limiter(
@@ -91,7 +91,19 @@ impl Upstream {
             cancels_by_command: Cell::new(true),
             lock_map: RefCell::default(),
             lock_map_failures: Seldom::default(),
+        };
+        if config.observe {
+            log(&format!(
+                "{}: only observed; nothing is held back (observe = true)",
+                upstream.address
+            ));
+            upstream.limiter.rehearse(true);
+            let numbers = HashMap::new();
+            let limiter = &upstream.limiter;
+            limiter.set_goals(config.order(), config.goals(), &numbers);
+            upstream.apply_limit(&config.limits);
         }
+        upstream
     }
 
     /// So many clients keep a connection and do not use it, and so many that run too long may give
@@ -112,11 +124,13 @@ impl Upstream {
     }
 
     /// The bounds are others now; a limit that was found within the same bounds stays.
-    pub fn renew_limit(&self, before: &Limits, now: &Limits) {
-        let said = |limits: &Limits| {
+    pub fn renew_limit(&self, before: &Config, now: &Config) {
+        let said = |config: &Config| {
+            let limits = &config.limits;
             let loss = limits.throughput_loss.get_ref().to_bits();
             let connections = self.connections(limits);
             (
+                config.observe,
                 limits.transactions,
                 limits.transactions_most(),
                 loss,
@@ -124,7 +138,8 @@ impl Upstream {
             )
         };
         if said(before) != said(now) {
-            self.apply_limit(now);
+            self.limiter.rehearse(now.observe);
+            self.apply_limit(&now.limits);
         }
     }
 
@@ -133,7 +148,12 @@ impl Upstream {
         self.places.forget_kept();
         self.limiter.set_kept(self.places.spare());
         let limit = first_limit(limits, self.connections(limits));
-        self.limiter.set_limit(limit);
+        if self.limiter.rehearses() {
+            self.limiter.set_rehearsed_limit(limit);
+            self.limiter.set_limit(self.connections(limits));
+        } else {
+            self.limiter.set_limit(limit);
+        }
     }
 
     /// Whether a new session has to be asked how many connections there may be; if so, this one is.
@@ -153,7 +173,8 @@ impl Upstream {
             return;
         };
         let bound = |capacity| first_limit(limits, connections(limits, capacity));
-        if bound(before.capacity()) != bound(capacity) || limits.transactions == Limit::Auto {
+        let is_other = bound(before.capacity()) != bound(capacity);
+        if is_other || limits.transactions == Limit::Auto || self.limiter.rehearses() {
             self.apply_limit(limits);
         }
         let (most, connections) = (limits.transactions_most(), self.connections(limits));
@@ -245,6 +266,6 @@ pub(super) fn new_limiter(limit: usize, config: &Config) -> Limiter {
         waiting_max: None,
         kind_memory: KIND_MEMORY,
     });
-    limiter.set_goals(config.order(), config.goals(), &HashMap::new());
+    limiter.set_goals(config.order(), config.held_goals(), &HashMap::new());
     limiter
 }

@@ -3,7 +3,7 @@
 
 mod upstreams;
 
-use super::sources::{ClassLoad, ClassReading, UplinkReading, UpstreamReading};
+use super::sources::{ClassLoad, ClassReading, RehearsalReading, UplinkReading, UpstreamReading};
 use crate::metrics::{
     BOUNDS_NS, Histogram, Metrics, PROTOCOLS, Refusal, SIZE_CLASSES, STATUS_CLASSES,
 };
@@ -25,6 +25,8 @@ pub struct Exposition {
     pub upstreams: Vec<UpstreamReading>,
     /// The classes before them.
     pub classes: Vec<ClassReading>,
+    /// How long requests would have waited for upstreams that hold nothing.
+    pub rehearsals: Vec<RehearsalReading>,
     /// The process.
     pub process: ProcessReading,
     /// Jobs that FAIR would still be serving, jobs that were not followed, figures that were not
@@ -44,6 +46,7 @@ impl Exposition {
         self.uplink(&mut to);
         self.upstreams(&mut to);
         self.classes(&mut to);
+        self.rehearsals(&mut to);
         self.operation(&mut to);
         self.process(&mut to);
         to.encode()
@@ -338,6 +341,7 @@ mod tests {
             busy_share: history.busy_share(10_000_000),
             upstreams: sources.upstream_readings(),
             classes: sources.class_readings(),
+            rehearsals: sources.rehearsal_readings(),
             process: ProcessReading::now(),
             shadow: (1, 2, 3),
             log_lines_lost: 4,

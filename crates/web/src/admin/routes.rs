@@ -145,6 +145,7 @@ impl Desk {
             busy_share: rate.and_then(|rate| self.history.borrow().busy_share(rate)),
             upstreams: self.sources.upstream_readings(),
             classes: self.sources.class_readings(),
+            rehearsals: self.sources.rehearsal_readings(),
             process: ProcessReading::now(),
             shadow,
             log_lines_lost: self.sources.log.lost_lines(),

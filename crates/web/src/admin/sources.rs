@@ -2,7 +2,7 @@
 
 use crate::access_log::AccessLog;
 use crate::metrics::{Metrics, SIZE_CLASSES};
-use crate::proxy::{ClassState, Standing, UpstreamState};
+use crate::proxy::{ClassState, RehearsalState, Standing, UpstreamState};
 use serde::Serialize;
 use sooner_admission::ResponseTarget;
 use sooner_config::classes::name_of;
@@ -22,6 +22,8 @@ pub struct Sources {
     pub upstreams: Box<dyn Fn() -> Vec<UpstreamState>>,
     /// Asks the upstreams, one row a class.
     pub upstream_classes: Box<dyn Fn() -> Vec<ClassState>>,
+    /// Asks the upstreams that hold nothing, one row a class.
+    pub rehearsals: Box<dyn Fn() -> Vec<RehearsalState>>,
 }
 
 /// An uplink at one moment.
@@ -80,6 +82,12 @@ impl Sources {
     pub fn class_readings(&self) -> Vec<ClassReading> {
         let states = (self.upstream_classes)();
         states.into_iter().map(ClassReading::from).collect()
+    }
+
+    /// What holding would do now, where nothing is held.
+    pub fn rehearsal_readings(&self) -> Vec<RehearsalReading> {
+        let states = (self.rehearsals)();
+        states.into_iter().map(RehearsalReading::from).collect()
     }
 }
 
@@ -167,6 +175,49 @@ pub struct ClassReading {
     pub mean_response_seconds: Option<f64>,
     /// What it is to get, and what it got.
     pub targets: Vec<TargetReading>,
+}
+
+/// How long requests of a class would have waited for an upstream that holds none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RehearsalReading {
+    /// The upstream's name.
+    pub upstream: String,
+    /// The class's; empty for what is in none.
+    pub class: String,
+    /// Its requests that would have gone in.
+    pub requests_total: u64,
+    /// Those of them that would have waited.
+    pub would_wait_total: u64,
+    /// How long these would have in all.
+    pub would_wait_seconds_total: f64,
+    /// The mean of all; `null` before the first.
+    pub mean_would_wait_seconds: Option<f64>,
+    /// The longest.
+    pub would_wait_seconds_max: f64,
+    /// Those that would wait now.
+    pub would_wait_now: u64,
+    /// Those that would have been refused.
+    pub would_refuse_total: u64,
+    /// Those that were not followed.
+    pub missed_total: u64,
+}
+
+impl From<RehearsalState> for RehearsalReading {
+    fn from(state: RehearsalState) -> Self {
+        let would = state.would;
+        Self {
+            upstream: state.upstream.as_ref().into(),
+            class: state.class,
+            requests_total: would.jobs,
+            would_wait_total: would.waited,
+            would_wait_seconds_total: would.wait_sum_ns as f64 / 1e9,
+            mean_would_wait_seconds: would.mean_ns().map(seconds),
+            would_wait_seconds_max: seconds(would.wait_max_ns),
+            would_wait_now: would.waiting,
+            would_refuse_total: would.refused,
+            missed_total: would.missed,
+        }
+    }
 }
 
 /// A response-time target of a class.

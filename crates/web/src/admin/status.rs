@@ -2,7 +2,7 @@
 //! are `null`.
 
 use super::history::{ClassTimes, History, Sum, Totals};
-use super::sources::{ClassLoad, ClassReading, Sources, UpstreamReading};
+use super::sources::{ClassLoad, ClassReading, RehearsalReading, Sources, UpstreamReading};
 use crate::metrics::{Refusal, SIZE_CLASSES, Slow, unix_seconds};
 use serde::Serialize;
 use sooner_uplink::Found;
@@ -44,6 +44,8 @@ pub struct Status {
     pub upstreams: Vec<UpstreamReading>,
     /// The classes before them, one row for each upstream and class.
     pub upstream_classes: Vec<ClassReading>,
+    /// How long requests would have waited for upstreams that hold nothing, likewise.
+    pub upstream_rehearsals: Vec<RehearsalReading>,
     /// The slowest responses of the last five minutes, slowest first.
     pub slowest: Vec<SlowStatus>,
     /// Lines that the access log has lost.
@@ -256,6 +258,7 @@ impl Status {
             },
             upstreams: sources.upstream_readings(),
             upstream_classes: sources.class_readings(),
+            upstream_rehearsals: sources.rehearsal_readings(),
             slowest: metrics.slowest().into_iter().map(SlowStatus::new).collect(),
             log_lines_lost_total: sources.log.lost_lines(),
             config: ConfigStatus {
@@ -341,9 +344,9 @@ pub(crate) mod tests {
     use crate::admin::UplinkReading;
     use crate::metrics::tests::report;
     use crate::metrics::{Metrics, RequestFacts};
-    use crate::proxy::{ClassState, Standing, UpstreamState};
+    use crate::proxy::{ClassState, RehearsalState, Standing, UpstreamState};
     use hyper::Request;
-    use sooner_admission::{ClassStatus, ResponseTarget};
+    use sooner_admission::{ClassStatus, ResponseTarget, WouldWait};
     use sooner_link::shadow::Compared;
     use std::sync::Arc;
     use std::time::{Duration, UNIX_EPOCH};
@@ -381,6 +384,20 @@ pub(crate) mod tests {
                     failures: 1,
                     retries: 2,
                     mean_service_ms: Some(2.0),
+                }]
+            }),
+            rehearsals: Box::new(|| {
+                vec![RehearsalState {
+                    upstream: "app".into(),
+                    class: "checkout".into(),
+                    would: WouldWait {
+                        jobs: 10,
+                        waited: 4,
+                        wait_sum_ns: 500_000_000,
+                        wait_max_ns: 300_000_000,
+                        waiting: 2,
+                        ..WouldWait::default()
+                    },
                 }]
             }),
             upstream_classes: Box::new(|| {
@@ -459,6 +476,9 @@ pub(crate) mod tests {
             ),
             ("up", Some((8, 8)), Some(0.002))
         );
+        let would = &status.upstream_rehearsals[0];
+        assert_eq!((would.requests_total, would.would_wait_total), (10, 4));
+        assert_eq!(would.mean_would_wait_seconds, Some(0.05));
         let class = &status.upstream_classes[0];
         assert_eq!((class.class.as_str(), class.requests), ("checkout", 2));
         assert_eq!(class.mean_response_seconds, Some(0.02));

@@ -357,6 +357,15 @@ impl Classes {
         }
     }
 
+    /// What a class is called: those of routes have numbers, and what is in none has nothing.
+    pub fn name_of(&self, number: u8) -> String {
+        match self.tables.get(usize::from(number)) {
+            Some(table) => table.name.get_ref().clone(),
+            None if self.is_empty() => number.to_string(),
+            None => String::new(),
+        }
+    }
+
     /// For how long a request of this class keeps its place.
     pub fn longest(&self, number: u8) -> Option<Longest> {
         self.tables.get(usize::from(number))?.bounds().longest()

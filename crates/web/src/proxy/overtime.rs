@@ -75,6 +75,9 @@ impl Watch {
         };
         let cancels = self.longest.action == LongestAction::Cancel;
         upstream.note_overlong(self.class, cancels);
+        if upstream.is_observed() {
+            return;
+        }
         if cancels {
             self.is_cancelled.set(true);
             self.cancelled.notify_waiters();

@@ -36,6 +36,8 @@ pub struct Server {
     /// How many requests it gets at once.
     limit: Cell<usize>,
     limit_max: usize,
+    /// Whether it gets all that comes all the same.
+    is_observed: Cell<bool>,
     finder: Option<RefCell<LimitFinder>>,
 }
 
@@ -57,6 +59,7 @@ impl Server {
             service_ns: RefCell::new(Mean::new(SERVICE_MEMORY)),
             limit: Cell::new(limit.start()),
             limit_max: limit.max(),
+            is_observed: Cell::new(false),
             finder: limit.finder().map(RefCell::new),
         }
     }
@@ -81,12 +84,26 @@ impl Server {
     /// hours and tell nothing of its health now: they are not the one request of a probation.
     pub fn capacity(&self, now: Time) -> usize {
         match self.standing(now) {
+            Standing::Up if self.is_observed.get() => usize::MAX,
             Standing::Up => {
                 let limit = self.limit.get();
                 limit.saturating_add(self.yielders.get().min(limit))
             }
             Standing::OnProbation => self.limit.get().min(self.left_over.get() + 1),
             Standing::Down => 0,
+        }
+    }
+
+    /// It gets all that comes from now on.
+    pub fn observe(&self) {
+        self.is_observed.set(true);
+    }
+
+    /// How many requests it would get at once.
+    pub fn rehearsed_capacity(&self, now: Time) -> usize {
+        match self.standing(now) {
+            Standing::Up => self.limit.get(),
+            _ => self.capacity(now),
         }
     }
 

@@ -39,6 +39,14 @@ fn bounds_that_cannot_be_have_a_line() {
             "gate.toml:6: class.transactions: there are never more than 8 inside (limits.transactions_max)",
         ),
         (
+            format!("mode = \"observe\"\n{}", class("transactions = 1")),
+            "gate.toml:1: mode: it is how long a client keeps its server connection: transaction, session; write observe = true",
+        ),
+        (
+            format!("observe = \"yes\"\n{}", class("transactions = 1")),
+            "gate.toml:1: observe: the text \"yes\" does not fit; write true or false",
+        ),
+        (
             class("longest = 2"),
             "gate.toml:6: class.longest: a time has a unit and stands in quotes; write longest = \"30ms\"",
         ),

@@ -1,7 +1,7 @@
 //! What was measured, as tables.
 
 use super::*;
-use crate::pool::overtime::counts;
+use crate::pool::overtime::{counts, would_wait};
 use sooner_config::classes::name_of;
 use sooner_postgres::preemption::Preempt;
 
@@ -232,6 +232,9 @@ pub fn classes(pooler: &Pooler) -> Table {
         "#longest_us",
         "#overlong",
         "#cancelled",
+        "#would_wait",
+        "#mean_would_wait_us",
+        "#would_wait_max_us",
     ]);
     let configuration = pooler.configuration();
     let measured = pooler.statistics.borrow();
@@ -246,6 +249,8 @@ pub fn classes(pooler: &Pooler) -> Table {
     let nobody = Tally::default();
     let known = known.chain([("", None, None)]).zip(pooler.class_counts());
     let mut overlong = counts(pooler).into_iter();
+    let would = would_wait(pooler);
+    let mut numbers = 0..=u8::MAX;
     for ((name, priority, bounds), present) in known {
         let [overlong, cancelled] = overlong.next().unwrap_or_default();
         let found = measured.classes.iter().find(|(known, _)| *known == name);
@@ -264,7 +269,9 @@ pub fn classes(pooler: &Pooler) -> Table {
         let sums = [all.outside_us, all.inside_us, all.turns].map(Field::from);
         let cap = bounds.and_then(|bounds| bounds.inside_max);
         let longest = bounds.and_then(|bounds| bounds.longest());
-        let last: [Field; 6] = [
+        let would = numbers.next().and_then(|number| would.get(&number));
+        let us = |ns: u64| ns / 1000;
+        let last: [Field; 9] = [
             all.opening_us.into(),
             all.conflicts.into(),
             cap.map(|cap| cap.get_ref().get()).into(),
@@ -273,6 +280,9 @@ pub fn classes(pooler: &Pooler) -> Table {
                 .into(),
             overlong.into(),
             cancelled.into(),
+            would.map(|would| would.waited).into(),
+            would.and_then(|would| would.mean_ns()).map(us).into(),
+            would.map(|would| us(would.wait_max_ns)).into(),
         ];
         let known = head.into_iter().chain(quantiles(tally)).chain(sums);
         table.row(known.chain(opening(tally)).chain(last));

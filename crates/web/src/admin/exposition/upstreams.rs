@@ -1,7 +1,7 @@
 //! What is told of upstreams: their servers, and the classes before them.
 
 use super::Exposition;
-use crate::admin::sources::{ClassReading, TargetReading, UpstreamReading};
+use crate::admin::sources::{ClassReading, RehearsalReading, TargetReading, UpstreamReading};
 use sooner_operate::metrics::{Families, Labels, Unit};
 
 /// What became of requests that ran for longer than they may.
@@ -152,6 +152,38 @@ impl Exposition {
             "Response time that it had recently",
             Some(Unit::Seconds),
             achieved.filter_map(|(labels, target)| Some((labels, target.achieved_seconds?))),
+        );
+    }
+
+    /// Nothing where all upstreams hold what they are to hold.
+    pub(super) fn rehearsals(&self, to: &mut Families) {
+        if self.rehearsals.is_empty() {
+            return;
+        }
+        let labels = |reading: &RehearsalReading| -> Labels {
+            vec![
+                ("upstream", reading.upstream.clone()),
+                ("class", reading.class.clone()),
+            ]
+        };
+        let all = || self.rehearsals.iter();
+        to.counters(
+            "sooner_upstream_rehearsed_requests",
+            "Requests that would have gone in, where nothing is held",
+            None,
+            all().map(|one| (labels(one), one.requests_total)),
+        );
+        to.counters(
+            "sooner_upstream_would_wait_requests",
+            "Those of them that would have waited",
+            None,
+            all().map(|one| (labels(one), one.would_wait_total)),
+        );
+        to.counters(
+            "sooner_upstream_would_wait",
+            "How long these would have waited",
+            Some(Unit::Seconds),
+            all().map(|one| (labels(one), one.would_wait_seconds_total)),
         );
     }
 }

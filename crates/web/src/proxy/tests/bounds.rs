@@ -158,3 +158,28 @@ fn who_runs_too_long_is_cancelled_where_that_is_said() {
         assert_eq!(ask(&proxy, get("/quick")).await.text(), "quick");
     });
 }
+
+/// Two at once where one may be: both go in, and the second would have waited for the first.
+#[test]
+fn where_it_is_only_observed_none_waits_and_the_wait_is_told() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let class = "[[class]]\nname='slow'\npath=['/slow/*']\nrequests=1\nlongest='10ms'\nlongest_action='cancel'\n";
+        let config = with_classes(&url, class).replace("limit=1", "limit=1\nobserve=true");
+        let proxy = proxy(&config);
+        let both = ["/slow/1", "/slow/2"].map(|path| spawn(&proxy, path));
+        until(|| seen.count() == 2).await;
+        assert_eq!(waiting(&proxy), 0);
+        for one in both {
+            let whole = one.await.unwrap();
+            assert_eq!((whole.status, whole.report.wait_ns), (200, 0));
+        }
+        until(|| proxy.rehearsals()[0].would.jobs == 2).await;
+        let state = &proxy.rehearsals()[0];
+        assert_eq!((state.class.as_str(), state.would.waited), ("slow", 1));
+        assert!(state.would.wait_max_ns > 0);
+        // What runs too long is counted, and goes on.
+        assert_eq!(overlong(&proxy), (2, 0));
+        assert_eq!(ask(&proxy, get("/quick")).await.report.wait_ns, 0);
+    });
+}
