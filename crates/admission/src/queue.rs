@@ -267,9 +267,8 @@ impl AdmissionQueue {
         if self.inside.len() >= self.limit {
             return None;
         }
-        let may_return = |(_, (_, request)): &(&u64, &(JobId, Request))| {
-            self.caps.has_room(request.number)
-        };
+        let may_return =
+            |(_, (_, request)): &(&u64, &(JobId, Request))| self.caps.has_room(request.number);
         let returned = self.back.iter().find(may_return).map(|(&at, _)| at);
         let (job, request) = match returned.and_then(|at| self.back.remove(&at)) {
             Some(returned) => {
