@@ -135,13 +135,24 @@ impl Rehearsal {
         self.admit(now);
     }
 
-    /// A job that came leaves in truth.
-    pub fn leave(&mut self, job: JobId, now: Time) {
+    /// A job that came leaves in truth. One that is not done then was given up: it would have been
+    /// outside as well, if it had not gone in here.
+    pub fn leave(&mut self, job: JobId, is_done: bool, now: Time) {
         self.advance(now);
         self.inside = self.inside.saturating_sub(1);
         let Some(rehearsed) = self.jobs.get_mut(&job) else {
             return;
         };
+        if !is_done && rehearsed.admitted_at.is_none() {
+            if let Some(gone) = self.jobs.remove(&job) {
+                self.names.remove(&gone.ticket.job());
+                self.admission.leave(&gone.ticket, now);
+                let would = self.by_class.entry(gone.class).or_default();
+                would.waiting = would.waiting.saturating_sub(1);
+            }
+            self.admit(now);
+            return;
+        }
         let stays_ns = self.counted_ns - rehearsed.came_ns;
         rehearsed.stays_ns = Some(stays_ns);
         if let Some(admitted_at) = rehearsed.admitted_at {

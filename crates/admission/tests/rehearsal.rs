@@ -27,7 +27,7 @@ fn rehearse(rehearsal: &mut Rehearsal, jobs: &[(u64, u64, u8)]) {
         if comes == 1 {
             rehearsal.arrive(job, jobs[at].2, Subject::default(), now);
         } else {
-            rehearsal.leave(job, now);
+            rehearsal.leave(job, true, now);
         }
     }
 }
@@ -84,6 +84,21 @@ fn a_class_that_matters_more_would_not_wait_and_one_with_a_cap_would() {
     rehearsal.advance(Time::from_ns(100 * MS));
     assert_eq!(would(&rehearsal, 0), (1, 0, 0, 0));
     assert_eq!(would(&rehearsal, 1), (2, 1, 9, 9));
+}
+
+#[test]
+fn who_gives_up_where_it_would_wait_waits_no_more() {
+    let mut rehearsal = Rehearsal::new(settings(1, Order::Fcfs));
+    let at = |ms: u64| Time::from_ns(ms * MS);
+    for job in 0..3 {
+        rehearsal.arrive(JobId(job), 0, Subject::default(), at(job));
+    }
+    rehearsal.leave(JobId(1), false, at(5));
+    assert_eq!(rehearsal.by_class()[&0].waiting, 1);
+    rehearsal.leave(JobId(0), true, at(10));
+    rehearsal.leave(JobId(2), true, at(20));
+    rehearsal.advance(at(100));
+    assert_eq!(would(&rehearsal, 0), (2, 1, 8, 8));
 }
 
 proptest! {

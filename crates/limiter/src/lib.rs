@@ -248,10 +248,10 @@ impl Limiter {
 
 impl Shared {
     /// A job leaves, from inside or from the queue.
-    fn leave(&mut self, ticket: &Ticket, now: Time) {
+    fn leave(&mut self, ticket: &Ticket, is_done: bool, now: Time) {
         self.admission.leave(ticket, now);
         if let Some(rehearsal) = &mut self.rehearsal {
-            rehearsal.leave(ticket.job(), now);
+            rehearsal.leave(ticket.job(), is_done, now);
         }
     }
 
@@ -340,7 +340,7 @@ impl Drop for Acquire {
         if let State::Waiting { ticket, .. } = &self.state {
             self.limiter.change(|shared, now| {
                 shared.waiting.remove(&ticket.job());
-                shared.leave(ticket, now);
+                shared.leave(ticket, false, now);
             });
         }
     }
@@ -428,8 +428,9 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         // A job that nothing called done was given up.
+        let is_done = self.is_done;
         self.fail();
         self.limiter
-            .change(|shared, now| shared.leave(&self.ticket, now));
+            .change(|shared, now| shared.leave(&self.ticket, is_done, now));
     }
 }

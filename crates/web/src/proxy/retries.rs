@@ -5,11 +5,11 @@ use super::attempt::{FailedAttempt, UpstreamResponse, attempt};
 use super::facts::Facts;
 use super::failure::Failure;
 use super::failure_log::RequestSummary;
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, ServerSlot};
 use super::server::Server;
 use super::tell_wait::Wait;
 use super::upload::Upload;
-use super::upstream::Choice;
+use super::upstream::{Choice, Times};
 use super::{Report, Route};
 use sooner_http::forwarding::request::Outgoing;
 use sooner_limiter::{Acquire, Permit};
@@ -56,6 +56,23 @@ struct Attempts {
     must_pause: bool,
 }
 
+/// An attempt that ends where the request has run for longer than it may.
+async fn attempt_within(
+    slot: &ServerSlot,
+    outgoing: &Outgoing,
+    upload: Upload,
+    times: &Times,
+) -> Result<UpstreamResponse, FailedAttempt> {
+    tokio::select! {
+        biased;
+        attempted = attempt(slot.server(), outgoing, upload, times) => attempted,
+        longest = slot.cancelled() => Err(FailedAttempt {
+            failure: Failure::RanTooLong(longest.time),
+            retry: None,
+        }),
+    }
+}
+
 impl RoutedRequest<'_> {
     /// Sends the request to servers until one responds, and notes in `report` how it went.
     pub async fn send(
@@ -96,15 +113,7 @@ impl RoutedRequest<'_> {
             }
             let sent_at = Instant::now();
             slot.limit_to(upstream, self.facts.class, admitted_at);
-            let attempted = tokio::select! {
-                biased;
-                attempted = attempt(&server, outgoing, upload, times) => attempted,
-                longest = slot.cancelled() => Err(FailedAttempt {
-                    failure: Failure::RanTooLong(longest.time),
-                    retry: None,
-                }),
-            };
-            match attempted {
+            match attempt_within(&slot, outgoing, upload, times).await {
                 Ok(response) => {
                     upstream.succeeded(&server);
                     let others = attempts.suspects.iter();

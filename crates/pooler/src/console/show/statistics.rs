@@ -204,38 +204,40 @@ pub fn percentiles(pooler: &Pooler) -> Table {
     table
 }
 
+const CLASS_COLUMNS: [&str; 29] = [
+    "class",
+    "#priority",
+    "#clients",
+    "#waiting",
+    "#inside",
+    "#transactions",
+    "#mean_outside_us",
+    "#mean_inside_us",
+    "#outside_p50_us",
+    "#outside_p95_us",
+    "#inside_p50_us",
+    "#inside_p95_us",
+    "#total_p95_us",
+    "#total_p99_us",
+    "#outside_sum_us",
+    "#inside_sum_us",
+    "#turns",
+    "#logins",
+    "#mean_opening_us",
+    "#opening_p95_us",
+    "#opening_sum_us",
+    "#conflicts",
+    "#transactions_max",
+    "#longest_us",
+    "#overlong",
+    "#cancelled",
+    "#would_wait",
+    "#mean_would_wait_us",
+    "#would_wait_max_us",
+];
+
 pub fn classes(pooler: &Pooler) -> Table {
-    let mut table = Table::new(&[
-        "class",
-        "#priority",
-        "#clients",
-        "#waiting",
-        "#inside",
-        "#transactions",
-        "#mean_outside_us",
-        "#mean_inside_us",
-        "#outside_p50_us",
-        "#outside_p95_us",
-        "#inside_p50_us",
-        "#inside_p95_us",
-        "#total_p95_us",
-        "#total_p99_us",
-        "#outside_sum_us",
-        "#inside_sum_us",
-        "#turns",
-        "#logins",
-        "#mean_opening_us",
-        "#opening_p95_us",
-        "#opening_sum_us",
-        "#conflicts",
-        "#transactions_max",
-        "#longest_us",
-        "#overlong",
-        "#cancelled",
-        "#would_wait",
-        "#mean_would_wait_us",
-        "#would_wait_max_us",
-    ]);
+    let mut table = Table::new(&CLASS_COLUMNS);
     let configuration = pooler.configuration();
     let measured = pooler.statistics.borrow();
     let names = configuration.config.class.iter();

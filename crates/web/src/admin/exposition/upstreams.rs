@@ -4,8 +4,11 @@ use super::Exposition;
 use crate::admin::sources::{ClassReading, RehearsalReading, TargetReading, UpstreamReading};
 use sooner_operate::metrics::{Families, Labels, Unit};
 
+/// A figure of a class.
+type Figure = fn(&ClassReading) -> u64;
+
 /// What became of requests that ran for longer than they may.
-const OVERLONG: [(&str, &str, fn(&ClassReading) -> u64); 2] = [
+const OVERLONG: [(&str, &str, Figure); 2] = [
     (
         "sooner_upstream_class_overlong_requests",
         "Requests of a class that ran for longer than they may",
