@@ -321,6 +321,7 @@ impl World {
                 });
                 let request = Request {
                     promise,
+                    payer: payer(self.came),
                     ..request(class, expected_ns)
                 };
                 let job = self.job(class);
