@@ -37,6 +37,8 @@ pub struct AdmissionStatus {
     pub inside: usize,
     /// How many wait.
     pub waiting: usize,
+    /// How many of these are held by the cap of their class, and not by the limit.
+    pub held: usize,
     /// How many have gone in since the start.
     pub admitted: u64,
     /// How many of these were completed.
@@ -223,8 +225,13 @@ impl Admission {
 
     /// Time until now went by as things were.
     pub fn pass(&mut self, now: Time) {
-        let (inside, waiting) = (self.queue.inside(), self.queue.waiting());
+        let (inside, waiting) = (self.queue.inside(), self.wait_for_places());
         self.windows.pass(inside, waiting, now);
+    }
+
+    /// How many wait that would go in if the limit were larger.
+    fn wait_for_places(&self) -> usize {
+        self.queue.waiting() - self.queue.held()
     }
 
     /// What was seen since the last call.
@@ -249,6 +256,9 @@ impl Admission {
         for (number, goal) in (0..=u8::MAX).zip(&goals) {
             self.queue.set_weight(number, goal.weight);
         }
+        let numbered = (0..=u8::MAX).zip(&goals);
+        let caps = numbered.filter_map(|(number, goal)| Some((number, goal.inside_max?)));
+        let caps: Vec<(u8, usize)> = caps.collect();
         let by_name = self.goals.renumbered(&goals);
         let last = u8::try_from(goals.len().saturating_sub(1)).unwrap_or(u8::MAX);
         self.goals.replace(goals);
@@ -273,6 +283,7 @@ impl Admission {
             }
         };
         self.queue.set_order(order, renewed, now);
+        self.queue.set_caps(&caps, now);
     }
 
     /// What was expected of the last jobs that are done, and what came.
@@ -282,7 +293,12 @@ impl Admission {
 
     /// How the classes are doing, by number.
     pub fn class_statuses(&self) -> Vec<ClassStatus> {
-        self.goals.class_statuses()
+        let inside = self.queue.inside_by_class();
+        let mut statuses = self.goals.class_statuses();
+        for (number, status) in (0..=u8::MAX).zip(&mut statuses) {
+            status.inside = inside.get(&number).copied().unwrap_or_default();
+        }
+        statuses
     }
 
     /// What the targets of classes of which something comes need of the backend.
@@ -295,7 +311,7 @@ impl Admission {
         // While none waits, how many may be inside says nothing about how many are; nor does no
         // limit at all.
         let is_bounded = limit != usize::MAX && self.limit != usize::MAX;
-        if is_bounded && self.queue.waiting() > 0 {
+        if is_bounded && self.wait_for_places() > 0 {
             let factor = limit as f64 / self.limit.max(1) as f64;
             self.goals.rescale(factor);
         }
@@ -314,13 +330,24 @@ impl Admission {
         self.queue.number_of(ticket.job).unwrap_or(ticket.class)
     }
 
-    /// So many inside have nothing to do and keep their places: as many more may go in.
+    /// So many inside have nothing to do and keep their places, or have given them up: as many more
+    /// may go in.
     pub fn set_kept(&mut self, kept: usize) {
         self.kept = kept;
         self.apply_limit();
     }
 
-    /// How many inside keep their places and have nothing to do.
+    /// A job of a class has run for longer than it may: it is counted, and nothing else.
+    pub fn note_overlong(&mut self, class: u8) {
+        self.goals.note_overlong(class);
+    }
+
+    /// One was cancelled for that: the same.
+    pub fn note_cancelled(&mut self, class: u8) {
+        self.goals.note_cancelled(class);
+    }
+
+    /// How many inside take no place from others.
     pub fn kept(&self) -> usize {
         self.kept
     }
@@ -335,6 +362,7 @@ impl Admission {
             limit: self.queue.limit(),
             inside: self.queue.inside(),
             waiting: self.queue.waiting(),
+            held: self.queue.held(),
             admitted: self.admitted,
             completed: self.completed,
             mean_service_ns: self.predictor.overall_ns(),

@@ -64,6 +64,8 @@ pub struct Goal {
     pub response_targets: Vec<ResponseTarget>,
     /// Whether all kinds of its jobs are to take the same time.
     pub evens_out: bool,
+    /// The most of its jobs that may be inside; `None`: as many as the limit lets in.
+    pub inside_max: Option<usize>,
 }
 
 impl Goal {
@@ -92,6 +94,14 @@ pub struct ClassStatus {
     pub name: String,
     /// Its jobs that are in the gate, waiting or inside.
     pub present: usize,
+    /// How many are inside.
+    pub inside: usize,
+    /// The most that may be; `None`: as many as the limit lets in.
+    pub inside_max: Option<usize>,
+    /// How many ran for longer than they may.
+    pub overlong: u64,
+    /// How many were cancelled for that.
+    pub cancelled: u64,
     /// The mean time inside, ns.
     pub inside_ns: Option<u64>,
     /// The mean response time, ns.
@@ -116,6 +126,8 @@ struct Class {
     /// When a job was done last.
     done_at: Option<Time>,
     has_percentiles: bool,
+    overlong: u64,
+    cancelled: u64,
     inside: Mean,
     response: Mean,
     recent_inside: Recent,
@@ -129,6 +141,8 @@ impl Class {
             has_percentiles: goal.has_percentiles(),
             goal,
             present: 0,
+            overlong: 0,
+            cancelled: 0,
             done_at: None,
             inside: Mean::new(CLASS_MEMORY),
             response: Mean::new(CLASS_MEMORY),
@@ -201,6 +215,10 @@ impl Class {
         ClassStatus {
             name: self.goal.name.clone(),
             present: self.present,
+            inside: 0,
+            inside_max: self.goal.inside_max,
+            overlong: self.overlong,
+            cancelled: self.cancelled,
             inside_ns: self.inside.get(),
             response_ns: self.response.get(),
             achieved: achieved.collect(),
@@ -290,6 +308,20 @@ impl Goals {
     pub(crate) fn leave(&mut self, number: u8) {
         if let Some(class) = self.classes.get_mut(usize::from(number)) {
             class.present = class.present.saturating_sub(1);
+        }
+    }
+
+    /// A job of a class has run for longer than it may.
+    pub(crate) fn note_overlong(&mut self, number: u8) {
+        if let Some(class) = self.classes.get_mut(usize::from(number)) {
+            class.overlong += 1;
+        }
+    }
+
+    /// One was cancelled for that.
+    pub(crate) fn note_cancelled(&mut self, number: u8) {
+        if let Some(class) = self.classes.get_mut(usize::from(number)) {
+            class.cancelled += 1;
         }
     }
 

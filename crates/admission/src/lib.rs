@@ -5,6 +5,7 @@
 //! [`Controller`] finds the limit, [`verdict`] says whether targets can be met.
 
 mod admission;
+mod caps;
 mod controller;
 mod goals;
 mod kind_name;
@@ -13,6 +14,7 @@ mod order;
 mod predict;
 mod queue;
 mod recent;
+mod rehearsal;
 mod second_chance;
 mod subject;
 mod window;
@@ -26,6 +28,7 @@ pub use mean::Mean;
 pub use order::{Order, Within};
 pub use predict::{KIND_MEMORY, Outcome, Prediction, Predictor, Quality, Shadows, quality};
 pub use queue::{AdmissionQueue, QueueFull, Request, TURN_NS};
+pub use rehearsal::{Rehearsal, WouldWait};
 pub use second_chance::SecondChance;
 pub use sooner_policy::{ClientId, JobId, Lateness, Payer, Promise, Time};
 pub use subject::Subject;

@@ -13,11 +13,15 @@
 //! of long jobs are longer, and before each of them the policy's choice has one grant at most, which
 //! ends when it is done or when the oldest's turn is paid for. So 64 grants are the most.
 //!
+//! A class may have a cap ([`set_caps`](AdmissionQueue::set_caps)): while it has as many inside as
+//! that, its jobs are not in the order and are promised nothing.
+//!
 //! Counting admitted jobs instead would be simpler and wrong: one job in twenty would be the
 //! oldest, under shortest-first the oldest is the longest, and 5 % of the jobs can be most of the
 //! work.
 
-use crate::order::{Order, Ranking};
+use crate::caps::{Caps, LineName, Place};
+use crate::order::{Order, Ranking, Within};
 use sooner_policy::{Arrival, JobId, Payer, Promise, Time};
 use std::collections::BTreeMap;
 
@@ -78,6 +82,7 @@ pub struct AdmissionQueue {
     /// With what was expected of them.
     inside: BTreeMap<JobId, Request>,
     weights: BTreeMap<u8, u32>,
+    caps: Caps,
     arrivals: u64,
     grants: u64,
 }
@@ -120,6 +125,7 @@ impl AdmissionQueue {
             back_at: BTreeMap::new(),
             inside: BTreeMap::new(),
             weights: BTreeMap::new(),
+            caps: Caps::default(),
             arrivals: 0,
             grants: 0,
         }
@@ -128,8 +134,7 @@ impl AdmissionQueue {
     /// A job comes.
     pub fn arrive(&mut self, job: JobId, request: Request, now: Time) -> Result<(), QueueFull> {
         if let Some(waiting_max) = self.waiting_max
-            && self.inside.len() >= self.limit
-            && self.waiting.len() >= waiting_max
+            && self.is_full(request.number, waiting_max)
         {
             return Err(QueueFull { waiting_max });
         }
@@ -142,9 +147,18 @@ impl AdmissionQueue {
             sequence: self.arrivals,
         };
         self.arrivals += 1;
+        let sequence = waiting.sequence;
         self.waiting.insert(job, waiting);
-        self.enqueue(job, request, now);
+        self.enqueue(job, request, sequence, now);
         Ok(())
+    }
+
+    /// Those that a cap holds are counted by themselves, or they would shut out all others.
+    fn is_full(&self, number: u8, waiting_max: usize) -> bool {
+        if !self.caps.has_room(number) {
+            return self.caps.waiting(number) >= waiting_max;
+        }
+        self.inside.len() >= self.limit && self.waiting.len() - self.caps.held() >= waiting_max
     }
 
     /// A job comes back that was let in and has made room for others: it goes in before all who
@@ -158,20 +172,84 @@ impl AdmissionQueue {
         self.arrivals += 1;
     }
 
-    fn enqueue(&mut self, job: JobId, request: Request, now: Time) {
+    fn enqueue(&mut self, job: JobId, request: Request, sequence: u64, now: Time) {
         self.ranking.scheduler().arrive(request.arrival(job), now);
         if let Some(promise) = request.promise {
             self.ranking.promise(job, promise);
         }
+        self.hold(job, request, sequence);
+        self.renew_heads(request.number, now);
+    }
+
+    /// A job in the order is one of a class with a cap, if its class has one.
+    fn hold(&mut self, job: JobId, request: Request, sequence: u64) {
+        if self.caps.is_capped(request.number) {
+            let place = Place {
+                line: self.line(request),
+                rank: self.rank(job),
+                sequence,
+                job,
+            };
+            self.caps.came(request.number, place);
+        }
+    }
+
+    /// In which line of its class a job waits.
+    fn line(&self, request: Request) -> LineName {
+        let has_promises = matches!(self.order, Order::Targets(_));
+        let has_payers = matches!(self.order, Order::LeastUsed(_));
+        LineName {
+            is_without_promise: has_promises && request.promise.is_none(),
+            payer: request
+                .payer
+                .filter(|_| has_payers)
+                .map(|payer| (payer.client, payer.network)),
+        }
+    }
+
+    /// What tells jobs of one line apart.
+    fn rank(&mut self, job: JobId) -> u64 {
+        match self.order {
+            Order::Shares | Order::LeastUsed(Within::Fcfs) => 0,
+            // The whole order's rank is the payer's.
+            Order::LeastUsed(within) => self.waiting.get(&job).map_or(0, |waiting| {
+                match (within, waiting.request.size_ns()) {
+                    (Within::Expected, None) => 0,
+                    (Within::Expected, Some(_)) => waiting.left_ns,
+                    (_, size_ns) => u64::MAX - size_ns.unwrap_or(u64::MAX),
+                }
+            }),
+            _ => self.ranking.scheduler().rank(job).unwrap_or_default(),
+        }
+    }
+
+    /// Those of a class are in the order that may be next.
+    fn renew_heads(&mut self, number: u8, now: Time) {
+        let changes = self.caps.changes(number);
+        let scheduler = self.ranking.scheduler();
+        changes
+            .put_in
+            .into_iter()
+            .for_each(|job| scheduler.unblock(job, now));
+        changes
+            .taken_out
+            .into_iter()
+            .for_each(|job| scheduler.block(job, now));
     }
 
     /// A job is done, or given up, inside or outside.
     pub fn leave(&mut self, job: JobId, now: Time) {
-        self.inside.remove(&job);
+        if let Some(request) = self.inside.remove(&job) {
+            self.caps.left(request.number);
+            self.renew_heads(request.number, now);
+        }
         if let Some(at) = self.back_at.remove(&job) {
             self.back.remove(&at);
         }
         if self.waiting.remove(&job).is_some() {
+            if let Some(number) = self.caps.gone(job) {
+                self.renew_heads(number, now);
+            }
             self.ranking.scheduler().depart(job, now);
         }
     }
@@ -189,18 +267,26 @@ impl AdmissionQueue {
         if self.inside.len() >= self.limit {
             return None;
         }
-        let (job, request) = match self.back.pop_first() {
-            Some((_, returned)) => {
+        let may_return =
+            |(_, (_, request)): &(&u64, &(JobId, Request))| self.caps.has_room(request.number);
+        let returned = self.back.iter().find(may_return).map(|(&at, _)| at);
+        let (job, request) = match returned.and_then(|at| self.back.remove(&at)) {
+            Some(returned) => {
                 self.back_at.remove(&returned.0);
                 returned
             }
             None => {
                 let job = self.first_done(now)?;
                 let waiting = self.waiting.remove(&job)?;
-                self.ranking.scheduler().depart(job, now);
+                self.caps.gone(job);
                 (job, waiting.request)
             }
         };
+        assert!(self.caps.has_room(request.number), "a cap is kept");
+        self.caps.entered(request.number);
+        // Before it goes: a class is not without a job for a moment.
+        self.renew_heads(request.number, now);
+        self.ranking.scheduler().depart(job, now);
         let before = self.inside.insert(job, request);
         assert!(before.is_none(), "a job goes in once");
         assert!(self.inside.len() <= self.limit, "no more go in than may");
@@ -220,6 +306,10 @@ impl AdmissionQueue {
             self.ranking.scheduler().progress(grant.job, served_ns, now);
             if is_done {
                 return Some(grant.job);
+            }
+            let rank = self.rank(grant.job);
+            if let Some(number) = self.caps.moved(grant.job, rank) {
+                self.renew_heads(number, now);
             }
         }
     }
@@ -246,6 +336,7 @@ impl AdmissionQueue {
             *request = renewed(job, *request);
         }
         if is_same {
+            self.set_caps(&self.caps.maxima(), now);
             return;
         }
         self.order = order;
@@ -259,9 +350,37 @@ impl AdmissionQueue {
             waiting.push((one.sequence, job, one.request));
         }
         waiting.sort_unstable_by_key(|&(sequence, ..)| sequence);
-        for (_, job, request) in waiting {
-            self.enqueue(job, request, now);
+        self.caps.reset(self.caps.maxima());
+        self.count_inside();
+        for (sequence, job, request) in waiting {
+            self.enqueue(job, request, sequence, now);
         }
+    }
+
+    /// From now on at most so many of these classes, by number, may be inside; those beyond it stay
+    /// until they leave.
+    pub fn set_caps(&mut self, maxima: &[(u8, usize)], now: Time) {
+        let scheduler = self.ranking.scheduler();
+        for job in self.caps.out_of_order() {
+            scheduler.unblock(job, now);
+        }
+        self.caps.reset(maxima.iter().copied());
+        self.count_inside();
+        let all = self.waiting.iter();
+        let all: Vec<_> = all
+            .map(|(&job, one)| (job, one.request, one.sequence))
+            .collect();
+        for (job, request, sequence) in all {
+            self.hold(job, request, sequence);
+        }
+        for &(number, _) in maxima {
+            self.renew_heads(number, now);
+        }
+    }
+
+    fn count_inside(&mut self) {
+        let all = self.inside.values();
+        all.for_each(|request| self.caps.entered(request.number));
     }
 
     /// In an order by weights `class` gets so many parts of the service; 1 unless it is set.
@@ -298,5 +417,21 @@ impl AdmissionQueue {
     /// How many jobs wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len() + self.back.len()
+    }
+
+    /// How many of them a cap holds, whatever the limit is.
+    pub fn held(&self) -> usize {
+        let back = self.back.values();
+        let back = back.filter(|(_, request)| !self.caps.has_room(request.number));
+        self.caps.held() + back.count()
+    }
+
+    /// How many jobs of each class are inside, by number.
+    pub fn inside_by_class(&self) -> BTreeMap<u8, usize> {
+        let mut counts = BTreeMap::new();
+        for request in self.inside.values() {
+            *counts.entry(request.number).or_default() += 1;
+        }
+        counts
     }
 }

@@ -1,8 +1,10 @@
 //! One program of all tests that use the crate from outside, because each program is linked anew.
 
 mod backends;
+mod caps;
 mod decisions;
 mod grants;
 mod properties;
+mod rehearsal;
 mod targets;
 mod worlds;

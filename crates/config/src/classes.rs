@@ -2,12 +2,14 @@
 //! anything is ever in it. What it names of those that are in it stands with those.
 
 mod aims;
+mod bounds;
 mod fits;
 mod order;
 mod reach;
 mod target;
 
 pub use aims::{ClassAims, Variability, middle_priority, priorities};
+pub use bounds::{ClassBounds, Longest, LongestAction};
 pub use fits::{comes_from, fits_beginning, fits_pattern};
 pub use order::{LateName, OrderName, check_order, check_share_by, goals, order};
 pub use reach::{Condition, Conditions, Fits, check_reach, networks, patterns, placed_patterns};

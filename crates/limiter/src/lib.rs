@@ -8,9 +8,10 @@
 
 use sooner_admission::{
     Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Goal, JobId,
-    Need, Order, Quality, QueueFull, Subject, Ticket, Time, Window, quality, start,
+    Need, Order, Quality, QueueFull, Rehearsal, Subject, Ticket, Time, Window, WouldWait, quality,
+    start,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -40,6 +41,9 @@ struct Shared {
     admission: Admission,
     /// Jobs with a future that does not know yet that they are inside.
     waiting: HashMap<JobId, Waiting>,
+    settings: AdmissionSettings,
+    /// There where nothing is held but what has no place at all.
+    rehearsal: Option<Rehearsal>,
 }
 
 enum Waiting {
@@ -54,6 +58,8 @@ impl Limiter {
         let shared = Shared {
             admission: Admission::new(settings),
             waiting: HashMap::new(),
+            settings,
+            rehearsal: None,
         };
         Self {
             shared: Arc::new(Mutex::new(shared)),
@@ -69,20 +75,24 @@ impl Limiter {
 
     /// The same for a job that has waited elsewhere: its target counts from when it came there.
     pub fn acquire_after(&self, class: u8, subject: Subject, waited_ns: u64) -> Acquire {
-        self.wait(|admission, now| admission.arrive(class, subject, waited_ns, now))
+        self.wait(|shared, now| {
+            let rehearsed = shared.rehearsal.is_some().then(|| subject.clone());
+            let ticket = shared.admission.arrive(class, subject, waited_ns, now)?;
+            if let (Some(rehearsal), Some(subject)) = (&mut shared.rehearsal, rehearsed) {
+                rehearsal.arrive(ticket.job(), class, subject, now);
+            }
+            Ok(ticket)
+        })
     }
 
     /// The same for a job that has made room for others ([`Permit::yield_place`]): it goes in
     /// before all who wait.
     pub fn acquire_again(&self, class: u8, subject: Subject, waited_ns: u64) -> Acquire {
-        self.wait(|admission, now| Ok(admission.return_to(class, subject, waited_ns, now)))
+        self.wait(|shared, now| Ok(shared.admission.return_to(class, subject, waited_ns, now)))
     }
 
-    fn wait(
-        &self,
-        arrive: impl FnOnce(&mut Admission, Time) -> Result<Ticket, QueueFull>,
-    ) -> Acquire {
-        let state = self.change(|shared, now| match arrive(&mut shared.admission, now) {
+    fn wait(&self, arrive: impl FnOnce(&mut Shared, Time) -> Result<Ticket, QueueFull>) -> Acquire {
+        let state = self.change(|shared, now| match arrive(shared, now) {
             Ok(ticket) => {
                 shared.waiting.insert(ticket.job(), Waiting::Outside(None));
                 State::Waiting {
@@ -100,7 +110,48 @@ impl Limiter {
 
     /// [`Admission::set_goals`].
     pub fn set_goals(&self, order: Order, goals: Vec<Goal>, numbers: &HashMap<JobId, u8>) {
-        self.change(|shared, now| shared.admission.set_goals(order, goals, numbers, now));
+        self.change(|shared, now| {
+            let mut goals = goals;
+            if let Some(rehearsal) = &mut shared.rehearsal {
+                rehearsal.set_goals(order, goals.clone(), now);
+                goals.iter_mut().for_each(|goal| goal.inside_max = None);
+            }
+            shared.admission.set_goals(order, goals, numbers, now);
+        });
+    }
+
+    /// Whether nothing is held from now on, and it is found out what would be: caps of classes are
+    /// none, and the owner sets a limit that lets in all for which there is room. What comes of that
+    /// begins anew; goals have to be set again.
+    pub fn rehearse(&self, rehearses: bool) {
+        let mut shared = self.lock();
+        if shared.rehearsal.is_some() != rehearses {
+            let settings = shared.settings;
+            shared.rehearsal = rehearses.then(|| Rehearsal::new(settings));
+        }
+    }
+
+    /// Whether it does.
+    pub fn rehearses(&self) -> bool {
+        self.lock().rehearsal.is_some()
+    }
+
+    /// How many may be inside in the rehearsal, if there is one.
+    pub fn set_rehearsed_limit(&self, limit: usize) {
+        let now = self.now();
+        if let Some(rehearsal) = &mut self.lock().rehearsal {
+            rehearsal.set_limit(limit, now);
+        }
+    }
+
+    /// How long jobs would have waited, by the number of their class, and how many may be inside then;
+    /// `None` where that is not rehearsed.
+    pub fn rehearsed(&self) -> Option<(usize, BTreeMap<u8, WouldWait>)> {
+        let now = self.now();
+        let mut shared = self.lock();
+        let rehearsal = shared.rehearsal.as_mut()?;
+        rehearsal.advance(now);
+        Some((rehearsal.limit(), rehearsal.by_class().clone()))
     }
 
     /// [`Admission::class_statuses`].
@@ -146,6 +197,21 @@ impl Limiter {
         }
     }
 
+    /// [`Admission::kept`].
+    pub fn kept(&self) -> usize {
+        self.lock().admission.kept()
+    }
+
+    /// [`Admission::note_overlong`].
+    pub fn note_overlong(&self, class: u8) {
+        self.lock().admission.note_overlong(class);
+    }
+
+    /// [`Admission::note_cancelled`].
+    pub fn note_cancelled(&self, class: u8) {
+        self.lock().admission.note_cancelled(class);
+    }
+
     /// How it is doing.
     pub fn status(&self) -> AdmissionStatus {
         self.lock().admission.status()
@@ -181,6 +247,14 @@ impl Limiter {
 }
 
 impl Shared {
+    /// A job leaves, from inside or from the queue.
+    fn leave(&mut self, ticket: &Ticket, is_done: bool, now: Time) {
+        self.admission.leave(ticket, now);
+        if let Some(rehearsal) = &mut self.rehearsal {
+            rehearsal.leave(ticket.job(), is_done, now);
+        }
+    }
+
     fn admit_all(&mut self, now: Time) -> Vec<Waker> {
         let mut woken = Vec::new();
         while let Some(job) = self.admission.admit(now) {
@@ -266,7 +340,7 @@ impl Drop for Acquire {
         if let State::Waiting { ticket, .. } = &self.state {
             self.limiter.change(|shared, now| {
                 shared.waiting.remove(&ticket.job());
-                shared.admission.leave(ticket, now);
+                shared.leave(ticket, false, now);
             });
         }
     }
@@ -354,8 +428,9 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         // A job that nothing called done was given up.
+        let is_done = self.is_done;
         self.fail();
         self.limiter
-            .change(|shared, now| shared.admission.leave(&self.ticket, now));
+            .change(|shared, now| shared.leave(&self.ticket, is_done, now));
     }
 }

@@ -264,3 +264,29 @@ fn a_place_that_is_kept_makes_room_for_another_and_counts_once() {
     limiter.set_kept(0);
     assert_eq!(limiter.status().limit, 1);
 }
+
+/// Where it is only rehearsed, all go in at once, and one of two would have waited.
+#[test]
+fn a_rehearsal_holds_none_and_tells_who_would_have_waited() {
+    let limiter = Limiter::new(AdmissionSettings {
+        limit: 9,
+        order: Order::Fcfs,
+        waiting_max: None,
+        kind_memory: KIND_MEMORY,
+    });
+    limiter.rehearse(true);
+    limiter.set_rehearsed_limit(1);
+    let mut tasks: Vec<Task> = (0..2)
+        .map(|_| Task::new(limiter.acquire(0, "a".into())))
+        .collect();
+    tasks.iter_mut().for_each(Task::run);
+    assert!(tasks.iter().all(|task| task.permit.is_some()));
+    for task in &mut tasks {
+        task.permit.take().expect("it is inside").complete();
+    }
+    let (limit, by_class) = limiter.rehearsed().expect("it rehearses");
+    let would = by_class[&0];
+    assert_eq!((limit, would.jobs, would.waited), (1, 2, 1));
+    limiter.rehearse(false);
+    assert!(limiter.rehearsed().is_none());
+}

@@ -313,6 +313,8 @@ impl Client {
         }
         let relayed = self.relay(lease, class, (needs_hints, has_failed));
         let relayed = relayed.await;
+        // Before its permits go: what has given a place up takes none with it.
+        self.handle.leave_place();
         let is_rolled_back = |end: &End| matches!(end, End::RolledBack);
         let makes_room =
             |outcome: &RelayOutcome| outcome.has_made_room || is_rolled_back(&outcome.end);

@@ -31,7 +31,7 @@ pub use user::{AuthQueryTable, UserTable};
 use serde::Deserialize;
 use sooner_admission::{Goal, Order, Within};
 use sooner_config::classes::{self, ClassAims, LateName, OrderName};
-use sooner_config::{Misconfigured, Spanned};
+use sooner_config::{Limit, Misconfigured, Spanned};
 use sooner_tls::TlsConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -72,6 +72,8 @@ pub struct Config {
     /// Who may come from where; the first that fits counts, and who fits none may not. Without any,
     /// every client may by `auth`.
     pub rule: Vec<RuleTable>,
+    /// Whether nothing is held back, and it is only found out what would be; default: no.
+    pub observe: bool,
     /// Who goes first; the first that fits counts.
     pub class: Vec<ClassTable>,
     /// In which order those of one class go in; default: first come, first served.
@@ -148,6 +150,7 @@ impl Config {
         checks.extend(self.database.iter().map(DatabaseTable::check));
         checks.push(self.check_priorities());
         checks.extend(self.class_checks());
+        checks.extend(self.cap_checks());
         if checks.iter().all(Result::is_ok) {
             let order = self.order.as_ref();
             checks.push(classes::check_order(&self.class_aims(), order, "order"));
@@ -188,6 +191,20 @@ impl Config {
         checks
     }
 
+    /// That no class may have more inside than all together.
+    fn cap_checks(&self) -> impl Iterator<Item = Result<(), Misconfigured>> {
+        let most = self.limits.transactions_most();
+        let limit_key = match self.limits.transactions {
+            Limit::Fixed(_) => "limits.transactions",
+            Limit::Auto => "limits.transactions_max",
+        };
+        let check = move |class: &ClassTable| {
+            let bounds = class.bounds();
+            bounds.check_cap("class.transactions", most, limit_key)
+        };
+        self.class.iter().map(check)
+    }
+
     fn class_aims(&self) -> Vec<ClassAims<'_>> {
         self.class.iter().map(ClassTable::aims).collect()
     }
@@ -204,6 +221,15 @@ impl Config {
     /// goes last.
     pub fn goals(&self) -> Vec<Goal> {
         classes::goals(&self.class_aims())
+    }
+
+    /// The same for what holds transactions back: where that is only observed, no class has a cap.
+    pub fn held_goals(&self) -> Vec<Goal> {
+        let mut goals = self.goals();
+        if self.observe {
+            goals.iter_mut().for_each(|goal| goal.inside_max = None);
+        }
+        goals
     }
 
     /// Whether it matters what transactions say of themselves: for their class, or for how long

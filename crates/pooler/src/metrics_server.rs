@@ -4,6 +4,7 @@ use crate::client::handle::{Activity, ClassCount};
 use crate::lock_waits::LockWaitCounts;
 use crate::openmetrics::{Snapshot, encode};
 use crate::pool::idle_holders::idle_holders;
+use crate::pool::overtime::{counts, would_wait};
 use crate::pool::upstream::Upstream;
 use crate::pooler::Pooler;
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
+use sooner_admission::WouldWait;
 use sooner_config::classes::name_of;
 use sooner_operate::admin::{self, Pages};
 use sooner_operate::metrics;
@@ -87,6 +89,35 @@ fn waiting(pooler: &Pooler) -> Vec<(String, u64)> {
         .collect()
 }
 
+fn bounded(pooler: &Pooler) -> Vec<(String, [u64; 3])> {
+    let configuration = pooler.configuration();
+    let classes = configuration.config.class.iter();
+    let names = classes.map(|class| class.name.get_ref().clone());
+    let names = names.chain([String::new()]);
+    let present = pooler.class_counts().into_iter();
+    let mut overlong = counts(pooler).into_iter();
+    let figures = present.map(|present| {
+        let [overlong, cancelled] = overlong.next().unwrap_or_default();
+        [present.active as u64, overlong, cancelled]
+    });
+    names.zip(figures).collect()
+}
+
+fn would_wait_by_name(pooler: &Pooler) -> Vec<(String, [f64; 3])> {
+    let configuration = pooler.configuration();
+    let name = |number: u8| {
+        let class = configuration.config.class.get(usize::from(number));
+        class.map_or_else(String::new, |class| class.name.get_ref().clone())
+    };
+    let figures = |would: WouldWait| {
+        let seconds = would.wait_sum_ns as f64 / 1e9;
+        [would.jobs as f64, would.waited as f64, seconds]
+    };
+    let all = would_wait(pooler).into_iter();
+    all.map(|(number, would)| (name(number), figures(would)))
+        .collect()
+}
+
 fn exposition(pooler: &Pooler) -> Result<String, fmt::Error> {
     let clients = pooler.clients.borrow();
     let doing = |what| {
@@ -128,6 +159,8 @@ fn exposition(pooler: &Pooler) -> Result<String, fmt::Error> {
         gates,
         targets: targets(&upstreams),
         waiting: waiting(pooler),
+        bounded: bounded(pooler),
+        would_wait: would_wait_by_name(pooler),
         lock_waits: lock_waits(pooler),
         measured: &measured,
     })

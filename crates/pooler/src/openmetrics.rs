@@ -22,6 +22,12 @@ pub struct Snapshot<'a> {
     pub targets: Vec<([String; 3], [f64; 2])>,
     /// Classes, and how many of their clients wait; those in no class have none.
     pub waiting: Vec<(String, u64)>,
+    /// Classes, how many of their transactions are inside, how many ran for longer than they may, and
+    /// how many of these were cancelled.
+    pub bounded: Vec<(String, [u64; 3])>,
+    /// Where nothing is held: how many of each class would have gone in, would have waited, and for
+    /// how long in all, s.
+    pub would_wait: Vec<(String, [f64; 3])>,
     /// Classes with a `wait_target`, and what came of their waits for locks.
     pub lock_waits: Vec<(String, LockWaitCounts)>,
     /// What was measured.
@@ -60,6 +66,20 @@ pub fn encode(snapshot: &Snapshot<'_>) -> Result<String, fmt::Error> {
     let waiting = waiting.map(|(class, count)| one("class", class, *count as f64));
     let help = "Clients of a class that wait for a turn";
     told.gauges("class_waiting_clients", help, None, waiting);
+    for (at, (name, help)) in BOUNDED.into_iter().enumerate() {
+        let all = snapshot.bounded.iter();
+        let rows = all.map(|(class, figures)| one("class", class, figures[at] as f64));
+        if at == 0 {
+            told.gauges(name, help, None, rows);
+        } else {
+            told.counters(name, help, None, rows);
+        }
+    }
+    for (at, (name, help, unit)) in WOULD_WAIT.into_iter().enumerate() {
+        let all = snapshot.would_wait.iter();
+        let rows = all.map(|(class, figures)| one("class", class, figures[at]));
+        told.counters(name, help, unit, rows);
+    }
     told.lock_waits(&snapshot.lock_waits);
     told.0.encode()
 }
@@ -83,6 +103,39 @@ const GATES: [(&str, &str); 7] = [
     (
         "idle_transactions",
         "Transactions in a server that are open and idle",
+    ),
+];
+
+const BOUNDED: [(&str, &str); 3] = [
+    (
+        "class_inside_transactions",
+        "Transactions of a class in servers",
+    ),
+    (
+        "class_overlong_transactions",
+        "Transactions of a class that ran for longer than they may",
+    ),
+    (
+        "class_cancelled_transactions",
+        "Those of them that were cancelled",
+    ),
+];
+
+const WOULD_WAIT: [(&str, &str, Option<Unit>); 3] = [
+    (
+        "class_rehearsed_transactions",
+        "Transactions of a class that would have gone in, where nothing is held",
+        None,
+    ),
+    (
+        "class_would_wait_transactions",
+        "Those of them that would have waited",
+        None,
+    ),
+    (
+        "class_would_wait",
+        "How long these would have waited",
+        Some(Unit::Seconds),
     ),
 ];
 

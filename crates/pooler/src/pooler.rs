@@ -200,7 +200,7 @@ impl Pooler {
         let before = self.configuration.replace(configuration.clone());
         self.verifiers.borrow_mut().follow(&configuration.users);
         for upstream in self.upstreams() {
-            upstream.renew_limit(&before.config.limits, &configuration.config.limits);
+            upstream.renew_limit(&before.config, &configuration.config);
             upstream.renew_connector(&configuration);
         }
         for db in self.databases() {
@@ -209,11 +209,13 @@ impl Pooler {
         for (name, _) in self.users() {
             self.replace_user(&name);
         }
-        let (order, goals) = (configuration.config.order(), configuration.config.goals());
+        let config = &configuration.config;
+        let (order, goals, held) = (config.order(), config.goals(), config.held_goals());
         let waiting = self.waiting(&configuration);
         for limiter in self.limiters() {
             let handle = waiting.iter().filter(|(at, ..)| at.is(&limiter));
             let numbers = handle.map(|(_, job, number)| (*job, *number)).collect();
+            let goals = if limiter.rehearses() { &goals } else { &held };
             limiter.set_goals(order, goals.clone(), &numbers);
         }
     }

@@ -24,6 +24,7 @@ mod health;
 mod in_flight;
 mod look;
 mod maintenance;
+mod overtime;
 mod pool;
 mod read_ahead;
 mod retries;
@@ -58,7 +59,7 @@ use failure_log::one_line;
 use forward::Forwarding;
 use hyper::{Method, Request};
 use look::Look;
-use sooner_admission::{ClassStatus, Quality};
+use sooner_admission::{ClassStatus, Quality, WouldWait};
 use sooner_config::Network;
 use sooner_http::forwarding::forwarded::client_address;
 use sooner_http::forwarding::request::Client;
@@ -166,6 +167,17 @@ pub struct PredictionState {
     pub quality: Quality,
 }
 
+/// How long requests of one class would have waited for an upstream that holds none.
+#[derive(Clone, Debug)]
+pub struct RehearsalState {
+    /// The upstream.
+    pub upstream: Arc<str>,
+    /// The class, by name; that of routes by number.
+    pub class: String,
+    /// How long they would have.
+    pub would: WouldWait,
+}
+
 impl Proxy {
     /// Whether no request goes to any upstream.
     pub fn is_empty(&self) -> bool {
@@ -260,6 +272,20 @@ impl Proxy {
             quality: upstream.quality(),
         });
         states.filter(|state| state.quality.jobs > 0).collect()
+    }
+
+    /// How long requests would have waited, one row for each upstream where nothing is held and each
+    /// class of which something came.
+    pub fn rehearsals(&self) -> Vec<RehearsalState> {
+        let rows = self.upstreams.iter().flat_map(|upstream| {
+            let all = upstream.would_wait().into_iter();
+            all.map(|(number, would)| RehearsalState {
+                upstream: upstream.name.clone(),
+                class: self.classes.name_of(number),
+                would,
+            })
+        });
+        rows.collect()
     }
 
     /// How all servers are doing, one row for each.

@@ -331,8 +331,13 @@ impl Listening {
                 let service = service.clone();
                 move || service.active_config().proxy.class_states()
             }),
-            upstream_predictions: Box::new(move || {
-                service.active_config().proxy.prediction_states()
+            upstream_predictions: Box::new({
+                let service = service.clone();
+                move || service.active_config().proxy.prediction_states()
+            }),
+            rehearsals: Box::new({
+                let service = service.clone();
+                move || service.active_config().proxy.rehearsals()
             }),
         };
         Some(spawn_local(admin.serve(sources)))

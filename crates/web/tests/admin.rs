@@ -27,6 +27,7 @@ async fn with_admin<F: Future<Output = ()>>(client: impl FnOnce(SocketAddr, Arc<
         upstreams: Box::new(Vec::new),
         upstream_classes: Box::new(Vec::new),
         upstream_predictions: Box::new(Vec::new),
+        rehearsals: Box::new(Vec::new),
     };
     LocalSet::new()
         .run_until(async move {

@@ -183,7 +183,7 @@ fn goal(name: &str, priority: u8, response_targets: &[ResponseTarget]) -> Goal {
         priority,
         weight: 1,
         response_targets: response_targets.to_vec(),
-        evens_out: false,
+        ..Goal::default()
     }
 }
 

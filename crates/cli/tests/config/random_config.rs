@@ -300,6 +300,7 @@ impl<'a> Maker<'a> {
         self.may("keep_seconds", &["0.01", "60"]);
         self.may("retries", &["0", "2"]);
         self.may("fails", &["1", "1000"]);
+        self.may("observe", &["true", "false"]);
         self.may("host", &["\"upstream\"", "\"h.example\""]);
         if self.random.chance() {
             let mut health = String::from("path = \"/health\"");
@@ -335,6 +336,11 @@ impl<'a> Maker<'a> {
                     &["{ mean = \"30ms\" }", "{ p95 = \"1s\", p50 = \"9ms\" }"],
                 );
                 self.may("variability", &["\"reduce\""]);
+            }
+            self.may("requests", &["1"]);
+            if self.random.chance() {
+                self.put("longest", "\"2 s\"");
+                self.put("longest_action", "\"cancel\"");
             }
             self.may("host", &["[\"*.example\", \"h.*\"]"]);
             self.may("method", &["[\"GET\", \"POST\"]"]);

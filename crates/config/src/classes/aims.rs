@@ -1,5 +1,6 @@
 //! What a class says of who goes first: a priority, targets, or a weight.
 
+use super::bounds::ClassBounds;
 use super::target::{TargetTable, response_targets};
 use crate::{Misconfigured, Spanned};
 use serde::Deserialize;
@@ -28,6 +29,8 @@ pub struct ClassAims<'a> {
     pub variability: Option<Variability>,
     /// Its part of the server.
     pub weight: Option<&'a Spanned<NonZeroU32>>,
+    /// What bounds it.
+    pub bounds: ClassBounds<'a>,
 }
 
 /// The priorities there are; 1 goes first.
@@ -49,6 +52,7 @@ impl ClassAims<'_> {
             return Err(Misconfigured::at(self.priority, "class.priority", words));
         }
         response_targets(self.target)?;
+        self.bounds.check()?;
         match self.weight {
             Some(weight) if self.has_target() => {
                 let words = "a class has a weight or a target, not both: a share of the server promises no time";
@@ -72,6 +76,7 @@ impl ClassAims<'_> {
             // They were read before.
             response_targets: response_targets(self.target).unwrap_or_default(),
             evens_out: self.variability.is_some(),
+            inside_max: self.bounds.inside_max.map(|cap| cap.get_ref().get()),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::client::cancel::CancelTarget;
 use crate::client::preemption::Preemption;
 use crate::client::refusal::Refusal;
 use crate::config::{ClassSubject, ClassTable, ShareBy};
+use crate::pool::overtime::YieldedPlace;
 use crate::pool::server_session::LoginSecret;
 use crate::pool::upstream::IdleLease;
 use sooner_admission::{ClientId, JobId, Payer};
@@ -108,6 +109,12 @@ pub struct ClientHandle {
     pub idle_lease: RefCell<Option<IdleLease>>,
     /// The server connection that it has, as cancel requests need it.
     pub cancel_target: RefCell<Option<CancelTarget>>,
+    /// Since when its transaction is inside, if it has one there.
+    pub inside_since: Cell<Option<Instant>>,
+    /// There while that has given its place up.
+    pub yielded_place: RefCell<Option<YieldedPlace>>,
+    /// The statement, by when it began, that was cancelled last because it ran too long.
+    pub cancelled_statement: Cell<Option<Instant>>,
     /// What its transaction is in others' way for, and what becomes of that.
     pub preemption: Preemption,
     /// By which a server connection of its own logs in.
@@ -165,6 +172,9 @@ impl ClientHandle {
             pinned_by: Cell::new(None),
             idle_lease: RefCell::default(),
             cancel_target: RefCell::default(),
+            inside_since: Cell::new(None),
+            yielded_place: RefCell::default(),
+            cancelled_statement: Cell::new(None),
             preemption: Preemption::default(),
             proof,
             queue_position: RefCell::default(),
@@ -234,10 +244,19 @@ impl ClientHandle {
     pub fn set_activity(&self, activity: Activity) {
         if activity == Activity::Active {
             self.idle_lease.take();
+            self.inside_since.set(Some(Instant::now()));
+        } else {
+            self.leave_place();
         }
         self.idle_in_transaction_since.set(None);
         self.activity.set(activity);
         self.activity_since.set(Instant::now());
+    }
+
+    /// Its transaction is inside no more.
+    pub fn leave_place(&self) {
+        self.inside_since.set(None);
+        self.yielded_place.take();
     }
 
     /// It waits in this queue as this job until the result is dropped.

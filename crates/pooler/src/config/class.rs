@@ -4,15 +4,15 @@
 use super::lock_wait::{PreemptName, VictimName};
 use serde::Deserialize;
 use sooner_config::classes::{
-    ClassAims, Conditions, Fits, TargetTable, Variability, comes_from, fits_beginning,
-    fits_pattern, middle_priority, networks, patterns, placed_patterns,
+    ClassAims, ClassBounds, Conditions, Fits, LongestAction, TargetTable, Variability, comes_from,
+    fits_beginning, fits_pattern, middle_priority, networks, patterns, placed_patterns,
 };
 use sooner_config::{Misconfigured, Network, Spanned};
 use sooner_postgres::hints::Hints;
 use sooner_postgres::sql;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 /// One class. All of what it names must fit; what it does not name fits every client.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,6 +32,17 @@ pub struct ClassTable {
     /// Its part of the server, where classes share it by weight.
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
+    /// The most of its transactions in a server at a time; without any as many as the limit lets in.
+    /// Classes of requests call it `requests`.
+    #[serde(default, alias = "requests")]
+    pub transactions: Option<Spanned<NonZeroUsize>>,
+    /// For how long one keeps its place; without any for as long as it takes.
+    #[serde(default)]
+    pub longest: Option<Spanned<String>>,
+    /// What becomes of one that runs for longer; `yield` where nothing is said: it goes on, and
+    /// another one may go in.
+    #[serde(default)]
+    pub longest_action: Option<Spanned<LongestAction>>,
     /// How long it may wait for a lock before those that matter less make room.
     #[serde(default)]
     pub wait_target: Option<Spanned<String>>,
@@ -110,6 +121,16 @@ impl ClassTable {
             target: &self.target,
             variability: self.variability,
             weight: self.weight.as_ref(),
+            bounds: self.bounds(),
+        }
+    }
+
+    /// What bounds it.
+    pub fn bounds(&self) -> ClassBounds<'_> {
+        ClassBounds {
+            inside_max: self.transactions.as_ref(),
+            longest: self.longest.as_ref(),
+            longest_action: self.longest_action.as_ref(),
         }
     }
 

@@ -64,11 +64,15 @@ pub fn explain(mut mistake: Misconfigured) -> Misconfigured {
         (_, Some((_, here))) if is_unknown && key.starts_with("database.") => {
             Some(format!("unknown key; write {here}"))
         }
+        _ if last == "mode" && mistake.message.contains("`observe`") => Some(
+            "it is how long a client keeps its server connection: transaction, session; write observe = true to hold nothing and see what would be"
+                .into(),
+        ),
         _ if does_not_fit && key == "class.target" => Some(
             "targets have names; write target = { mean = \"30ms\" }, or { mean = \"30ms\", p95 = \"120ms\" }"
                 .into(),
         ),
-        _ if does_not_fit && (key.starts_with("class.target.") || key == "class.wait_target") => Some(format!(
+        _ if does_not_fit && (key.starts_with("class.target.") || ["class.wait_target", "class.longest"].contains(&key)) => Some(format!(
             "a time has a unit and stands in quotes; write {last} = \"30ms\" (us, ms, s or min)"
         )),
         _ => None,

@@ -62,6 +62,7 @@ impl Config {
                 (self.share_by.as_ref())
                     .map_or_else(String::new, |by| by.get_ref().as_str().to_owned()),
             ),
+            ("observe", self.observe.to_string()),
         ];
         own.into_iter().chain(self.limits.values()).collect()
     }

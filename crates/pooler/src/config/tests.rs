@@ -1,5 +1,6 @@
 //! The gate's configuration: what is taken, what is refused, and with which words.
 
+mod bounds;
 mod classes;
 mod empty_classes;
 mod order;

@@ -239,6 +239,7 @@ fn gates(pooler: &Pooler) -> Table {
         "#connections",
         "#idle",
         "#connections_max",
+        "#yielded",
     ]);
     let configuration = pooler.configuration();
     for upstream in pooler.upstreams() {
@@ -253,6 +254,7 @@ fn gates(pooler: &Pooler) -> Table {
             pool.open().into(),
             pool.idle().count().into(),
             upstream.connections(&configuration.config.limits).into(),
+            upstream.places.yielded().into(),
         ]);
     }
     table

@@ -42,6 +42,8 @@ fn told() -> String {
         gates: vec![("db:5432".into(), [20, 3, 1, 4, 72, 2, 5])],
         targets: vec![(["db:5432", "high", "p95"].map(String::from), [0.03, 0.027])],
         waiting: vec![("high".into(), 5), (String::new(), 0)],
+        bounded: vec![("high".into(), [2, 7, 3]), (String::new(), [1, 0, 0])],
+        would_wait: vec![("high".into(), [9.0, 4.0, 0.5])],
         lock_waits: vec![("high".into(), lock_waits)],
         measured: &measured,
     };
@@ -64,6 +66,8 @@ fn of_what_nothing_is_known_nothing_is_told() {
         gates: Vec::new(),
         targets: Vec::new(),
         waiting: Vec::new(),
+        bounded: Vec::new(),
+        would_wait: Vec::new(),
         lock_waits: Vec::new(),
         measured: &Statistics::default(),
     };

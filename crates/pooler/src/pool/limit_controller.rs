@@ -29,6 +29,10 @@ pub async fn run(pooler: Rc<Pooler>) {
 }
 
 fn look(upstream: &Upstream, limits: &Limits) {
+    // What lets everything in learns nothing of a limit.
+    if upstream.limiter.rehearses() {
+        return;
+    }
     let mut controller = upstream.controller.borrow_mut();
     let connections = upstream.connections(limits);
     let controller = controller.get_or_insert_with(|| Controller::new(bounds(limits, connections)));
@@ -40,7 +44,7 @@ fn look(upstream: &Upstream, limits: &Limits) {
         .get()
         .min(limits.transactions_most())
         .min(left);
-    upstream.limiter.set_kept(kept);
+    upstream.set_spare_places(kept, upstream.places.yielded_max());
     let window = upstream.limiter.take_window();
     let Some(change) = controller.observe(&window, &upstream.limiter.needs()) else {
         return;

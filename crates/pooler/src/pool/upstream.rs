@@ -6,6 +6,7 @@ use crate::lock_map::LockMap;
 use crate::log::{Seldom, log};
 use crate::pool::capacity::{Capacity, KnownCapacity, LoginShare};
 use crate::pool::login_admission::LoginAdmission;
+use crate::pool::overtime::SparePlaces;
 use crate::pool::{Pool, ServerConnection, limit_controller};
 use crate::tls::Connector;
 use sooner_admission::{AdmissionSettings, Controller, Order};
@@ -29,6 +30,8 @@ pub struct Upstream {
     pub controller: RefCell<Option<Controller>>,
     /// Clients that keep a connection and do not use it at the moment.
     pub idle_leases: Cell<usize>,
+    /// Who takes no place from others although it is inside.
+    pub places: SparePlaces,
     pub pool: RefCell<Pool>,
     /// How many connections the server allows.
     capacity: Cell<KnownCapacity>,
@@ -58,7 +61,7 @@ impl Upstream {
     /// Without connections so far.
     pub fn new(address: ServerAddress, configuration: &Configuration) -> Self {
         let config = &configuration.config;
-        Self {
+        let upstream = Self {
             connector: RefCell::new(configuration.connector(&address)),
             address,
             limiter: new_limiter(
@@ -70,6 +73,7 @@ impl Upstream {
             },
             controller: RefCell::default(),
             idle_leases: Cell::default(),
+            places: SparePlaces::default(),
             pool: RefCell::default(),
             capacity: Cell::default(),
             login_share: RefCell::default(),
@@ -87,7 +91,26 @@ impl Upstream {
             cancels_by_command: Cell::new(true),
             lock_map: RefCell::default(),
             lock_map_failures: Seldom::default(),
+        };
+        if config.observe {
+            log(&format!(
+                "{}: only observed; nothing is held back (observe = true)",
+                upstream.address
+            ));
+            upstream.limiter.rehearse(true);
+            let numbers = HashMap::new();
+            let limiter = &upstream.limiter;
+            limiter.set_goals(config.order(), config.goals(), &numbers);
+            upstream.apply_limit(&config.limits);
         }
+        upstream
+    }
+
+    /// So many clients keep a connection and do not use it, and so many that run too long may give
+    /// their places up, from now on.
+    pub fn set_spare_places(&self, kept: usize, yielded_max: usize) {
+        self.places.set(kept, yielded_max);
+        self.limiter.set_kept(self.places.spare());
     }
 
     /// How many transactions wait for it.
@@ -101,11 +124,13 @@ impl Upstream {
     }
 
     /// The bounds are others now; a limit that was found within the same bounds stays.
-    pub fn renew_limit(&self, before: &Limits, now: &Limits) {
-        let said = |limits: &Limits| {
+    pub fn renew_limit(&self, before: &Config, now: &Config) {
+        let said = |config: &Config| {
+            let limits = &config.limits;
             let loss = limits.throughput_loss.get_ref().to_bits();
             let connections = self.connections(limits);
             (
+                config.observe,
                 limits.transactions,
                 limits.transactions_most(),
                 loss,
@@ -113,15 +138,22 @@ impl Upstream {
             )
         };
         if said(before) != said(now) {
-            self.apply_limit(now);
+            self.limiter.rehearse(now.observe);
+            self.apply_limit(&now.limits);
         }
     }
 
     fn apply_limit(&self, limits: &Limits) {
         self.controller.replace(None);
-        self.limiter.set_kept(0);
+        self.places.forget_kept();
+        self.limiter.set_kept(self.places.spare());
         let limit = first_limit(limits, self.connections(limits));
-        self.limiter.set_limit(limit);
+        if self.limiter.rehearses() {
+            self.limiter.set_rehearsed_limit(limit);
+            self.limiter.set_limit(self.connections(limits));
+        } else {
+            self.limiter.set_limit(limit);
+        }
     }
 
     /// Whether a new session has to be asked how many connections there may be; if so, this one is.
@@ -141,7 +173,8 @@ impl Upstream {
             return;
         };
         let bound = |capacity| first_limit(limits, connections(limits, capacity));
-        if bound(before.capacity()) != bound(capacity) || limits.transactions == Limit::Auto {
+        let is_other = bound(before.capacity()) != bound(capacity);
+        if is_other || limits.transactions == Limit::Auto || self.limiter.rehearses() {
             self.apply_limit(limits);
         }
         let (most, connections) = (limits.transactions_most(), self.connections(limits));
@@ -233,6 +266,6 @@ pub(super) fn new_limiter(limit: usize, config: &Config) -> Limiter {
         waiting_max: None,
         kind_memory: KIND_MEMORY,
     });
-    limiter.set_goals(config.order(), config.goals(), &HashMap::new());
+    limiter.set_goals(config.order(), config.held_goals(), &HashMap::new());
     limiter
 }

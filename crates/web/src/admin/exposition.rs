@@ -4,7 +4,7 @@
 mod upstreams;
 
 use super::prediction::PredictionReading;
-use super::sources::{ClassLoad, ClassReading, UplinkReading, UpstreamReading};
+use super::sources::{ClassLoad, ClassReading, RehearsalReading, UplinkReading, UpstreamReading};
 use crate::metrics::{
     BOUNDS_NS, Histogram, Metrics, PROTOCOLS, Refusal, SIZE_CLASSES, STATUS_CLASSES,
 };
@@ -28,6 +28,8 @@ pub struct Exposition {
     pub classes: Vec<ClassReading>,
     /// How good expectations of their requests were.
     pub predictions: Vec<PredictionReading>,
+    /// How long requests would have waited for upstreams that hold nothing.
+    pub rehearsals: Vec<RehearsalReading>,
     /// The process.
     pub process: ProcessReading,
     /// Jobs that FAIR would still be serving, jobs that were not followed, figures that were not
@@ -48,6 +50,7 @@ impl Exposition {
         self.upstreams(&mut to);
         self.classes(&mut to);
         self.predictions(&mut to);
+        self.rehearsals(&mut to);
         self.operation(&mut to);
         self.process(&mut to);
         to.encode()
@@ -343,6 +346,7 @@ mod tests {
             upstreams: sources.upstream_readings(),
             classes: sources.class_readings(),
             predictions: sources.prediction_readings(),
+            rehearsals: sources.rehearsal_readings(),
             process: ProcessReading::now(),
             shadow: (1, 2, 3),
             log_lines_lost: 4,

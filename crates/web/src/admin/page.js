@@ -169,7 +169,8 @@
     classes.forEach((reading, index) => {
       const cells = shown[index].cells, targets = reading.targets;
       say(cells[0], `${reading.upstream}: ${reading.class || "all others"}`);
-      say(cells[1], count(reading.requests));
+      const limit = reading.limit_requests, bounded = () => `, ${count(reading.inside_requests)} of ${count(limit)} inside`;
+      say(cells[1], count(reading.requests) + (limit === null ? "" : bounded()));
       say(cells[2], optional(reading.mean_response_seconds));
       say(cells[3], optional(reading.mean_inside_seconds));
       say(cells[4], targets.map((one) => `${one.target} ${optional(one.achieved_seconds)} of ${time(one.target_seconds)}`).join(", "));

@@ -115,7 +115,7 @@ fn plain(status: &Status) -> String {
     format!(
         "<h1>{headline}</h1>\n{figures}{sizes}{}{}{}{slowest}",
         upstreams(status),
-        classes(status),
+        classes(status) + &rehearsals(status),
         predictions(status)
     )
 }
@@ -161,6 +161,10 @@ fn classes(status: &Status) -> String {
                 &class.class
             }),
             class.requests.to_string(),
+            match class.limit_requests {
+                Some(limit) => format!("{} of {limit}", class.inside_requests),
+                None => class.inside_requests.to_string(),
+            },
             seconds(class.mean_response_seconds),
             seconds(class.mean_inside_seconds),
             targets.join(", "),
@@ -171,6 +175,7 @@ fn classes(status: &Status) -> String {
         "Upstream",
         "Class",
         "There now",
+        "Inside now",
         "Response time",
         "Inside",
         "Targets",
@@ -207,6 +212,34 @@ fn predictions(status: &Status) -> String {
         "With perfect knowledge",
     ];
     table("Expectations before upstreams", &columns, &rows)
+}
+
+fn rehearsals(status: &Status) -> String {
+    if status.upstream_rehearsals.is_empty() {
+        return String::new();
+    }
+    let rows = status.upstream_rehearsals.iter().map(|would| {
+        vec![
+            html(&would.upstream),
+            html(&would.class),
+            would.requests_total.to_string(),
+            would.would_wait_total.to_string(),
+            seconds(would.mean_would_wait_seconds),
+            seconds(Some(would.would_wait_seconds_max)),
+            would.would_wait_now.to_string(),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let columns = [
+        "Upstream",
+        "Class",
+        "Gone in",
+        "Would have waited",
+        "Mean of all",
+        "Longest",
+        "Would wait now",
+    ];
+    table("If upstreams held what they only observe", &columns, &rows)
 }
 
 fn size_row((index, size): (usize, &SizeStatus)) -> Vec<String> {

@@ -146,6 +146,7 @@ impl Desk {
             upstreams: self.sources.upstream_readings(),
             classes: self.sources.class_readings(),
             predictions: self.sources.prediction_readings(),
+            rehearsals: self.sources.rehearsal_readings(),
             process: ProcessReading::now(),
             shadow,
             log_lines_lost: self.sources.log.lost_lines(),

@@ -3,7 +3,7 @@
 use super::prediction::PredictionReading;
 use crate::access_log::AccessLog;
 use crate::metrics::{Metrics, SIZE_CLASSES};
-use crate::proxy::{ClassState, PredictionState, Standing, UpstreamState};
+use crate::proxy::{ClassState, PredictionState, RehearsalState, Standing, UpstreamState};
 use serde::Serialize;
 use sooner_admission::ResponseTarget;
 use sooner_config::classes::name_of;
@@ -25,6 +25,8 @@ pub struct Sources {
     pub upstream_classes: Box<dyn Fn() -> Vec<ClassState>>,
     /// Asks the upstreams, one row for each, how good their expectations were.
     pub upstream_predictions: Box<dyn Fn() -> Vec<PredictionState>>,
+    /// Asks the upstreams that hold nothing, one row a class.
+    pub rehearsals: Box<dyn Fn() -> Vec<RehearsalState>>,
 }
 
 /// An uplink at one moment.
@@ -89,6 +91,12 @@ impl Sources {
     pub fn prediction_readings(&self) -> Vec<PredictionReading> {
         let states = (self.upstream_predictions)();
         states.into_iter().map(PredictionReading::from).collect()
+    }
+
+    /// What holding would do now, where nothing is held.
+    pub fn rehearsal_readings(&self) -> Vec<RehearsalReading> {
+        let states = (self.rehearsals)();
+        states.into_iter().map(RehearsalReading::from).collect()
     }
 }
 
@@ -162,12 +170,63 @@ pub struct ClassReading {
     pub class: String,
     /// Its requests that wait or are inside.
     pub requests: u64,
+    /// Those that are inside.
+    pub inside_requests: u64,
+    /// The most that may be; `null`: as many as the limit lets in.
+    pub limit_requests: Option<u64>,
+    /// Those that ran for longer than they may, since the start.
+    pub overlong_total: u64,
+    /// Those of them that were cancelled.
+    pub cancelled_total: u64,
     /// The mean time inside, of late; `null` before the first.
     pub mean_inside_seconds: Option<f64>,
     /// The mean response time of the upstream, waiting included, of late; `null` before the first.
     pub mean_response_seconds: Option<f64>,
     /// What it is to get, and what it got.
     pub targets: Vec<TargetReading>,
+}
+
+/// How long requests of a class would have waited for an upstream that holds none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RehearsalReading {
+    /// The upstream's name.
+    pub upstream: String,
+    /// The class's; empty for what is in none.
+    pub class: String,
+    /// Its requests that would have gone in.
+    pub requests_total: u64,
+    /// Those of them that would have waited.
+    pub would_wait_total: u64,
+    /// How long these would have in all.
+    pub would_wait_seconds_total: f64,
+    /// The mean of all; `null` before the first.
+    pub mean_would_wait_seconds: Option<f64>,
+    /// The longest.
+    pub would_wait_seconds_max: f64,
+    /// Those that would wait now.
+    pub would_wait_now: u64,
+    /// Those that would have been refused.
+    pub would_refuse_total: u64,
+    /// Those that were not followed.
+    pub missed_total: u64,
+}
+
+impl From<RehearsalState> for RehearsalReading {
+    fn from(state: RehearsalState) -> Self {
+        let would = state.would;
+        Self {
+            upstream: state.upstream.as_ref().into(),
+            class: state.class,
+            requests_total: would.jobs,
+            would_wait_total: would.waited,
+            would_wait_seconds_total: would.wait_sum_ns as f64 / 1e9,
+            mean_would_wait_seconds: would.mean_ns().map(seconds),
+            would_wait_seconds_max: seconds(would.wait_max_ns),
+            would_wait_now: would.waiting,
+            would_refuse_total: would.refused,
+            missed_total: would.missed,
+        }
+    }
 }
 
 /// A response-time target of a class.
@@ -188,6 +247,10 @@ impl From<ClassState> for ClassReading {
             upstream: upstream.as_ref().into(),
             class: status.name,
             requests: status.present as u64,
+            inside_requests: status.inside as u64,
+            limit_requests: status.inside_max.map(|max| max as u64),
+            overlong_total: status.overlong,
+            cancelled_total: status.cancelled,
             mean_inside_seconds: status.inside_ns.map(seconds),
             mean_response_seconds: status.response_ns.map(seconds),
             targets: targets.collect(),

@@ -3,7 +3,7 @@
 
 use super::history::{ClassTimes, History, Sum, Totals};
 use super::prediction::PredictionReading;
-use super::sources::{ClassLoad, ClassReading, Sources, UpstreamReading};
+use super::sources::{ClassLoad, ClassReading, RehearsalReading, Sources, UpstreamReading};
 use crate::metrics::{Refusal, SIZE_CLASSES, Slow, unix_seconds};
 use serde::Serialize;
 use sooner_uplink::Found;
@@ -47,6 +47,8 @@ pub struct Status {
     pub upstream_classes: Vec<ClassReading>,
     /// How good expectations of their requests were of late, one row for each upstream.
     pub upstream_predictions: Vec<PredictionReading>,
+    /// How long requests would have waited for upstreams that hold nothing, likewise.
+    pub upstream_rehearsals: Vec<RehearsalReading>,
     /// The slowest responses of the last five minutes, slowest first.
     pub slowest: Vec<SlowStatus>,
     /// Lines that the access log has lost.
@@ -260,6 +262,7 @@ impl Status {
             upstreams: sources.upstream_readings(),
             upstream_classes: sources.class_readings(),
             upstream_predictions: sources.prediction_readings(),
+            upstream_rehearsals: sources.rehearsal_readings(),
             slowest: metrics.slowest().into_iter().map(SlowStatus::new).collect(),
             log_lines_lost_total: sources.log.lost_lines(),
             config: ConfigStatus {
@@ -345,9 +348,9 @@ pub(crate) mod tests {
     use crate::admin::UplinkReading;
     use crate::metrics::tests::report;
     use crate::metrics::{Metrics, RequestFacts};
-    use crate::proxy::{ClassState, PredictionState, Standing, UpstreamState};
+    use crate::proxy::{ClassState, PredictionState, RehearsalState, Standing, UpstreamState};
     use hyper::Request;
-    use sooner_admission::{ClassStatus, Quality, ResponseTarget, Shadows};
+    use sooner_admission::{ClassStatus, Quality, ResponseTarget, Shadows, WouldWait};
     use sooner_link::shadow::Compared;
     use std::sync::Arc;
     use std::time::{Duration, UNIX_EPOCH};
@@ -387,12 +390,30 @@ pub(crate) mod tests {
                     mean_service_ms: Some(2.0),
                 }]
             }),
+            rehearsals: Box::new(|| {
+                vec![RehearsalState {
+                    upstream: "app".into(),
+                    class: "checkout".into(),
+                    would: WouldWait {
+                        jobs: 10,
+                        waited: 4,
+                        wait_sum_ns: 500_000_000,
+                        wait_max_ns: 300_000_000,
+                        waiting: 2,
+                        ..WouldWait::default()
+                    },
+                }]
+            }),
             upstream_classes: Box::new(|| {
                 vec![ClassState {
                     upstream: "app".into(),
                     status: ClassStatus {
                         name: "checkout".into(),
                         present: 2,
+                        inside: 1,
+                        inside_max: Some(1),
+                        overlong: 4,
+                        cancelled: 3,
                         inside_ns: Some(3_000_000),
                         response_ns: Some(20_000_000),
                         achieved: vec![(ResponseTarget::Share(0.95, 50_000_000), Some(40_000_000))],
@@ -475,6 +496,9 @@ pub(crate) mod tests {
             ),
             ("up", Some((8, 8)), Some(0.002))
         );
+        let would = &status.upstream_rehearsals[0];
+        assert_eq!((would.requests_total, would.would_wait_total), (10, 4));
+        assert_eq!(would.mean_would_wait_seconds, Some(0.05));
         let class = &status.upstream_classes[0];
         assert_eq!((class.class.as_str(), class.requests), ("checkout", 2));
         assert_eq!(class.mean_response_seconds, Some(0.02));

@@ -66,6 +66,9 @@ impl Proxy {
                 None => Upstream::build(table, &classes, authorities)?,
             });
         }
+        let limits = built.iter();
+        let limits = limits.map(|upstream| (upstream.name.as_ref(), upstream.most()));
+        classes.check_bounds(&limits.collect::<Vec<_>>())?;
         let mut routes = Routes::default();
         for route in tables.routes {
             add_route(&mut routes, route, &built)?;

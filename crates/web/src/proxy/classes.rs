@@ -10,13 +10,14 @@ use hyper::header::HeaderName;
 use serde::Deserialize;
 use sooner_admission::{Goal, Order};
 use sooner_config::classes::{
-    self, ClassAims, Conditions, LateName, OrderName, TargetTable, Variability, comes_from,
-    fits_beginning, fits_pattern, middle_priority, networks, patterns, placed_patterns,
+    self, ClassAims, ClassBounds, Conditions, LateName, Longest, LongestAction, OrderName,
+    TargetTable, Variability, comes_from, fits_beginning, fits_pattern, middle_priority, networks,
+    patterns, placed_patterns,
 };
 use sooner_config::{Network, Spanned};
 use sooner_http::json_fields::FieldPath;
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 /// One class. All of what it names must fit; what it does not name fits every request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -36,6 +37,17 @@ pub struct ClassTable {
     /// Its part of a server, where classes share it by weight.
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
+    /// The most of its requests in an upstream at a time; without any as many as the limit lets in.
+    /// Classes of transactions call it `transactions`.
+    #[serde(default, alias = "transactions")]
+    pub requests: Option<Spanned<NonZeroUsize>>,
+    /// For how long one keeps its place; without any for as long as it takes.
+    #[serde(default)]
+    pub longest: Option<Spanned<String>>,
+    /// What becomes of one that runs for longer; `yield` where nothing is said: it goes on, and
+    /// another one may go in.
+    #[serde(default)]
+    pub longest_action: Option<Spanned<LongestAction>>,
     /// Upstreams.
     #[serde(default)]
     pub upstream: Option<Vec<Spanned<String>>>,
@@ -159,6 +171,15 @@ impl ClassTable {
             target: &self.target,
             variability: self.variability,
             weight: self.weight.as_ref(),
+            bounds: self.bounds(),
+        }
+    }
+
+    fn bounds(&self) -> ClassBounds<'_> {
+        ClassBounds {
+            inside_max: self.requests.as_ref(),
+            longest: self.longest.as_ref(),
+            longest_action: self.longest_action.as_ref(),
         }
     }
 
@@ -285,6 +306,22 @@ impl Classes {
         classes::check_share_by(&self.aims_at(upstream), share_by, "upstream.share_by")
     }
 
+    /// That what bounds a class says something at one of the upstreams, of which each lets so many
+    /// in at a time.
+    pub fn check_bounds(&self, upstreams: &[(&str, usize)]) -> Result<(), Misconfigured> {
+        for table in &self.tables {
+            let may_be = upstreams.iter().filter(|(name, _)| table.may_be_at(name));
+            let has_limit = may_be.clone().any(|&(_, limit)| limit < usize::MAX);
+            if let Some(&(name, limit)) = may_be.max_by_key(|(_, limit)| *limit) {
+                let limit_key = format!("the limit of upstream `{name}`");
+                let bounds = table.bounds();
+                bounds.check_cap("class.requests", limit, &limit_key)?;
+                bounds.check_longest(has_limit)?;
+            }
+        }
+        Ok(())
+    }
+
     fn aims(&self) -> Vec<ClassAims<'_>> {
         self.tables.iter().map(ClassTable::aims).collect()
     }
@@ -318,6 +355,20 @@ impl Classes {
             true => Vec::new(),
             false => classes::goals(&self.aims()),
         }
+    }
+
+    /// What a class is called: those of routes have numbers, and what is in none has nothing.
+    pub fn name_of(&self, number: u8) -> String {
+        match self.tables.get(usize::from(number)) {
+            Some(table) => table.name.get_ref().clone(),
+            None if self.is_empty() => number.to_string(),
+            None => String::new(),
+        }
+    }
+
+    /// For how long a request of this class keeps its place.
+    pub fn longest(&self, number: u8) -> Option<Longest> {
+        self.tables.get(usize::from(number))?.bounds().longest()
     }
 
     /// The fields of bodies by which classes at this upstream differ.

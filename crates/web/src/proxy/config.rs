@@ -81,6 +81,9 @@ pub struct UpstreamTable {
     /// `Server-Timing`.
     #[serde(default)]
     pub tell_wait: Option<Vec<Spanned<String>>>,
+    /// Whether nothing is held back, and it is only found out what would be.
+    #[serde(default)]
+    pub observe: bool,
     /// How long a job may wait to go in, s. Without it as long as its client does.
     #[serde(default)]
     pub queue_seconds: Option<Spanned<f64>>,

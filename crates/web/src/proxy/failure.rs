@@ -53,6 +53,9 @@ pub enum Failure {
     /// The response did not begin in time.
     #[error("no answer began within {0:?}")]
     ResponseTimeout(Duration),
+    /// It ran for longer than its class may.
+    #[error("it ran for longer than {0:?} (class.longest)")]
+    RanTooLong(Duration),
     /// What came was no response.
     #[error("sent no valid response: {0}")]
     Unreadable(String),
@@ -78,7 +81,9 @@ impl Failure {
             | Self::ClosedWhileKept(_)
             | Self::Unreadable(_)
             | Self::BadResponse(_) => StatusCode::BAD_GATEWAY,
-            Self::ConnectTimeout(_) | Self::ResponseTimeout(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::ConnectTimeout(_) | Self::ResponseTimeout(_) | Self::RanTooLong(_) => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
             Self::ClientBody(ClientFault::BrokeOff) => StatusCode::BAD_REQUEST,
             Self::ClientBody(ClientFault::TooLong) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ClientBody(ClientFault::TooSlow) => StatusCode::REQUEST_TIMEOUT,
@@ -141,6 +146,7 @@ impl Failure {
                 "the server behind this one sent no valid answer"
             }
             Self::ConnectTimeout(_) => "the server behind this one could not be reached in time",
+            Self::RanTooLong(_) => "this took longer than it may",
             Self::ResponseTimeout(_) => "the server behind this one did not answer in time",
             Self::ClientBody(ClientFault::BrokeOff) => "the request ended early",
             Self::ClientBody(ClientFault::TooLong) => "the request's body is too long",

@@ -2,6 +2,7 @@
 //! when its last byte is here.
 
 use super::failure_log::RequestSummary;
+use super::overtime::Overtime;
 use super::read_ahead::{Feeder, Truncation};
 use super::server::{Entry, Server};
 use super::upload::Progress;
@@ -9,6 +10,7 @@ use super::upstream::Upstream;
 use super::upstream_connection::UpstreamConnection;
 use hyper::body::Incoming;
 use sooner_admission::Time;
+use sooner_config::classes::Longest;
 use sooner_limiter::Permit;
 use std::fmt::Display;
 use std::rc::{Rc, Weak};
@@ -21,6 +23,7 @@ pub struct ServerSlot {
     upstream: Weak<Upstream>,
     server: Rc<Server>,
     entry: Entry,
+    overtime: Option<Overtime>,
 }
 
 impl ServerSlot {
@@ -30,6 +33,23 @@ impl ServerSlot {
             upstream: Rc::downgrade(upstream),
             server: server.clone(),
             entry: server.enter(upstream.now()),
+            overtime: None,
+        }
+    }
+
+    /// A request of `class` has it, which went in at `admitted_at`: it keeps the slot only for as
+    /// long as its class may.
+    pub fn limit_to(&mut self, upstream: &Rc<Upstream>, class: u8, admitted_at: Instant) {
+        let longest = upstream.longest(class);
+        let watch = |longest| Overtime::watch(upstream, &self.server, class, longest, admitted_at);
+        self.overtime = longest.map(watch);
+    }
+
+    /// Ready when the request is to be cancelled because it has run for longer than so.
+    pub async fn cancelled(&self) -> Longest {
+        match &self.overtime {
+            Some(overtime) => overtime.cancelled().await,
+            None => std::future::pending().await,
         }
     }
 
@@ -41,6 +61,7 @@ impl ServerSlot {
 
 impl Drop for ServerSlot {
     fn drop(&mut self) {
+        self.overtime.take();
         let upstream = self.upstream.upgrade();
         // Where the upstream is gone, so is what is counted of the server.
         let now = upstream
@@ -78,6 +99,12 @@ impl InFlight {
         self.permit.complete();
     }
 
+    /// Tells the operator why it ends early, which is not the server's fault.
+    pub fn report(&self, why: &dyn Display) {
+        let (upstream, server) = (&self.upstream, self.slot.server());
+        upstream.report_failure(server, why, &self.summary, self.tries);
+    }
+
     /// The server did not keep what it began, and `why`.
     pub fn fail(self, why: &dyn Display) {
         let server = self.slot.server();
@@ -105,18 +132,26 @@ impl UpstreamBody {
     /// Reads the body to its end.
     pub async fn pump(mut self, feeder: Feeder, idle: Duration) {
         let has_length = feeder.has_length();
-        let Err(cut) = feeder.feed(&mut self.body, idle).await else {
+        let fed = tokio::select! {
+            biased;
+            fed = feeder.feed(&mut self.body, idle) => fed,
+            longest = self.in_flight.slot.cancelled() => Err(Truncation::RanTooLong(longest.time)),
+        };
+        let Err(cut) = fed else {
             return self.finish(true);
         };
         // What a client can bring about is no failure, or it could put the server out for all.
         let is_server_fault = match cut {
-            Truncation::Abandoned => false,
+            Truncation::Abandoned | Truncation::RanTooLong(_) => false,
             // A stream of events pauses, and so does a server that waits for the rest of the
             // request.
             Truncation::Idle => has_length && self.progress.is_over(),
             Truncation::Broken(_) => self.progress.client_fault().is_none(),
         };
         self.progress.abandon();
+        if let Truncation::RanTooLong(_) = cut {
+            self.in_flight.report(&cut);
+        }
         if is_server_fault {
             self.in_flight.fail(&cut);
         }

@@ -33,6 +33,9 @@ pub enum Truncation {
     /// The upstream paused for too long.
     #[error("the upstream paused for too long within its response")]
     Idle,
+    /// The request ran for longer than its class may.
+    #[error("it ran for longer than {0:?} (class.longest)")]
+    RanTooLong(Duration),
     /// The upstream's connection broke, or said something wrong.
     #[error("the upstream's response broke off: {0}")]
     Broken(String),

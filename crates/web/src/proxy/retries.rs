@@ -5,11 +5,11 @@ use super::attempt::{FailedAttempt, UpstreamResponse, attempt};
 use super::facts::Facts;
 use super::failure::Failure;
 use super::failure_log::RequestSummary;
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, ServerSlot};
 use super::server::Server;
 use super::tell_wait::Wait;
 use super::upload::Upload;
-use super::upstream::Choice;
+use super::upstream::{Choice, Times};
 use super::{Report, Route};
 use sooner_http::forwarding::request::Outgoing;
 use sooner_limiter::{Acquire, Permit};
@@ -56,6 +56,23 @@ struct Attempts {
     must_pause: bool,
 }
 
+/// An attempt that ends where the request has run for longer than it may.
+async fn attempt_within(
+    slot: &ServerSlot,
+    outgoing: &Outgoing,
+    upload: Upload,
+    times: &Times,
+) -> Result<UpstreamResponse, FailedAttempt> {
+    tokio::select! {
+        biased;
+        attempted = attempt(slot.server(), outgoing, upload, times) => attempted,
+        longest = slot.cancelled() => Err(FailedAttempt {
+            failure: Failure::RanTooLong(longest.time),
+            retry: None,
+        }),
+    }
+}
+
 impl RoutedRequest<'_> {
     /// Sends the request to servers until one responds, and notes in `report` how it went.
     pub async fn send(
@@ -73,11 +90,13 @@ impl RoutedRequest<'_> {
             self.telling(wait)
         });
         let outgoing = told.as_ref().unwrap_or(self.outgoing);
+        let mut admitted_at = Instant::now();
         loop {
-            let slot = match upstream.choose_server(&attempts.tried) {
+            let mut slot = match upstream.choose_server(&attempts.tried) {
                 Choice::Server(slot) => slot,
                 Choice::Full => {
                     permit = self.admit(permit.come_again(), report).await?;
+                    admitted_at = Instant::now();
                     continue;
                 }
                 Choice::AllDown => {
@@ -93,7 +112,8 @@ impl RoutedRequest<'_> {
                 failed.count_retry();
             }
             let sent_at = Instant::now();
-            match attempt(&server, outgoing, upload, times).await {
+            slot.limit_to(upstream, self.facts.class, admitted_at);
+            match attempt_within(&slot, outgoing, upload, times).await {
                 Ok(response) => {
                     upstream.succeeded(&server);
                     let others = attempts.suspects.iter();

@@ -25,6 +25,8 @@ pub struct Server {
     in_flight: Cell<usize>,
     /// Those of them from before its last ejection.
     left_over: Cell<usize>,
+    /// Those that run for longer than they may, and take no place from others.
+    yielders: Cell<usize>,
     /// How often it was ejected.
     ejections: Cell<u64>,
     requests: Cell<u64>,
@@ -33,6 +35,9 @@ pub struct Server {
     service_ns: RefCell<Mean>,
     /// How many requests it gets at once.
     limit: Cell<usize>,
+    limit_max: usize,
+    /// Whether it gets all that comes all the same.
+    is_observed: Cell<bool>,
     finder: Option<RefCell<LimitFinder>>,
 }
 
@@ -46,12 +51,15 @@ impl Server {
             health: RefCell::new(Health::new(health)),
             in_flight: Cell::new(0),
             left_over: Cell::new(0),
+            yielders: Cell::new(0),
             ejections: Cell::new(0),
             requests: Cell::new(0),
             failures: Cell::new(0),
             retries: Cell::new(0),
             service_ns: RefCell::new(Mean::new(SERVICE_MEMORY)),
             limit: Cell::new(limit.start()),
+            limit_max: limit.max(),
+            is_observed: Cell::new(false),
             finder: limit.finder().map(RefCell::new),
         }
     }
@@ -66,14 +74,47 @@ impl Server {
         self.limit.get()
     }
 
-    /// How many requests may be in flight. Those left over from before its ejection may stay for
+    /// The most requests that it ever gets at once.
+    pub fn limit_max(&self) -> usize {
+        self.limit_max
+    }
+
+    /// How many requests may be in flight: as many as its limit says, and one more for each that
+    /// has run for longer than it may, but at most twice as many. Those left over from before its ejection may stay for
     /// hours and tell nothing of its health now: they are not the one request of a probation.
     pub fn capacity(&self, now: Time) -> usize {
         match self.standing(now) {
-            Standing::Up => self.limit.get(),
+            Standing::Up if self.is_observed.get() => usize::MAX,
+            Standing::Up => {
+                let limit = self.limit.get();
+                limit.saturating_add(self.yielders.get().min(limit))
+            }
             Standing::OnProbation => self.limit.get().min(self.left_over.get() + 1),
             Standing::Down => 0,
         }
+    }
+
+    /// It gets all that comes from now on.
+    pub fn observe(&self) {
+        self.is_observed.set(true);
+    }
+
+    /// How many requests it would get at once.
+    pub fn rehearsed_capacity(&self, now: Time) -> usize {
+        match self.standing(now) {
+            Standing::Up => self.limit.get(),
+            _ => self.capacity(now),
+        }
+    }
+
+    /// A request has given its place up and goes on.
+    pub fn yielded(&self) {
+        self.yielders.set(self.yielders.get() + 1);
+    }
+
+    /// Such a request leaves.
+    pub fn yielder_left(&self) {
+        self.yielders.set(self.yielders.get() - 1);
     }
 
     /// Whether its limit is found.

@@ -29,6 +29,14 @@ impl ServerLimit {
         }
     }
 
+    /// The most that it ever is.
+    pub fn max(self) -> usize {
+        match self {
+            Self::Fixed(limit) => limit,
+            Self::Found(limits) => limits.max,
+        }
+    }
+
     /// What finds it; none where it is said.
     pub fn finder(self) -> Option<LimitFinder> {
         match self {

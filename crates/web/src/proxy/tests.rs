@@ -1,6 +1,7 @@
 //! The proxy between real sockets: upstreams that do what they should and what they should not.
 
 mod bodies;
+mod bounds;
 mod expecting;
 mod failing;
 mod framing;

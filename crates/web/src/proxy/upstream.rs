@@ -19,11 +19,13 @@ use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
 use crate::proxy::tell_wait::TellWait;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionStatus, Change, ClassStatus, Quality, Subject, Time};
+use sooner_admission::{AdmissionStatus, Change, ClassStatus, Quality, Subject, Time, WouldWait};
+use sooner_config::classes::Longest;
 use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Acquire, Limiter, Permit};
 use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
@@ -174,6 +176,12 @@ impl Upstream {
         self.current.borrow().clone()
     }
 
+    /// The most requests that are ever inside, while all its servers are up.
+    pub fn most(&self) -> usize {
+        let all = self.servers.iter().map(|server| server.limit_max());
+        all.fold(0, usize::saturating_add)
+    }
+
     /// How its classes are doing, by number.
     pub fn class_statuses(&self) -> Vec<ClassStatus> {
         self.limiter.class_statuses()
@@ -182,6 +190,30 @@ impl Upstream {
     /// How good expectations of its requests were of late.
     pub fn quality(&self) -> Quality {
         self.limiter.quality()
+    }
+
+    /// How long requests would have waited, by the number of their class, where nothing is held.
+    pub fn would_wait(&self) -> BTreeMap<u8, WouldWait> {
+        let rehearsed = self.limiter.rehearsed();
+        rehearsed.map(|(_, by_class)| by_class).unwrap_or_default()
+    }
+
+    /// Whether nothing is held.
+    pub fn is_observed(&self) -> bool {
+        self.table.observe
+    }
+
+    /// For how long a request of `class` keeps its place, if that is bounded.
+    pub fn longest(&self, class: u8) -> Option<Longest> {
+        self.current.borrow().classes.longest(class)
+    }
+
+    /// A request of `class` has run for longer than that; it is cancelled if that `cancels`.
+    pub fn note_overlong(&self, class: u8, cancels: bool) {
+        self.limiter.note_overlong(class);
+        if cancels && !self.is_observed() {
+            self.limiter.note_cancelled(class);
+        }
     }
 
     /// Looks for the limits of servers that have none of the operator's; gives what changed, by the
@@ -429,6 +461,12 @@ impl Upstream {
             .map(|server| server.capacity(now).max(server.in_flight()))
             .fold(0, usize::saturating_add);
         self.limiter.set_capacity(limit);
+        if self.table.observe {
+            let all = self.servers.iter();
+            let limits = all.map(|server| server.rehearsed_capacity(now));
+            let limiter = &self.limiter;
+            limiter.set_rehearsed_limit(limits.fold(0, usize::saturating_add));
+        }
         if self.is_down() {
             self.all_down.notify_waiters();
         }

@@ -1,6 +1,7 @@
 //! What was measured, as tables.
 
 use super::*;
+use crate::pool::overtime::{counts, would_wait};
 use sooner_config::classes::name_of;
 use sooner_postgres::preemption::Preempt;
 
@@ -203,31 +204,40 @@ pub fn percentiles(pooler: &Pooler) -> Table {
     table
 }
 
+const CLASS_COLUMNS: [&str; 29] = [
+    "class",
+    "#priority",
+    "#clients",
+    "#waiting",
+    "#inside",
+    "#transactions",
+    "#mean_outside_us",
+    "#mean_inside_us",
+    "#outside_p50_us",
+    "#outside_p95_us",
+    "#inside_p50_us",
+    "#inside_p95_us",
+    "#total_p95_us",
+    "#total_p99_us",
+    "#outside_sum_us",
+    "#inside_sum_us",
+    "#turns",
+    "#logins",
+    "#mean_opening_us",
+    "#opening_p95_us",
+    "#opening_sum_us",
+    "#conflicts",
+    "#transactions_max",
+    "#longest_us",
+    "#overlong",
+    "#cancelled",
+    "#would_wait",
+    "#mean_would_wait_us",
+    "#would_wait_max_us",
+];
+
 pub fn classes(pooler: &Pooler) -> Table {
-    let mut table = Table::new(&[
-        "class",
-        "#priority",
-        "#clients",
-        "#waiting",
-        "#inside",
-        "#transactions",
-        "#mean_outside_us",
-        "#mean_inside_us",
-        "#outside_p50_us",
-        "#outside_p95_us",
-        "#inside_p50_us",
-        "#inside_p95_us",
-        "#total_p95_us",
-        "#total_p99_us",
-        "#outside_sum_us",
-        "#inside_sum_us",
-        "#turns",
-        "#logins",
-        "#mean_opening_us",
-        "#opening_p95_us",
-        "#opening_sum_us",
-        "#conflicts",
-    ]);
+    let mut table = Table::new(&CLASS_COLUMNS);
     let configuration = pooler.configuration();
     let measured = pooler.statistics.borrow();
     let names = configuration.config.class.iter();
@@ -235,10 +245,16 @@ pub fn classes(pooler: &Pooler) -> Table {
         (
             class.name.get_ref().as_str(),
             Some(*class.priority.get_ref()),
+            Some(class.bounds()),
         )
     });
     let nobody = Tally::default();
-    for ((name, priority), present) in known.chain([("", None)]).zip(pooler.class_counts()) {
+    let known = known.chain([("", None, None)]).zip(pooler.class_counts());
+    let mut overlong = counts(pooler).into_iter();
+    let would = would_wait(pooler);
+    let mut numbers = 0..=u8::MAX;
+    for ((name, priority, bounds), present) in known {
+        let [overlong, cancelled] = overlong.next().unwrap_or_default();
         let found = measured.classes.iter().find(|(known, _)| *known == name);
         let tally = found.map_or(&nobody, |(_, tally)| tally);
         let all = tally.sums;
@@ -253,7 +269,23 @@ pub fn classes(pooler: &Pooler) -> Table {
             mean(all.inside_us, all.turns).into(),
         ];
         let sums = [all.outside_us, all.inside_us, all.turns].map(Field::from);
-        let last = [all.opening_us, all.conflicts].map(Field::from);
+        let cap = bounds.and_then(|bounds| bounds.inside_max);
+        let longest = bounds.and_then(|bounds| bounds.longest());
+        let would = numbers.next().and_then(|number| would.get(&number));
+        let us = |ns: u64| ns / 1000;
+        let last: [Field; 9] = [
+            all.opening_us.into(),
+            all.conflicts.into(),
+            cap.map(|cap| cap.get_ref().get()).into(),
+            longest
+                .map(|longest| longest.time.as_micros() as u64)
+                .into(),
+            overlong.into(),
+            cancelled.into(),
+            would.map(|would| would.waited).into(),
+            would.and_then(|would| would.mean_ns()).map(us).into(),
+            would.map(|would| us(would.wait_max_ns)).into(),
+        ];
         let known = head.into_iter().chain(quantiles(tally)).chain(sums);
         table.row(known.chain(opening(tally)).chain(last));
     }

@@ -3,8 +3,25 @@
 
 use super::Exposition;
 use crate::admin::prediction::PredictionReading;
-use crate::admin::sources::{ClassReading, TargetReading, UpstreamReading};
+use crate::admin::sources::{ClassReading, RehearsalReading, TargetReading, UpstreamReading};
 use sooner_operate::metrics::{Families, Labels, Unit};
+
+/// A figure of a class.
+type Figure = fn(&ClassReading) -> u64;
+
+/// What became of requests that ran for longer than they may.
+const OVERLONG: [(&str, &str, Figure); 2] = [
+    (
+        "sooner_upstream_class_overlong_requests",
+        "Requests of a class that ran for longer than they may",
+        |class| class.overlong_total,
+    ),
+    (
+        "sooner_upstream_class_cancelled_requests",
+        "Those of them that were cancelled",
+        |class| class.cancelled_total,
+    ),
+];
 
 impl Exposition {
     pub(super) fn upstreams(&self, to: &mut Families) {
@@ -102,6 +119,30 @@ impl Exposition {
                 .iter()
                 .map(|class| (labels(class), class.requests)),
         );
+        to.gauges(
+            "sooner_upstream_class_inside_requests",
+            "Those of them that are inside",
+            None,
+            self.classes
+                .iter()
+                .map(|class| (labels(class), class.inside_requests)),
+        );
+        let caps = self.classes.iter();
+        to.gauges(
+            "sooner_upstream_class_limit_requests",
+            "Requests of a class that may be inside, where that is said",
+            None,
+            caps.filter_map(|class| Some((labels(class), class.limit_requests?))),
+        );
+        for (name, help, figure) in OVERLONG {
+            let all = self.classes.iter();
+            to.counters(
+                name,
+                help,
+                None,
+                all.map(|class| (labels(class), figure(class))),
+            );
+        }
         let wanted = targets.iter();
         to.gauges(
             "sooner_upstream_class_target",
@@ -160,6 +201,38 @@ impl Exposition {
             "Mean wait of the last requests in an imagined queue",
             Some(Unit::Seconds),
             waits,
+        );
+    }
+
+    /// Nothing where all upstreams hold what they are to hold.
+    pub(super) fn rehearsals(&self, to: &mut Families) {
+        if self.rehearsals.is_empty() {
+            return;
+        }
+        let labels = |reading: &RehearsalReading| -> Labels {
+            vec![
+                ("upstream", reading.upstream.clone()),
+                ("class", reading.class.clone()),
+            ]
+        };
+        let all = || self.rehearsals.iter();
+        to.counters(
+            "sooner_upstream_rehearsed_requests",
+            "Requests that would have gone in, where nothing is held",
+            None,
+            all().map(|one| (labels(one), one.requests_total)),
+        );
+        to.counters(
+            "sooner_upstream_would_wait_requests",
+            "Those of them that would have waited",
+            None,
+            all().map(|one| (labels(one), one.would_wait_total)),
+        );
+        to.counters(
+            "sooner_upstream_would_wait",
+            "How long these would have waited",
+            Some(Unit::Seconds),
+            all().map(|one| (labels(one), one.would_wait_seconds_total)),
         );
     }
 }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_local};
 
 /// Asks for a path in a task of its own.
-fn spawn(proxy: &Rc<Proxy>, path: &'static str) -> JoinHandle<FullResponse> {
+pub(super) fn spawn(proxy: &Rc<Proxy>, path: &'static str) -> JoinHandle<FullResponse> {
     let proxy = proxy.clone();
     spawn_local(async move { ask(&proxy, get(path)).await })
 }
 
-fn waiting(proxy: &Rc<Proxy>) -> usize {
+pub(super) fn waiting(proxy: &Rc<Proxy>) -> usize {
     proxy.states()[0].waiting
 }
 
 /// An upstream that takes 60 ms for paths with `slow` and none for others.
-async fn slow_and_fast() -> (String, ScriptedRequests) {
+pub(super) async fn slow_and_fast() -> (String, ScriptedRequests) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let seen = ScriptedRequests::default();
@@ -44,7 +44,7 @@ async fn slow_and_fast() -> (String, ScriptedRequests) {
 }
 
 /// The paths in the order the upstream got them, from number `from` on.
-fn order(seen: &ScriptedRequests, from: usize) -> Vec<String> {
+pub(super) fn order(seen: &ScriptedRequests, from: usize) -> Vec<String> {
     (from..seen.count())
         .map(|index| seen.lines(index)[0].split(' ').nth(1).unwrap().to_owned())
         .collect()
@@ -96,7 +96,7 @@ fn a_class_goes_before_another_and_fcfs_is_what_it_says() {
 }
 
 /// One server with one place and these classes.
-fn with_classes(url: &str, classes: &str) -> String {
+pub(super) fn with_classes(url: &str, classes: &str) -> String {
     format!(
         "[[upstream]]\nname='app'\nservers=['{url}']\nlimit=1\n\
          [[route]]\npath='/'\nupstream='app'\n{classes}"

@@ -1,6 +1,7 @@
 //! Upstreams by script, a front by hyper, and clients that write bytes.
 
 use crate::body::Source;
+use crate::config::Misconfigured;
 use crate::peer::Peer;
 use crate::proxy::{
     ClassTable, Forwarded, Proxy, ProxyTable, ProxyTables, Report, RouteTable, UpstreamTable,
@@ -236,6 +237,13 @@ pub fn proxy(config: &str) -> Rc<Proxy> {
 
 /// The same behind `previous`, as after a reload.
 pub fn proxy_after(config: &str, previous: Option<&Proxy>) -> Rc<Proxy> {
+    let proxy = build(config, previous).unwrap();
+    proxy.start();
+    Rc::new(proxy)
+}
+
+/// The same where it may be wrong; nothing is started.
+pub fn build(config: &str, previous: Option<&Proxy>) -> Result<Proxy, Misconfigured> {
     let tables: Tables = toml::from_str(config).unwrap();
     let tables = ProxyTables {
         proxy: &tables.proxy,
@@ -244,9 +252,7 @@ pub fn proxy_after(config: &str, previous: Option<&Proxy>) -> Rc<Proxy> {
         upstreams: &tables.upstream,
         routes: &tables.route,
     };
-    let proxy = Proxy::build(tables, previous).unwrap();
-    proxy.start();
-    Rc::new(proxy)
+    Proxy::build(tables, previous)
 }
 
 /// All paths to one upstream with these servers and keys.

@@ -73,6 +73,10 @@ impl Upstream {
             clock: Clock::start(),
             is_started: Cell::new(false),
         };
+        if table.observe {
+            upstream.limiter.rehearse(true);
+            upstream.servers.iter().for_each(|server| server.observe());
+        }
         upstream.replace_classes(classes);
         upstream.update_capacity();
         Ok(Rc::new(upstream))
