@@ -33,7 +33,7 @@ mod virtual_time;
 
 pub use classes::Classes;
 pub use cutoffs::{BAND_COUNT, Cutoffs, Largest};
-pub use guard::{Guard, GuardLimits};
+pub use guard::{Guard, GuardLimits, WholeGuard};
 pub use job::{Arrival, ClientId, Job, JobId, Payer};
 pub use least_used::{LeastUsed, NETWORK_PART};
 pub use name::{PolicyName, UnknownPolicy};

@@ -1,6 +1,7 @@
 //! What each policy decides, as a string of runs of service.
 
 mod guard;
+mod whole_guard;
 
 use crate::server::{Change, Play, play, run, run_changing};
 use sooner_policy::order::{Swift, SwiftLevels};

@@ -9,7 +9,7 @@ use crate::source::{Source, Sources};
 use crate::system::{System, Turns};
 use crate::tally::Tally;
 use sooner_policy::order::{Fcfs, Ljf, OrderUser, Pljf, Psjf, Sjf};
-use sooner_policy::{Classes, Guard, GuardLimits, Order};
+use sooner_policy::{Classes, Guard, GuardLimits, Order, WholeGuard};
 use sooner_workload::model::Users;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -305,8 +305,8 @@ impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
         match policy {
             Policy::Online(name) => name.with_order(turn, ByTurns(self, guard)),
             Policy::Pesjf => self.guarded(Psjf, guard),
-            Policy::Sjf => self.guarded(Sjf, guard),
-            Policy::Ljf => self.guarded(Ljf, guard),
+            Policy::Sjf => self.guarded_whole(Sjf, guard),
+            Policy::Ljf => self.guarded_whole(Ljf, guard),
             Policy::Peljf => self.guarded(Pljf, guard),
             Policy::Psbs | Policy::Hybrid(_) => unreachable!("{policy}: {NOT_CHECKED}"),
         }
@@ -319,6 +319,18 @@ impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
     ) -> Result<Played, Contradiction> {
         match guard {
             Some(limits) => self.play(Scheduled::new(Guard::new(Classes::new(order), limits))),
+            None => self.play(Scheduled::new(Classes::new(order))),
+        }
+    }
+
+    /// The same of an order under which a job that has begun goes on to its end.
+    fn guarded_whole(
+        self,
+        order: impl Order + Clone,
+        guard: Option<GuardLimits>,
+    ) -> Result<Played, Contradiction> {
+        match guard {
+            Some(limits) => self.play(Scheduled::new(WholeGuard::new(Classes::new(order), limits))),
             None => self.play(Scheduled::new(Classes::new(order))),
         }
     }
