@@ -1,5 +1,6 @@
 //! What each policy decides, as a string of runs of service.
 
+mod doubt;
 mod guard;
 mod whole_guard;
 
