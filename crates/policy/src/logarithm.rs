@@ -64,6 +64,10 @@ pub(crate) fn boost(size: u64, scale: u64) -> u64 {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::float_arithmetic,
+    reason = "what is exact is compared with floats"
+)]
 mod tests {
     use super::*;
 
