@@ -17,6 +17,7 @@ mod postgres_client;
 mod programs;
 mod proxies;
 mod set_ups;
+mod simulated;
 mod simulators;
 mod slices;
 mod slow_disk;
@@ -57,7 +58,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 26] = [
+const KINDS: [(&str, Make); 27] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -73,6 +74,7 @@ const KINDS: [(&str, Make); 26] = [
     ("large-log", programs::LargeLog::of),
     ("kept", programs::Kept::of),
     ("command", programs::Subcommand::of),
+    ("simulated", simulated::Simulated::of),
     ("simulators", simulators::Simulators::of),
     ("statements", statements::Statements::of),
     ("users", statements::Users::of),
