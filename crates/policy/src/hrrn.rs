@@ -18,11 +18,14 @@ use alloc::collections::{BTreeMap, BTreeSet};
 pub struct Hrrn {
     jobs: BTreeMap<JobId, Waiting>,
     /// Ready jobs by class and step of size, in order of arrival.
-    ready: BTreeMap<(u8, usize), BTreeSet<(Time, u64, JobId)>>,
+    ready: BTreeMap<(u8, usize), BTreeSet<Place>>,
     /// Ready jobs that have had service, the lower class first.
     begun: BTreeSet<(u8, u64, JobId)>,
     arrivals: u64,
 }
+
+/// When it came, its place in the order of arrival, its name.
+type Place = (Time, u64, JobId);
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {

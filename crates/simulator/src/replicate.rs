@@ -10,7 +10,7 @@ use crate::source::{Source, Sources};
 use crate::system::{System, Turns};
 use crate::tally::{Group, Tally};
 use sooner_policy::order::{Fcfs, OrderUser};
-use sooner_policy::{Classes, Guard, GuardLimits, Hrrn, Order, WholeGuard};
+use sooner_policy::{Classes, Guard, GuardLimits, Hrrn, Order, Scheduler, WholeGuard};
 use sooner_workload::model::Users;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -311,20 +311,18 @@ impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
             .is_some_and(|turns| turns.is_guarded)
             .then(|| GuardLimits::with_turn(turn));
         let policy = system.policy();
-        match (policy, guard) {
-            (Policy::Hrrn, None) => self.play(Scheduled::new(Hrrn::default())),
-            (Policy::Hrrn, Some(limits)) => {
-                self.play(Scheduled::new(WholeGuard::new(Hrrn::default(), limits)))
-            }
+        let scheduler: Box<dyn Scheduler> = match (policy, guard) {
+            (Policy::Hrrn, None) => Box::new(Hrrn::default()),
+            (Policy::Hrrn, Some(limits)) => Box::new(WholeGuard::new(Hrrn::default(), limits)),
             _ => {
                 let user = ByTurns {
-                    player: self,
                     guard,
                     is_whole: is_whole(policy),
                 };
-                known(with_order(policy, turn, measured, user))
+                with_order(policy, turn, measured, user).expect(NOT_CHECKED)
             }
-        }
+        };
+        self.play(Scheduled::new(scheduler))
     }
 }
 
@@ -352,24 +350,22 @@ impl<S: Source, P: FnMut(u64)> OrderUser for BeforeLimit<'_, S, P> {
     }
 }
 
-/// The order is asked again after each turn, or where none is interrupted after each job.
-struct ByTurns<'a, S, P> {
-    player: Player<'a, S, P>,
+/// The order is asked again after each turn, or where none is interrupted after each job. It is
+/// played as whichever scheduler it is: one program for each takes long to build.
+struct ByTurns {
     guard: Option<GuardLimits>,
     is_whole: bool,
 }
 
-impl<S: Source, P: FnMut(u64)> OrderUser for ByTurns<'_, S, P> {
-    type Output = Result<Played, Contradiction>;
+impl OrderUser for ByTurns {
+    type Output = Box<dyn Scheduler>;
 
-    fn with<O: Order + Clone>(self, order: O) -> Self::Output {
-        let (player, classes) = (self.player, Classes::new(order));
+    fn with<O: Order + Clone + 'static>(self, order: O) -> Box<dyn Scheduler> {
+        let classes = Classes::new(order);
         match self.guard {
-            Some(limits) if self.is_whole => {
-                player.play(Scheduled::new(WholeGuard::new(classes, limits)))
-            }
-            Some(limits) => player.play(Scheduled::new(Guard::new(classes, limits))),
-            None => player.play(Scheduled::new(classes)),
+            Some(limits) if self.is_whole => Box::new(WholeGuard::new(classes, limits)),
+            Some(limits) => Box::new(Guard::new(classes, limits)),
+            None => Box::new(classes),
         }
     }
 }

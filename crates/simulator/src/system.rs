@@ -109,7 +109,7 @@ pub enum SystemError {
     OneServer(Policy),
     /// The policy cannot order those outside.
     #[error(
-        "{0} cannot order those outside by what is known of them when they come; use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf, peljf, boost or nudge with an MPL"
+        "{0} needs to know what jobs have had, but those outside have had nothing; use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf, peljf, boost or nudge with an MPL"
     )]
     NotOutside(Policy),
     /// The policy has no packetised form.
@@ -258,8 +258,11 @@ impl System {
                 SystemError::Together("several servers", "turns, guard or priorities")
             });
         }
-        if options.mpl.is_some() && is_alone {
+        if options.mpl.is_some() && needs_attained {
             return Err(SystemError::NotOutside(policy));
+        }
+        if options.mpl.is_some() && policy == Hrrn {
+            return Err(SystemError::Together("hrrn", "an MPL"));
         }
         if options.mpl.is_some() && turns {
             return Err(SystemError::Together(

@@ -3,3 +3,4 @@
 mod golden;
 mod guard;
 mod properties;
+mod tails;

@@ -97,7 +97,7 @@ fn excess(sizes: &Distribution) -> Option<Excess<'_>> {
         Law::BoundedPareto { p, .. } | Law::LognormalPareto { p, .. } => up_to(sizes, p),
         // Beyond, the share is too small for a float, and falls faster than any exponential rises.
         Law::Weibull { shape, .. } if shape > 1.0 => up_to(sizes, sizes.upper_quantile(1e-300)),
-        Law::Weibull { shape, scale } if shape == 1.0 => Box::new(move |gamma| {
+        Law::Weibull { shape: 1.0, scale } => Box::new(move |gamma| {
             let left = 1.0 - gamma * scale;
             if left > 0.0 {
                 scale / left

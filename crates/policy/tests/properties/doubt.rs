@@ -60,7 +60,7 @@ proptest! {
         let limits = GuardLimits::with_turn(1);
         let largest = jobs.iter().map(|job| job.size).max().unwrap_or(0);
         for (name, scheduler) in whole() {
-            let guard = WholeGuard::new(Boxed(scheduler), limits);
+            let guard = WholeGuard::new(scheduler, limits);
             let played = run(&jobs, Box::new(guard), true);
             let mut older = 0;
             for (job, done) in jobs.iter().zip(&played.done_at) {
@@ -119,49 +119,5 @@ proptest! {
         for (psbs, fsp) in psbs.done_at.iter().zip(&fsp.done_at) {
             prop_assert!(psbs.abs_diff(*fsp) <= jobs.len() as u64, "{psbs} and {fsp}");
         }
-    }
-}
-
-/// A scheduler that is known by what it does alone.
-struct Boxed(Box<dyn Scheduler + Send>);
-
-impl Scheduler for Boxed {
-    fn arrive(&mut self, arrival: sooner_policy::Arrival, now: sooner_policy::Time) {
-        self.0.arrive(arrival, now);
-    }
-    fn progress(&mut self, job: sooner_policy::JobId, amount: u64, now: sooner_policy::Time) {
-        self.0.progress(job, amount, now);
-    }
-    fn depart(&mut self, job: sooner_policy::JobId, now: sooner_policy::Time) {
-        self.0.depart(job, now);
-    }
-    fn block(&mut self, job: sooner_policy::JobId, now: sooner_policy::Time) {
-        self.0.block(job, now);
-    }
-    fn unblock(&mut self, job: sooner_policy::JobId, now: sooner_policy::Time) {
-        self.0.unblock(job, now);
-    }
-    fn enlarge(&mut self, job: sooner_policy::JobId, more: u64, now: sooner_policy::Time) {
-        self.0.enlarge(job, more, now);
-    }
-    fn reclassify(&mut self, job: sooner_policy::JobId, class: u8, now: sooner_policy::Time) {
-        self.0.reclassify(job, class, now);
-    }
-    fn observe(
-        &mut self,
-        job: sooner_policy::JobId,
-        path: sooner_policy::Path,
-        now: sooner_policy::Time,
-    ) {
-        self.0.observe(job, path, now);
-    }
-    fn next(&mut self, now: sooner_policy::Time) -> Option<sooner_policy::Grant> {
-        self.0.next(now)
-    }
-    fn wake_at(&self) -> Option<sooner_policy::Time> {
-        self.0.wake_at()
-    }
-    fn rank(&self, job: sooner_policy::JobId) -> Option<u64> {
-        self.0.rank(job)
     }
 }
