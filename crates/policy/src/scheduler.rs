@@ -97,6 +97,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
         (**self).observe(job, path, now);
     }
 
+    fn settle(&mut self, job: &Arrival, actual: u64, now: Time) {
+        (**self).settle(job, actual, now);
+    }
+
     fn next(&mut self, now: Time) -> Option<Grant> {
         (**self).next(now)
     }

@@ -243,6 +243,10 @@ impl<S: Scheduler> Scheduler for WholeGuard<S> {
         self.inner.observe(id, path, now);
     }
 
+    fn settle(&mut self, job: &Arrival, actual: u64, now: Time) {
+        self.inner.settle(job, actual, now);
+    }
+
     fn next(&mut self, now: Time) -> Option<Grant> {
         let grant = |job, is_owed| Grant {
             job,

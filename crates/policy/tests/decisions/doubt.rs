@@ -90,6 +90,7 @@ fn those_who_are_late_take_turns_under_psbs_and_hold_others_up_under_fsp() {
                 size: Some(size),
                 trickle: 0,
                 client: None,
+                payer: None,
             };
             scheduler.arrive(arrival, Time::ZERO);
         }
@@ -125,6 +126,7 @@ fn gittins_and_serpt_go_by_the_law_that_was_learned() {
                 size: None,
                 trickle: 0,
                 client: None,
+                payer: None,
             };
             scheduler.arrive(arrival, Time::ZERO);
             scheduler.progress(JobId(id), size, Time::ZERO);
