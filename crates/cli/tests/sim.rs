@@ -347,6 +347,22 @@ fn what_does_not_go_together_is_said() {
             "those outside have had nothing",
         ),
         (
+            "--sizes exp:mean=1 --load 0.8 --policy hrrn --mpl 2",
+            "hrrn and an MPL are not simulated together",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --policy boost:-1",
+            "`boost:-1` is no policy; use fair,",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --policy sjf --right-pairs 0.5",
+            "--right-pairs 0.5: above 0.5, which is by chance, and at most 1",
+        ),
+        (
+            "--sizes det:mean=1 --load 0.8 --policy sjf --right-pairs 0.7",
+            "--right-pairs: all sizes are equal, and have no order",
+        ),
+        (
             "--sizes exp:mean=1 --load 0.8 --policy srpt --mpl 2 --guard",
             "an MPL and turns, guard or priorities are not simulated together",
         ),
@@ -438,4 +454,29 @@ fn what_a_sweep_has_done_survives_ctrl_c() {
     let rows = printed.lines().count().saturating_sub(1);
     assert_eq!(rows, finished, "{said}{printed}");
     assert!(said.contains("of 40 runs are finished"), "{said}");
+}
+
+#[test]
+fn estimates_are_as_wrong_as_is_said() {
+    let words = "--sizes lognormal:mu=0,sigma=1 --load 0.8 --policy boost,boost:x1,nudge:3 --jobs 2e4 --json";
+    let words: Vec<&str> = words.split(' ').collect();
+    // Of normal logarithms as wide as the error a pair is right with probability 3/4.
+    let [by_share, by_sigma] = [["--right-pairs", "0.75"], ["--error", "1"]].map(|error| {
+        let output = sim(&[&words[..], &error[..]].concat());
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    });
+    let mean = |document: &serde_json::Value, run: usize| {
+        document["runs"][run]["all"]["mean_response"]
+            .as_f64()
+            .unwrap()
+    };
+    assert_eq!(by_share["runs"][0]["system"]["right pairs"], "0.75");
+    assert!((mean(&by_share, 0) / mean(&by_sigma, 0) - 1.0).abs() < 0.02);
+    // The same scale by two names; another order.
+    assert_eq!(mean(&by_share, 0), mean(&by_share, 1));
+    assert_ne!(mean(&by_share, 0), mean(&by_share, 2));
+    let interval = &by_share["runs"][0]["p99_response_ci95"];
+    let p99 = by_share["runs"][0]["all"]["p99_response"].as_f64().unwrap();
+    assert!(interval[0].as_f64().unwrap() < p99 && p99 < 1.5 * interval[1].as_f64().unwrap());
 }

@@ -11,14 +11,13 @@
 //! Sizes are counted in eighths of octaves and forgotten by halves, so the cutoffs follow the
 //! traffic.
 
+use crate::steps::{COUNT as BUCKETS, step as bucket, upper_end};
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Bands of one link at most, the top one included.
 pub const BAND_COUNT: usize = 8;
 
-const SUB_BITS: u32 = 3;
-const BUCKETS: usize = 64 << SUB_BITS;
 /// Jobs between two new sets of cutoffs.
 const RELEARN_JOBS: u32 = 128;
 /// Jobs after which what was counted weighs half.
@@ -151,51 +150,9 @@ fn spread(cutoffs: &mut [u64], lowest: u64, highest: u64) {
     }
 }
 
-/// The bucket of a size: its octave and the three bits below its highest one.
-fn bucket(size: u64) -> usize {
-    let size = size.max(1 << SUB_BITS);
-    let octave = 63 - size.leading_zeros();
-    let sub = (size >> (octave - SUB_BITS)) as usize & ((1 << SUB_BITS) - 1);
-    ((octave as usize) << SUB_BITS) + sub
-}
-
-/// The largest size in a bucket.
-fn upper_end(index: usize) -> u64 {
-    let octave = (index >> SUB_BITS) as u32;
-    if octave < SUB_BITS {
-        return (1 << SUB_BITS) - 1;
-    }
-    let sub = (index & ((1 << SUB_BITS) - 1)) as u64;
-    let lower = ((1 << SUB_BITS) + sub) << (octave - SUB_BITS);
-    lower + ((1 << (octave - SUB_BITS)) - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_size_lies_in_its_bucket() {
-        for size in [
-            8,
-            9,
-            15,
-            16,
-            17,
-            1_000,
-            1_448,
-            65_535,
-            65_536,
-            u64::MAX / 2,
-            u64::MAX,
-        ] {
-            let index = bucket(size);
-            assert!(
-                upper_end(index) >= size && (index == 24 || upper_end(index - 1) < size),
-                "{size}"
-            );
-        }
-    }
 
     #[test]
     fn half_of_the_jobs_share_the_top_band_and_a_tenth_of_the_bytes_the_last() {

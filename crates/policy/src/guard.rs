@@ -20,14 +20,18 @@
 //! A job without a client shares its turn with all others without one: where a caller names no
 //! client, N is 1. What the inner policy gives a job on its own counts: where it serves the oldest
 //! anyway the guard takes nothing.
+//!
+//! Where a job that has begun goes on to its end, [`WholeGuard`] gives whole jobs.
 
 mod clients;
 mod credit;
+mod whole;
 
 use crate::{Arrival, Grant, JobId, Path, Scheduler, Time};
 use alloc::collections::BTreeMap;
 use clients::{Client, Clients};
 use credit::Credit;
+pub use whole::WholeGuard;
 
 /// What a [`Guard`] promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,23 +2,31 @@
 
 use crate::Job;
 
+mod boost;
+mod by_age;
 mod fair;
 mod fcf;
 mod fcfs;
 mod fsp;
 mod las;
 mod ljf;
+mod nudge;
+mod psbs;
 mod psjf;
 mod sjf;
 mod srpt;
 mod swift;
 
+pub use boost::Boost;
+pub use by_age::{ByAge, Index};
 pub use fair::Fair;
 pub use fcf::Fcf;
 pub use fcfs::Fcfs;
 pub use fsp::Fsp;
 pub use las::Las;
 pub use ljf::{Ljf, Pljf};
+pub use nudge::Nudge;
+pub use psbs::Psbs;
 pub use psjf::Psjf;
 pub use sjf::Sjf;
 pub use srpt::Srpt;

@@ -1,6 +1,7 @@
 //! The contract between a policy and its driver.
 
 use crate::{Arrival, JobId, Path, Time};
+use alloc::boxed::Box;
 
 /// Leave to serve one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,4 +61,55 @@ pub trait Scheduler {
 
     /// The rank of a job now, lower first; `None` for an unknown job.
     fn rank(&self, job: JobId) -> Option<u64>;
+}
+
+/// Whichever it is.
+impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
+    fn arrive(&mut self, arrival: Arrival, now: Time) {
+        (**self).arrive(arrival, now);
+    }
+
+    fn progress(&mut self, job: JobId, amount: u64, now: Time) {
+        (**self).progress(job, amount, now);
+    }
+
+    fn depart(&mut self, job: JobId, now: Time) {
+        (**self).depart(job, now);
+    }
+
+    fn block(&mut self, job: JobId, now: Time) {
+        (**self).block(job, now);
+    }
+
+    fn unblock(&mut self, job: JobId, now: Time) {
+        (**self).unblock(job, now);
+    }
+
+    fn enlarge(&mut self, job: JobId, additional: u64, now: Time) {
+        (**self).enlarge(job, additional, now);
+    }
+
+    fn reclassify(&mut self, job: JobId, class: u8, now: Time) {
+        (**self).reclassify(job, class, now);
+    }
+
+    fn observe(&mut self, job: JobId, path: Path, now: Time) {
+        (**self).observe(job, path, now);
+    }
+
+    fn settle(&mut self, job: &Arrival, actual: u64, now: Time) {
+        (**self).settle(job, actual, now);
+    }
+
+    fn next(&mut self, now: Time) -> Option<Grant> {
+        (**self).next(now)
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        (**self).wake_at()
+    }
+
+    fn rank(&self, job: JobId) -> Option<u64> {
+        (**self).rank(job)
+    }
 }

@@ -38,6 +38,26 @@ impl VirtualTime {
         later
     }
 
+    /// A job with finish time `finish` turns out `less` smaller; it leaves if it would be done.
+    pub fn shorten(&mut self, id: JobId, finish: u64, less: u64) {
+        let earlier = finish.saturating_sub(scaled(less));
+        if self.finishes.remove(&(finish, id)) && earlier > self.now {
+            self.finishes.insert((earlier, id));
+        }
+    }
+
+    /// What the clock shows; finish times of jobs that are done are not after it.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// While no job is there the clock shows nothing; it goes on by its least step, so that what
+    /// happens then has an order.
+    pub fn pass_idle(&mut self) {
+        assert!(self.is_empty(), "the clock goes on by what jobs have had");
+        self.now = self.now.saturating_add(1);
+    }
+
     /// The job with finish time `finish` is given up.
     pub fn remove(&mut self, id: JobId, finish: u64) {
         self.finishes.remove(&(finish, id));

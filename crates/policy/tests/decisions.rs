@@ -1,6 +1,8 @@
 //! What each policy decides, as a string of runs of service.
 
+mod doubt;
 mod guard;
+mod whole_guard;
 
 use crate::server::{Change, Play, play, run, run_changing};
 use sooner_policy::order::{Swift, SwiftLevels};

@@ -1,6 +1,9 @@
 //! What must hold for any jobs: work conservation, the optimality of SRPT, the fairness of FSP, the
 //! guard's bounds.
 
+mod doubt;
+mod whole_guard;
+
 use crate::server::{Change, Play, play, run, run_changing};
 use proptest::prelude::*;
 use sooner_policy::{ClientId, GuardLimits, JobId, Path, PolicyName, VirtualTime};

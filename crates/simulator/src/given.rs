@@ -1,28 +1,46 @@
 //! Jobs that are given one by one, as a trace or a measurement has them: when each ends under a
 //! policy, on one server.
 
+use crate::orders::{Measured, with_order};
 use crate::policy::Policy;
-use crate::server::{Attained, Hybrid, Incoming, Psbs, Ranked, Scheduled, Server, Sharing};
-use sooner_policy::order::{Fair, Ljf, OrderUser, Pljf, Psjf, Sjf};
-use sooner_policy::{Classes, Order};
+use crate::server::{Attained, Hybrid, Incoming, Ranked, Scheduled, Server, Sharing};
+use sooner_policy::order::{Fair, OrderUser};
+use sooner_policy::{Classes, Hrrn, Order};
+use sooner_workload::Distribution;
 
 /// A job: when it comes, and what it takes, in the same unit.
 pub type Job = (u64, u64);
 
 /// Response times of `jobs`, which are sorted by arrival, under `policy`; kinds are not known, so
-/// PESJF is PSJF and PELJF is PLJF.
+/// PESJF is PSJF and PELJF is PLJF. What a policy's parameters follow from is learned of the jobs
+/// themselves.
 pub fn responses(policy: Policy, jobs: &[Job]) -> Vec<u64> {
     match policy {
         Policy::FAIR => play(Sharing::new(1), jobs, |_| 0),
         Policy::LAS => play(Attained::default(), jobs, |_| 0),
-        Policy::Online(name) => name.with_order(1, Given(jobs)),
-        Policy::Pesjf => play(Ranked::new(Psjf, 1), jobs, |_| 0),
-        Policy::Sjf => play(Ranked::new(Sjf, 1), jobs, |_| 0),
-        Policy::Ljf => play(Ranked::new(Ljf, 1), jobs, |_| 0),
-        Policy::Peljf => play(Ranked::new(Pljf, 1), jobs, |_| 0),
-        Policy::Psbs => play(Psbs::default(), jobs, |_| 0),
         Policy::Hybrid(share) => play(Hybrid::new(share), jobs, |_| 0),
+        Policy::Hrrn => play(Scheduled::new(Hrrn::default()), jobs, |_| 0),
+        _ => by_order(policy, jobs),
     }
+}
+
+fn by_order(policy: Policy, jobs: &[Job]) -> Vec<u64> {
+    let sizes = jobs.iter().map(|job| job.1.max(1) as f64).collect();
+    let Ok(sizes) = Distribution::of_values(sizes) else {
+        return Vec::new();
+    };
+    let mean = sizes.mean();
+    let span = match (jobs.first(), jobs.last()) {
+        (Some(first), Some(last)) => last.0.saturating_sub(first.0),
+        _ => 0,
+    };
+    let measured = Measured {
+        sizes: &sizes,
+        load: (span > 0).then(|| mean * jobs.len() as f64 / span as f64),
+        ticks_per_mean: mean,
+    };
+    let played = with_order(policy, 1, &measured, Given(jobs));
+    played.unwrap_or_default()
 }
 
 /// Plays jobs against one server with an order.

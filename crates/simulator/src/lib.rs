@@ -11,6 +11,7 @@
 
 pub mod estimate;
 pub mod given;
+mod orders;
 pub mod play;
 pub mod policy;
 pub mod replicate;

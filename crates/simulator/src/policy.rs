@@ -4,6 +4,18 @@ use sooner_policy::PolicyName;
 use std::fmt;
 use std::str::FromStr;
 
+/// Largest scale of boosts, in mean sizes.
+const SCALE_MAX: f64 = 1e9;
+
+/// How long a small job may pass large ones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BoostScale {
+    /// So many mean sizes.
+    Means(f64),
+    /// So many times the scale that follows from the law of sizes and the load.
+    OfLaw(f64),
+}
+
 /// Who goes first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
@@ -20,13 +32,24 @@ pub enum Policy {
     Peljf,
     /// FSP on estimates; the late share.
     Psbs,
+    /// By arrival less a boost that falls with the size, each to its end.
+    Boost(BoostScale),
+    /// The highest ratio of wait to size first, each to its end.
+    Hrrn,
+    /// In the order of arrival, but a job below the mean passes those above it among so many before
+    /// it, each to its end; as many as boosts would let it pass, if none are given.
+    Nudge(Option<u64>),
+    /// By Gittins' index of the age, on the law that is learned; sizes are not known.
+    Gittins,
+    /// By the mean that remains at the age, on the law that is learned; sizes are not known.
+    Serpt,
     /// This share of the server to the shortest remaining, the rest to all alike.
     Hybrid(f64),
 }
 
 /// A name that is no policy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no policy; use {list}, or hybrid:SHARE like hybrid:0.5", list = Policy::names().join(", "))]
+#[error("`{0}` is no policy; use {list}, hybrid:SHARE like hybrid:0.5, boost:SCALE like boost:10 or boost:x1.25, or nudge:PLACES like nudge:5", list = Policy::names().join(", "))]
 pub struct UnknownPolicy(String);
 
 impl Policy {
@@ -45,11 +68,25 @@ impl Policy {
     /// In the order in which sharing would finish.
     pub const FSP: Self = Self::Online(PolicyName::Fsp);
 
+    /// With the scale that follows from the law of sizes and the load.
+    pub const BOOST: Self = Self::Boost(BoostScale::OfLaw(1.0));
+
     /// All that have no parameter.
     pub fn all() -> Vec<Self> {
         let can_be_played = |name: &PolicyName| !name.asks_for_path();
         let online = PolicyName::ALL.into_iter().filter(can_be_played);
-        let own = [Self::Sjf, Self::Ljf, Self::Pesjf, Self::Peljf, Self::Psbs];
+        let own = [
+            Self::Sjf,
+            Self::Ljf,
+            Self::Pesjf,
+            Self::Peljf,
+            Self::Psbs,
+            Self::BOOST,
+            Self::Hrrn,
+            Self::Nudge(None),
+            Self::Gittins,
+            Self::Serpt,
+        ];
         online.map(Self::Online).chain(own).collect()
     }
 
@@ -69,8 +106,18 @@ impl Policy {
             Self::Pesjf => Some("pesjf"),
             Self::Peljf => Some("peljf"),
             Self::Psbs => Some("psbs"),
-            Self::Hybrid(_) => None,
+            Self::BOOST => Some("boost"),
+            Self::Hrrn => Some("hrrn"),
+            Self::Nudge(None) => Some("nudge"),
+            Self::Gittins => Some("gittins"),
+            Self::Serpt => Some("serpt"),
+            Self::Hybrid(_) | Self::Boost(_) | Self::Nudge(Some(_)) => None,
         }
+    }
+
+    /// Whether it ranks by what a job has had, which one that waits has not.
+    pub fn ranks_by_age(self) -> bool {
+        matches!(self, Self::LAS | Self::Gittins | Self::Serpt)
     }
 
     /// Whether it knows no more of a job than its kind.
@@ -92,6 +139,22 @@ impl FromStr for Policy {
                 Err(unknown())
             };
         }
+        if let Some(scale) = text.strip_prefix("boost:") {
+            let times = scale.strip_prefix('x');
+            let scale: f64 = times.unwrap_or(scale).parse().map_err(|_| unknown())?;
+            return if (0.0..=SCALE_MAX).contains(&scale) {
+                Ok(Self::Boost(match times {
+                    Some(_) => BoostScale::OfLaw(scale),
+                    None => BoostScale::Means(scale),
+                }))
+            } else {
+                Err(unknown())
+            };
+        }
+        if let Some(places) = text.strip_prefix("nudge:") {
+            let places = places.parse().map_err(|_| unknown())?;
+            return Ok(Self::Nudge(Some(places)));
+        }
         let mut all = Self::all().into_iter();
         all.find(|policy| policy.name() == Some(text))
             .ok_or_else(unknown)
@@ -102,6 +165,9 @@ impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, self.name()) {
             (Self::Hybrid(share), _) => write!(f, "hybrid:{share}"),
+            (Self::Boost(BoostScale::Means(scale)), _) => write!(f, "boost:{scale}"),
+            (Self::Boost(BoostScale::OfLaw(times)), None) => write!(f, "boost:x{times}"),
+            (Self::Nudge(Some(places)), _) => write!(f, "nudge:{places}"),
             (_, name) => f.write_str(name.unwrap_or_default()),
         }
     }

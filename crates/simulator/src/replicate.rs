@@ -2,14 +2,15 @@
 
 use crate::TICKS_PER_MEAN;
 use crate::estimate::Estimate;
+use crate::orders::{Measured, is_whole, with_order};
 use crate::play::{Contradiction, Length, Played, play};
 use crate::policy::Policy;
-use crate::server::{Attained, Hybrid, Limited, Psbs, Ranked, Scheduled, Server, Sharing};
+use crate::server::{Attained, Hybrid, Limited, Ranked, Scheduled, Server, Sharing};
 use crate::source::{Source, Sources};
 use crate::system::{System, Turns};
-use crate::tally::Tally;
-use sooner_policy::order::{Fcfs, Ljf, OrderUser, Pljf, Psjf, Sjf};
-use sooner_policy::{Classes, Guard, GuardLimits, Order};
+use crate::tally::{Group, Tally};
+use sooner_policy::order::{Fcfs, OrderUser};
+use sooner_policy::{Classes, Guard, GuardLimits, Hrrn, Order, Scheduler, WholeGuard};
 use sooner_workload::model::Users;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,6 +51,8 @@ pub struct Simulated {
     pub tally: Tally,
     /// Mean response time of each replication, in mean sizes.
     means: Vec<f64>,
+    /// Response times of each replication.
+    tallies: Vec<Group>,
     /// Of each replication, what is known to be `known` in the mean: the work that came over time,
     /// or in a closed system the mean size.
     controls: Vec<f64>,
@@ -68,6 +71,14 @@ impl Simulated {
     /// Mean response time, in mean sizes, with its interval at `confidence`, like 0.95.
     pub fn mean_response(&self, confidence: f64) -> Estimate {
         Estimate::of(&self.means, confidence)
+    }
+
+    /// The response time that `share` of the jobs do not exceed, in mean sizes: the mean of the
+    /// replications' own quantiles, with its interval. Of few jobs in each it is below that of all.
+    pub fn quantile(&self, share: f64, confidence: f64) -> Estimate {
+        let of_one = |group: &Group| group.quantile(share).unwrap_or(0.0) / TICKS_PER_MEAN;
+        let quantiles: Vec<f64> = self.tallies.iter().map(of_one).collect();
+        Estimate::of(&quantiles, confidence)
     }
 
     /// The same, corrected by how much came of the requested work: nearer to the truth, the more so
@@ -154,6 +165,7 @@ fn together(system: &System, played: &[Played]) -> Simulated {
         warnings: Vec::new(),
         tally,
         means: played.iter().map(mean).collect(),
+        tallies: played.iter().map(|one| one.tally.all()).collect(),
         controls: played.iter().map(control).collect(),
         known: offered.unwrap_or(1.0),
     };
@@ -244,23 +256,30 @@ pub fn with_server(
         progress,
     };
     let options = system.options();
+    let policy = system.policy();
+    let measured = Measured::new(system.sizes(), system.offered_load());
     if options.turns.is_some() || options.priority.is_some() {
-        return player.scheduled(system.policy(), options.turns);
+        return player.scheduled(system, &measured);
     }
     if let Some(mpl) = options.mpl {
-        return player.limited(system.policy(), mpl);
+        if policy == Policy::FAIR {
+            // Outside, where none has had anything, turns are those of arrival.
+            return player.play(Limited::new(Fcfs, mpl, servers));
+        }
+        return known(with_order(policy, 1, &measured, BeforeLimit(player, mpl)));
     }
-    match system.policy() {
+    match policy {
         Policy::FAIR => player.play(Sharing::new(servers)),
         Policy::LAS => player.play(Attained::default()),
-        Policy::Online(name) => name.with_order(1, Alone(player)),
-        Policy::Pesjf => player.play(Ranked::new(Psjf, servers)),
-        Policy::Sjf => player.play(Ranked::new(Sjf, servers)),
-        Policy::Ljf => player.play(Ranked::new(Ljf, servers)),
-        Policy::Peljf => player.play(Ranked::new(Pljf, servers)),
-        Policy::Psbs => player.play(Psbs::default()),
         Policy::Hybrid(share) => player.play(Hybrid::new(share)),
+        Policy::Hrrn => player.play(Scheduled::new(Hrrn::default())),
+        _ => known(with_order(policy, 1, &measured, Alone(player))),
     }
+}
+
+/// What an order gave.
+fn known(played: Option<Result<Played, Contradiction>>) -> Result<Played, Contradiction> {
+    played.expect(NOT_CHECKED)
 }
 
 /// What is played against whichever server.
@@ -284,43 +303,26 @@ impl<S: Source, P: FnMut(u64)> Player<'_, S, P> {
         )
     }
 
-    fn limited(self, policy: Policy, mpl: u32) -> Result<Played, Contradiction> {
-        let servers = self.servers;
-        match policy {
-            // Outside, where none has had anything, turns are those of arrival.
-            Policy::FAIR => self.play(Limited::new(Fcfs, mpl, servers)),
-            Policy::Online(name) => name.with_order(1, BeforeLimit(self, mpl)),
-            Policy::Sjf | Policy::Pesjf => self.play(Limited::new(Sjf, mpl, servers)),
-            Policy::Ljf | Policy::Peljf => self.play(Limited::new(Ljf, mpl, servers)),
-            Policy::Psbs | Policy::Hybrid(_) => unreachable!("{policy}: {NOT_CHECKED}"),
-        }
-    }
-
-    fn scheduled(self, policy: Policy, turns: Option<Turns>) -> Result<Played, Contradiction> {
+    fn scheduled(self, system: &System, measured: &Measured<'_>) -> Result<Played, Contradiction> {
+        let turns = system.options().turns;
         let turn = turns.map_or(Turns::EXACT, |turns| turns.turn) * TICKS_PER_MEAN;
         let turn = (turn.round() as u64).max(1);
         let guard = turns
             .is_some_and(|turns| turns.is_guarded)
             .then(|| GuardLimits::with_turn(turn));
-        match policy {
-            Policy::Online(name) => name.with_order(turn, ByTurns(self, guard)),
-            Policy::Pesjf => self.guarded(Psjf, guard),
-            Policy::Sjf => self.guarded(Sjf, guard),
-            Policy::Ljf => self.guarded(Ljf, guard),
-            Policy::Peljf => self.guarded(Pljf, guard),
-            Policy::Psbs | Policy::Hybrid(_) => unreachable!("{policy}: {NOT_CHECKED}"),
-        }
-    }
-
-    fn guarded(
-        self,
-        order: impl Order + Clone,
-        guard: Option<GuardLimits>,
-    ) -> Result<Played, Contradiction> {
-        match guard {
-            Some(limits) => self.play(Scheduled::new(Guard::new(Classes::new(order), limits))),
-            None => self.play(Scheduled::new(Classes::new(order))),
-        }
+        let policy = system.policy();
+        let scheduler: Box<dyn Scheduler> = match (policy, guard) {
+            (Policy::Hrrn, None) => Box::new(Hrrn::default()),
+            (Policy::Hrrn, Some(limits)) => Box::new(WholeGuard::new(Hrrn::default(), limits)),
+            _ => {
+                let user = ByTurns {
+                    guard,
+                    is_whole: is_whole(policy),
+                };
+                with_order(policy, turn, measured, user).expect(NOT_CHECKED)
+            }
+        };
+        self.play(Scheduled::new(scheduler))
     }
 }
 
@@ -348,13 +350,22 @@ impl<S: Source, P: FnMut(u64)> OrderUser for BeforeLimit<'_, S, P> {
     }
 }
 
-/// The order is asked again after each turn.
-struct ByTurns<'a, S, P>(Player<'a, S, P>, Option<GuardLimits>);
+/// The order is asked again after each turn, or where none is interrupted after each job. It is
+/// played as whichever scheduler it is: one program for each takes long to build.
+struct ByTurns {
+    guard: Option<GuardLimits>,
+    is_whole: bool,
+}
 
-impl<S: Source, P: FnMut(u64)> OrderUser for ByTurns<'_, S, P> {
-    type Output = Result<Played, Contradiction>;
+impl OrderUser for ByTurns {
+    type Output = Box<dyn Scheduler>;
 
-    fn with<O: Order + Clone>(self, order: O) -> Self::Output {
-        self.0.guarded(order, self.1)
+    fn with<O: Order + Clone + 'static>(self, order: O) -> Box<dyn Scheduler> {
+        let classes = Classes::new(order);
+        match self.guard {
+            Some(limits) if self.is_whole => Box::new(WholeGuard::new(classes, limits)),
+            Some(limits) => Box::new(Guard::new(classes, limits)),
+            None => Box::new(classes),
+        }
     }
 }

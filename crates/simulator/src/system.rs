@@ -104,12 +104,12 @@ pub enum SystemError {
     OneKind(Policy),
     /// The policy is for one server.
     #[error(
-        "{0} is simulated with one server; leave servers at 1, or use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf or peljf"
+        "{0} is simulated with one server; leave servers at 1, or use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf, peljf, boost or nudge"
     )]
     OneServer(Policy),
     /// The policy cannot order those outside.
     #[error(
-        "{0} needs to know what jobs have had, but those outside have had nothing; use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf or peljf with an MPL"
+        "{0} needs to know what jobs have had, but those outside have had nothing; use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf, peljf, boost or nudge with an MPL"
     )]
     NotOutside(Policy),
     /// The policy has no packetised form.
@@ -241,16 +241,18 @@ impl System {
     }
 
     fn check_policy(&self) -> Result<(), SystemError> {
-        use Policy::{Hybrid, Psbs};
+        use Policy::{Hrrn, Hybrid, Psbs};
         let policy = self.policy;
-        let needs_attained = matches!(policy, Policy::FSP | Policy::LAS | Psbs | Hybrid(_));
+        let needs_attained =
+            policy.ranks_by_age() || matches!(policy, Policy::FSP | Psbs | Hybrid(_));
+        let is_alone = needs_attained || policy == Hrrn;
         let turns = self.options.turns.is_some() || self.options.priority.is_some();
         let options = &self.options;
         if policy.knows_kinds_only() && self.sizes.kinds().len() < 2 {
             return Err(SystemError::OneKind(policy));
         }
-        if options.servers > 1 && (needs_attained || turns) {
-            return Err(if needs_attained {
+        if options.servers > 1 && (is_alone || turns) {
+            return Err(if is_alone {
                 SystemError::OneServer(policy)
             } else {
                 SystemError::Together("several servers", "turns, guard or priorities")
@@ -259,13 +261,16 @@ impl System {
         if options.mpl.is_some() && needs_attained {
             return Err(SystemError::NotOutside(policy));
         }
+        if options.mpl.is_some() && policy == Hrrn {
+            return Err(SystemError::Together("hrrn", "an MPL"));
+        }
         if options.mpl.is_some() && turns {
             return Err(SystemError::Together(
                 "an MPL",
                 "turns, guard or priorities",
             ));
         }
-        if turns && matches!(policy, Psbs | Hybrid(_)) {
+        if turns && matches!(policy, Hybrid(_)) {
             return Err(SystemError::NoTurns(policy));
         }
         if policy.knows_kinds_only() && (options.error.is_some() || options.priority.is_some()) {

@@ -1,4 +1,6 @@
 //! One program of all tests that use the crate from outside, because each program is linked anew.
 
 mod golden;
+mod guard;
 mod properties;
+mod tails;

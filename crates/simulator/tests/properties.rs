@@ -2,10 +2,10 @@
 //! that the fast servers decide as the ones that a link asks.
 
 use proptest::prelude::*;
-use sooner_policy::order::{Fair, Fcfs, Fsp, Las, Ljf, Pljf, Psjf, Sjf, Srpt};
+use sooner_policy::order::{Boost, Fair, Fcfs, Fsp, Las, Ljf, Nudge, Pljf, Psbs, Psjf, Sjf, Srpt};
 use sooner_policy::{Classes, Order};
 use sooner_simulator::server::{
-    Attained, Hybrid, Incoming, Limited, Psbs, Ranked, Scheduled, Server, Sharing,
+    Attained, Hybrid, Incoming, Limited, Ranked, Scheduled, Server, Sharing,
 };
 
 /// Arrival and size.
@@ -80,7 +80,9 @@ fn all(jobs: &[Job]) -> Vec<(&'static str, Vec<u64>)> {
         ("fsp", ends(Ranked::new(Fsp::default(), 1), jobs)),
         ("fair", ends(Sharing::new(1), jobs)),
         ("las", ends(Attained::default(), jobs)),
-        ("psbs", ends(Psbs::default(), jobs)),
+        ("psbs", ends(Ranked::new(Psbs::new(5), 1), jobs)),
+        ("boost", ends(Ranked::new(Boost::new(1_000), 1), jobs)),
+        ("nudge", ends(Ranked::new(Nudge::new(200, 5), 1), jobs)),
         ("hybrid", ends(Hybrid::new(0.5), jobs)),
         ("mpl 3", ends(Limited::new(Sjf, 3, 1), jobs)),
     ]
@@ -107,6 +109,9 @@ proptest! {
         // In turns too.
         prop_assert_eq!(ends(Ranked::new(Fair::new(50), 1), &jobs), ends(scheduled(Fair::new(50)), &jobs));
         prop_assert_eq!(ends(Ranked::new(Las::new(50), 1), &jobs), ends(scheduled(Las::new(50)), &jobs));
+        prop_assert_eq!(ends(Ranked::new(Psbs::new(50), 1), &jobs), ends(scheduled(Psbs::new(50)), &jobs));
+        prop_assert_eq!(ends(Ranked::new(Boost::new(1_000), 1), &jobs), ends(scheduled(Boost::new(1_000)), &jobs));
+        prop_assert_eq!(ends(Ranked::new(Nudge::new(200, 5), 1), &jobs), ends(scheduled(Nudge::new(200, 5)), &jobs));
     }
 
     #[test]
@@ -154,8 +159,8 @@ proptest! {
     #[test]
     fn psbs_is_fsp_where_sizes_are_known_and_keeps_all_its_work_where_they_are_not(jobs in jobs(), guesses in guesses()) {
         let fsp = ends(Ranked::new(Fsp::default(), 1), &jobs);
-        prop_assert!(near(&ends(Psbs::default(), &jobs), &fsp, jobs.len() as u64));
-        let wrong = ends_guessed(Psbs::default(), &jobs, |job| guesses[job]);
+        prop_assert!(near(&ends(Ranked::new(Psbs::new(5), 1), &jobs), &fsp, jobs.len() as u64));
+        let wrong = ends_guessed(Ranked::new(Psbs::new(50), 1), &jobs, |job| guesses[job]);
         let last = |ends: &[u64]| ends.iter().copied().max().unwrap_or(0);
         prop_assert!(last(&wrong).abs_diff(last(&fsp)) <= 2 * jobs.len() as u64);
     }
@@ -215,8 +220,9 @@ fn who_is_larger_than_it_seemed_is_late_and_shares() {
     // 0 seems to take 10 and takes 100: at 10 it is late. 1 comes at 50 and is served when the
     // reference has finished no job but 0.
     let jobs = [(0, 100), (50, 20)];
-    let ends = ends_guessed(Psbs::default(), &jobs, |job| [10, 20][job]);
+    let ends = ends_guessed(Ranked::new(Psbs::new(1), 1), &jobs, |job| [10, 20][job]);
     // Late is served before in time; 1 would be done in the reference at 70, is late then and
     // shares what 0 has left, 30: done at 110 with 20, 0 at 120.
-    assert_eq!(ends, [120, 110]);
+    // By turns of one unit.
+    assert_eq!(ends, [120, 109]);
 }

@@ -11,5 +11,6 @@ pub mod mmk;
 pub mod mpl;
 pub mod overload;
 mod quadrature;
+pub mod tail;
 
 pub use error::TheoryError;

@@ -8,6 +8,7 @@ pub mod arrivals;
 pub mod content;
 pub mod duration;
 pub mod fit;
+pub mod guess;
 pub mod job_log;
 pub mod model;
 pub mod rate;

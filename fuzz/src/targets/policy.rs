@@ -2,7 +2,11 @@
 //! only jobs that can.
 
 use arbitrary::Arbitrary;
-use sooner_policy::{Arrival, ClientId, GuardLimits, JobId, Path, PolicyName, Scheduler, Time};
+use sooner_policy::order::{Boost, ByAge, Index, Nudge, Psbs, Sjf};
+use sooner_policy::{
+    Arrival, ClientId, Classes, GuardLimits, Hrrn, JobId, Order, Path, PolicyName, Scheduler, Time,
+    WholeGuard,
+};
 use std::collections::BTreeMap;
 
 /// One call; few job names, so that calls meet.
@@ -55,10 +59,9 @@ pub struct Play {
 
 /// Tries one input.
 pub fn run(play: Play) {
-    let policy = PolicyName::ALL[usize::from(play.policy) % PolicyName::ALL.len()];
     let quantum = u64::from(play.quantum.max(1));
     let guard = play.is_guarded.then(|| GuardLimits::with_turn(quantum));
-    let mut scheduler = policy.scheduler(quantum, guard);
+    let mut scheduler = scheduler(usize::from(play.policy), quantum, guard);
     let mut now_ns = 0;
     // The jobs present, and whether each can take service.
     let mut jobs = BTreeMap::new();
@@ -79,6 +82,39 @@ pub fn run(play: Play) {
             assert!(grant.max_amount >= 1);
         }
         assert!(jobs.keys().all(|job| scheduler.rank(*job).is_some()));
+    }
+}
+
+/// One of those with a name, or one of those for queues, with what a number says as parameter.
+fn scheduler(
+    number: usize,
+    quantum: u64,
+    guard: Option<GuardLimits>,
+) -> Box<dyn Scheduler + Send> {
+    let named = PolicyName::ALL.len();
+    match number % (named + 7) {
+        0 => guarded(Boost::new(quantum << (number % 49)), guard),
+        1 => guarded(Nudge::new(quantum, number as u64), guard),
+        2 => guarded(Sjf, guard),
+        3 => guarded(Psbs::new(quantum), guard),
+        4 => guarded(ByAge::new(Index::Gittins), guard),
+        5 => guarded(ByAge::new(Index::Remaining), guard),
+        6 => match guard {
+            Some(limits) => Box::new(WholeGuard::new(Hrrn::default(), limits)),
+            None => Box::new(Hrrn::default()),
+        },
+        name => PolicyName::ALL[name - 7].scheduler(quantum, guard),
+    }
+}
+
+fn guarded(
+    order: impl Order + Clone + Send + 'static,
+    guard: Option<GuardLimits>,
+) -> Box<dyn Scheduler + Send> {
+    let classes = Classes::new(order);
+    match guard {
+        Some(limits) => Box::new(WholeGuard::new(classes, limits)),
+        None => Box::new(classes),
     }
 }
 

@@ -222,6 +222,8 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         "controlled_mean_response": finite(json!(controlled.mean)),
         "controlled_mean_response_ci95": finite(json!(controlled.interval())),
         "exact_mean_response": done.exact,
+        "p99_response_ci95": simulated.quantile(0.99, CONFIDENCE).interval(),
+        "p99_9_response_ci95": simulated.quantile(0.999, CONFIDENCE).interval(),
         "all": all,
         "smallest_half": group(&simulated.tally.smallest_half),
         "largest_1_percent": group(&simulated.tally.largest_1_percent),

@@ -56,6 +56,14 @@ pub struct SystemArgs {
     /// Sizes are estimated: standard deviation of the logarithm of estimate over size
     #[arg(long, value_name = "SIGMA", value_delimiter = ',')]
     pub error: Vec<f64>,
+    /// The same by what it comes to: estimates rank this share of all pairs of sizes rightly
+    #[arg(
+        long,
+        value_name = "SHARE",
+        value_delimiter = ',',
+        conflicts_with = "error"
+    )]
+    pub right_pairs: Vec<f64>,
     /// This share of the jobs, the smallest, goes before all others
     #[arg(long, value_name = "SHARE", conflicts_with = "first")]
     pub smallest_first: Option<f64>,
@@ -88,5 +96,8 @@ fn gaps(text: &str) -> Result<Arrivals, String> {
 }
 
 fn policies() -> String {
-    format!("{}, hybrid:SHARE", Policy::names().join(", "))
+    format!(
+        "{}, hybrid:SHARE, boost:SCALE, nudge:PLACES",
+        Policy::names().join(", ")
+    )
 }

@@ -9,7 +9,7 @@ use sooner_report::number::duration;
 use sooner_simulator::system::{Options, Priority, Turns};
 use sooner_simulator::{Policy, System};
 use sooner_workload::model::{Arrivals, First, Model, Users};
-use sooner_workload::{Distribution, Rate, Row, Sizes, Trace};
+use sooner_workload::{Distribution, Rate, Row, Sizes, Trace, guess};
 use std::sync::Arc;
 
 /// Turns where only the guard was requested, in mean sizes.
@@ -67,10 +67,7 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
     };
     let servers = limits(&args.servers, model.as_ref().map(|model| model.servers));
     let mpls = limits(&args.mpl, model.as_ref().and_then(|model| model.mpl));
-    let errors = match &args.error[..] {
-        [] => vec![model.as_ref().and_then(|model| model.error)],
-        some => some.iter().copied().map(Some).collect(),
-    };
+    let errors = errors(args, model.as_ref());
     let uplink = args
         .uplink
         .or(model.as_ref().and_then(|model| model.uplink));
@@ -82,11 +79,12 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
             let rows = rows(size, user)?;
             for &server in &servers {
                 for &mpl in &mpls {
-                    for &error in &errors {
+                    for error in &errors {
+                        let sigma = error.sigma(&law)?;
                         let options = Options {
                             servers: server.unwrap_or(1),
                             mpl,
-                            error,
+                            error: sigma,
                             priority: priority(args, model.as_ref()),
                             turns: turns(args, model.as_ref()),
                             work_per_second: uplink.map(Rate::bytes_per_sec),
@@ -100,7 +98,7 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
                         let mut described = vec![("sizes", size.to_string())];
                         described.extend(names.iter().cloned());
                         described.extend(uplink.map(|rate| ("uplink", rate.to_string())));
-                        described.extend(parts(server, mpl, error));
+                        described.extend(parts(server, mpl, *error));
                         for &policy in &policies {
                             let system =
                                 System::new(law.clone(), user.clone(), policy, options.clone())?;
@@ -118,6 +116,48 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
     }
     mark_varied(&mut cases);
     Ok(cases)
+}
+
+/// How wrong estimates are.
+#[derive(Clone, Copy)]
+enum Wrong {
+    /// Sizes are known.
+    Known,
+    /// Deviation of the logarithm.
+    Sigma(f64),
+    /// They rank this share of all pairs rightly.
+    RightPairs(f64),
+}
+
+impl Wrong {
+    /// The deviation that it comes to with sizes of this law.
+    fn sigma(self, law: &Distribution) -> Result<Option<f64>> {
+        match self {
+            Self::Known => Ok(None),
+            Self::Sigma(sigma) => Ok(Some(sigma)),
+            Self::RightPairs(share) => {
+                ensure!(
+                    share > 0.5 && share <= 1.0,
+                    "--right-pairs {share}: above 0.5, which is by chance, and at most 1"
+                );
+                let sigma = guess::sigma_of(law, share);
+                let sigma = sigma.context("--right-pairs: all sizes are equal, and have no order");
+                Ok(Some(sigma?))
+            }
+        }
+    }
+}
+
+/// By flags, else as the file says, else none.
+fn errors(args: &SystemArgs, model: Option<&Model>) -> Vec<Wrong> {
+    let by_sigma = args.error.iter().copied().map(Wrong::Sigma);
+    let by_pairs = args.right_pairs.iter().copied().map(Wrong::RightPairs);
+    let given: Vec<Wrong> = by_sigma.chain(by_pairs).collect();
+    if given.is_empty() {
+        let of_file = model.and_then(|model| model.error);
+        return vec![of_file.map_or(Wrong::Known, Wrong::Sigma)];
+    }
+    given
 }
 
 /// By flags, else as the file says, else sharing beside SRPT.
@@ -143,11 +183,15 @@ fn law(sizes: &Sizes, uplink: Option<Rate>) -> Result<Distribution> {
 fn parts(
     servers: Option<u32>,
     mpl: Option<u32>,
-    error: Option<f64>,
+    error: Wrong,
 ) -> impl Iterator<Item = (&'static str, String)> {
     let servers = servers.map(|n| ("servers", n.to_string()));
     let mpl = mpl.map(|n| ("mpl", n.to_string()));
-    let error = error.map(|sigma| ("error", sigma.to_string()));
+    let error = match error {
+        Wrong::Known => None,
+        Wrong::Sigma(sigma) => Some(("error", sigma.to_string())),
+        Wrong::RightPairs(share) => Some(("right pairs", share.to_string())),
+    };
     [servers, mpl, error].into_iter().flatten()
 }
 

@@ -40,14 +40,19 @@ fn places(system: &System) -> Option<u32> {
     }
     let is_wrong = options.error.is_some_and(|error| error > 0.0);
     let holds_up = match system.policy() {
-        Policy::FCFS | Policy::Sjf | Policy::Ljf => true,
+        Policy::FCFS
+        | Policy::Sjf
+        | Policy::Ljf
+        | Policy::Boost(_)
+        | Policy::Hrrn
+        | Policy::Nudge(_) => true,
         // One kind of sizes: first come, first served.
         Policy::PLJF | Policy::Pesjf | Policy::Peljf => options.servers == 1,
         // What is taken for done and is not goes before all others.
         Policy::SRPT | Policy::FSP => is_wrong && options.servers == 1,
         Policy::FAIR | Policy::PSJF | Policy::LAS | Policy::Psbs | Policy::Hybrid(_) => false,
         // Not known of any other.
-        Policy::Online(_) => false,
+        Policy::Online(_) | Policy::Gittins | Policy::Serpt => false,
     };
     holds_up.then_some(options.servers)
 }

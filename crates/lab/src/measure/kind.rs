@@ -18,6 +18,7 @@ mod programs;
 mod proxies;
 mod set_ups;
 mod sharing;
+mod simulated;
 mod simulators;
 mod slices;
 mod slow_disk;
@@ -58,7 +59,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 27] = [
+const KINDS: [(&str, Make); 28] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -75,6 +76,7 @@ const KINDS: [(&str, Make); 27] = [
     ("large-log", programs::LargeLog::of),
     ("kept", programs::Kept::of),
     ("command", programs::Subcommand::of),
+    ("simulated", simulated::Simulated::of),
     ("simulators", simulators::Simulators::of),
     ("statements", statements::Statements::of),
     ("users", statements::Users::of),
