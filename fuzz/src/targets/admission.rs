@@ -88,7 +88,7 @@ pub fn run(play: Play) {
                     came_ns: 0,
                     payer: Some(Payer {
                         client: ClientId(job.0 % 5),
-                        network: (job.0 % 2 == 0).then_some(ClientId(1)),
+                        network: job.0.is_multiple_of(2).then_some(ClientId(1)),
                     }),
                 };
                 // A refusal is an answer.
