@@ -76,11 +76,8 @@ impl Limiter {
     /// The same for a job that has waited elsewhere: its target counts from when it came there.
     pub fn acquire_after(&self, class: u8, subject: Subject, waited_ns: u64) -> Acquire {
         self.wait(|shared, now| {
-            let rehearsed = shared.rehearsal.is_some().then(|| subject.clone());
             let ticket = shared.admission.arrive(class, subject, waited_ns, now)?;
-            if let (Some(rehearsal), Some(subject)) = (&mut shared.rehearsal, rehearsed) {
-                rehearsal.arrive(ticket.job(), class, subject, now);
-            }
+            shared.rehearse(&ticket, class, now);
             Ok(ticket)
         })
     }
@@ -88,7 +85,11 @@ impl Limiter {
     /// The same for a job that has made room for others ([`Permit::yield_place`]): it goes in
     /// before all who wait.
     pub fn acquire_again(&self, class: u8, subject: Subject, waited_ns: u64) -> Acquire {
-        self.wait(|shared, now| Ok(shared.admission.return_to(class, subject, waited_ns, now)))
+        self.wait(|shared, now| {
+            let ticket = shared.admission.return_to(class, subject, waited_ns, now);
+            shared.rehearse(&ticket, class, now);
+            Ok(ticket)
+        })
     }
 
     fn wait(&self, arrive: impl FnOnce(&mut Shared, Time) -> Result<Ticket, QueueFull>) -> Acquire {
@@ -247,6 +248,12 @@ impl Limiter {
 }
 
 impl Shared {
+    fn rehearse(&mut self, ticket: &Ticket, class: u8, now: Time) {
+        if let Some(rehearsal) = &mut self.rehearsal {
+            rehearsal.arrive(ticket.job(), class, ticket.subject().clone(), now);
+        }
+    }
+
     /// A job leaves, from inside or from the queue.
     fn leave(&mut self, ticket: &Ticket, is_done: bool, now: Time) {
         self.admission.leave(ticket, now);
@@ -331,6 +338,7 @@ impl Future for Acquire {
             came_at,
             admitted_at,
             is_done: false,
+            has_yielded: false,
         }))
     }
 }
@@ -354,6 +362,7 @@ pub struct Permit {
     came_at: Time,
     admitted_at: Time,
     is_done: bool,
+    has_yielded: bool,
 }
 
 impl Permit {
@@ -401,6 +410,7 @@ impl Permit {
     /// Makes room for others, to come back ([`Limiter::acquire_again`]): its class stays charged.
     pub fn yield_place(mut self) {
         self.is_done = true;
+        self.has_yielded = true;
     }
 
     /// There is no place after all: comes back before all who wait, in the class that it has now.
@@ -428,7 +438,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         // A job that nothing called done was given up.
-        let is_done = self.is_done;
+        let is_done = self.is_done && !self.has_yielded;
         self.fail();
         self.limiter
             .change(|shared, now| shared.leave(&self.ticket, is_done, now));
