@@ -205,7 +205,7 @@ impl Admission {
                 service_ns: inside_ns,
             });
         }
-        self.settle(ticket, inside_ns, now);
+        self.settle(ticket, inside_ns);
         if ticket.generation == self.generation {
             let outside_ns = ticket.waited_ns + outside_ns;
             self.goals.done(ticket.class, outside_ns, inside_ns, now);
@@ -219,8 +219,8 @@ impl Admission {
     }
 
     /// A job inside was given up after so long: its class is charged for it.
-    pub fn settle(&mut self, ticket: &Ticket, inside_ns: u64, now: Time) {
-        self.queue.settle(ticket.job, inside_ns, now);
+    pub fn settle(&mut self, ticket: &Ticket, inside_ns: u64) {
+        self.queue.settle(ticket.job, inside_ns);
     }
 
     /// Time until now went by as things were.

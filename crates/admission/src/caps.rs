@@ -3,9 +3,9 @@
 //! While a class has as many inside as may be, none of its jobs is in the order: the operator holds
 //! them, not the policy, so the guard against starvation neither counts nor serves them. Where there
 //! is room again those are that could be next: the first of each line of the class (those with and
-//! those without a promise, those of each payer), and its oldest, which is the guard's. All others of the class come after the
-//! one or the other, so what goes in is the same as if all were in the order, and a decision does
-//! not look at each of them.
+//! those without a promise, those of each payer), and its oldest, which is the guard's. All others of
+//! the class come after the one or the other, so what goes in is the same as if all were in the
+//! order, and a decision looks at lines and not at jobs: O(payers) where those share who wait.
 
 use sooner_policy::{ClientId, JobId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,6 +120,12 @@ impl Caps {
     pub(crate) fn waiting(&self, number: u8) -> usize {
         let class = self.classes.get(&number);
         class.map_or(0, |class| class.by_age.len())
+    }
+
+    /// How many wait of classes with a cap.
+    pub(crate) fn all_waiting(&self) -> usize {
+        let classes = self.classes.values();
+        classes.map(|class| class.by_age.len()).sum()
     }
 
     /// How many wait of classes that have as many inside as may be.

@@ -9,7 +9,8 @@
 //! expected time of at most 19 x (its own + that of the jobs that waited when it came + one turn).
 //! That turn counts where nothing is known of a job; any other has at most what it lacks in one.
 //!
-//! A decision costs O(log n), whatever is expected: the oldest is done in 32 turns, of which those
+//! A decision costs O(log n), whatever is expected, and O(payers) for a class with a cap where those
+//! share who wait: the oldest is done in 32 turns, of which those
 //! of long jobs are longer, and before each of them the policy's choice has one grant at most, which
 //! ends when it is done or when the oldest's turn is paid for. So 64 grants are the most.
 //!
@@ -81,6 +82,8 @@ pub struct AdmissionQueue {
     back_at: BTreeMap<JobId, u64>,
     /// With what was expected of them.
     inside: BTreeMap<JobId, Request>,
+    /// When those inside were charged for what was expected of them.
+    charged_at: BTreeMap<JobId, Time>,
     weights: BTreeMap<u8, u32>,
     caps: Caps,
     arrivals: u64,
@@ -124,6 +127,7 @@ impl AdmissionQueue {
             back: BTreeMap::new(),
             back_at: BTreeMap::new(),
             inside: BTreeMap::new(),
+            charged_at: BTreeMap::new(),
             weights: BTreeMap::new(),
             caps: Caps::default(),
             arrivals: 0,
@@ -153,12 +157,16 @@ impl AdmissionQueue {
         Ok(())
     }
 
-    /// Those that a cap holds are counted by themselves, or they would shut out all others.
+    /// A class with a cap is counted by itself, or those that its cap holds would shut out all
+    /// others.
     fn is_full(&self, number: u8, waiting_max: usize) -> bool {
-        if !self.caps.has_room(number) {
-            return self.caps.waiting(number) >= waiting_max;
-        }
-        self.inside.len() >= self.limit && self.waiting.len() - self.caps.held() >= waiting_max
+        let must_wait = self.inside.len() >= self.limit || !self.caps.has_room(number);
+        let waiting = if self.caps.is_capped(number) {
+            self.caps.waiting(number)
+        } else {
+            self.waiting.len() - self.caps.all_waiting()
+        };
+        must_wait && waiting >= waiting_max
     }
 
     /// A job comes back that was let in and has made room for others: it goes in before all who
@@ -239,6 +247,7 @@ impl AdmissionQueue {
 
     /// A job is done, or given up, inside or outside.
     pub fn leave(&mut self, job: JobId, now: Time) {
+        self.charged_at.remove(&job);
         if let Some(request) = self.inside.remove(&job) {
             self.caps.left(request.number);
             self.renew_heads(request.number, now);
@@ -255,10 +264,14 @@ impl AdmissionQueue {
     }
 
     /// A job inside took `actual_ns`, whatever was expected.
-    pub fn settle(&mut self, job: JobId, actual_ns: u64, now: Time) {
-        if let Some(request) = self.inside.get(&job) {
+    pub fn settle(&mut self, job: JobId, actual_ns: u64) {
+        let charged_at = self.charged_at.get(&job);
+        if let (Some(request), Some(&charged_at)) = (self.inside.get(&job), charged_at) {
             let arrival = request.arrival(job);
-            self.ranking.scheduler().settle(&arrival, actual_ns, now);
+            // As if that had been expected: what was charged then counts for less by now.
+            self.ranking
+                .scheduler()
+                .settle(&arrival, actual_ns, charged_at);
         }
     }
 
@@ -287,6 +300,7 @@ impl AdmissionQueue {
         // Before it goes: a class is not without a job for a moment.
         self.renew_heads(request.number, now);
         self.ranking.scheduler().depart(job, now);
+        self.charged_at.insert(job, now);
         let before = self.inside.insert(job, request);
         assert!(before.is_none(), "a job goes in once");
         assert!(self.inside.len() <= self.limit, "no more go in than may");

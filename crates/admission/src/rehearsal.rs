@@ -91,8 +91,8 @@ struct Rehearsed {
 }
 
 impl Rehearsal {
-    /// No job has come yet.
-    pub fn new(settings: AdmissionSettings) -> Self {
+    /// No job has come yet but `inside`, which are inside in truth and not followed.
+    pub fn new(settings: AdmissionSettings, inside: usize) -> Self {
         Self {
             limit: settings.limit,
             goals: (settings.order, Vec::new()),
@@ -101,7 +101,7 @@ impl Rehearsal {
             names: HashMap::new(),
             ends: BTreeSet::new(),
             by_class: BTreeMap::new(),
-            inside: 0,
+            inside,
             counted_ns: 0,
             seen_at: Time::ZERO,
         }

@@ -330,7 +330,7 @@ impl World {
             Event::Pass(ns) => self.now = self.now.after(ns),
             Event::Settle(index, ns) => {
                 if let Some(job) = self.one(index) {
-                    self.queue.settle(JobId(job), ns, self.now);
+                    self.queue.settle(JobId(job), ns);
                 }
             }
             Event::Leave(index) => {

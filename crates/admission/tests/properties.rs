@@ -156,7 +156,7 @@ proptest! {
                 Event::Pass(ns) => now = now.after(ns),
                 Event::Settle(index, actual_ns) if !world.seen.is_empty() => {
                     let id = *world.seen.keys().nth(index.index(world.seen.len())).unwrap();
-                    admission.settle(JobId(id), actual_ns, now);
+                    admission.settle(JobId(id), actual_ns);
                 }
                 Event::Settle(..) => {}
                 Event::Leave(index) if !world.seen.is_empty() => {

@@ -45,7 +45,7 @@ fn would(rehearsal: &Rehearsal, class: u8) -> (u64, u64, u64, u64) {
 
 #[test]
 fn where_as_few_are_inside_as_may_be_none_would_wait() {
-    let mut rehearsal = Rehearsal::new(settings(2, Order::Fcfs));
+    let mut rehearsal = Rehearsal::new(settings(2, Order::Fcfs), 0);
     rehearse(
         &mut rehearsal,
         &[(0, 10, 0), (1, 30, 0), (11, 20, 0), (30, 40, 0)],
@@ -57,11 +57,11 @@ fn where_as_few_are_inside_as_may_be_none_would_wait() {
 /// first is done, and that is known when both have left.
 #[test]
 fn times_inside_are_those_of_as_many_as_may_be() {
-    let mut rehearsal = Rehearsal::new(settings(1, Order::Fcfs));
+    let mut rehearsal = Rehearsal::new(settings(1, Order::Fcfs), 0);
     rehearse(&mut rehearsal, &[(0, 20, 0), (0, 20, 0)]);
     rehearsal.advance(Time::from_ns(100 * MS));
     assert_eq!(would(&rehearsal, 0), (2, 1, 20, 20));
-    let mut alone = Rehearsal::new(settings(1, Order::Fcfs));
+    let mut alone = Rehearsal::new(settings(1, Order::Fcfs), 0);
     rehearse(&mut alone, &[(0, 10, 0), (5, 15, 0), (12, 22, 0)]);
     alone.advance(Time::from_ns(100 * MS));
     // The second from 10 on for 6, of which it was 4 beside others: at half the speed.
@@ -70,7 +70,7 @@ fn times_inside_are_those_of_as_many_as_may_be() {
 
 #[test]
 fn a_class_that_matters_more_would_not_wait_and_one_with_a_cap_would() {
-    let mut rehearsal = Rehearsal::new(settings(3, Order::Fcfs));
+    let mut rehearsal = Rehearsal::new(settings(3, Order::Fcfs), 0);
     let goal = |name: &str, priority, inside_max| Goal {
         name: name.into(),
         priority,
@@ -88,7 +88,7 @@ fn a_class_that_matters_more_would_not_wait_and_one_with_a_cap_would() {
 
 #[test]
 fn who_gives_up_where_it_would_wait_waits_no_more() {
-    let mut rehearsal = Rehearsal::new(settings(1, Order::Fcfs));
+    let mut rehearsal = Rehearsal::new(settings(1, Order::Fcfs), 0);
     let at = |ms: u64| Time::from_ns(ms * MS);
     for job in 0..3 {
         rehearsal.arrive(JobId(job), 0, Subject::default(), at(job));
@@ -111,7 +111,7 @@ proptest! {
     ) {
         let jobs: Vec<_> = jobs.into_iter().map(|(came, took, class)| (came, came + took, class)).collect();
         let most = (0..80).map(|at| jobs.iter().filter(|job| job.0 <= at && at < job.1).count()).max();
-        let mut rehearsal = Rehearsal::new(settings(limit, Order::Expected));
+        let mut rehearsal = Rehearsal::new(settings(limit, Order::Expected), 0);
         rehearse(&mut rehearsal, &jobs);
         rehearsal.advance(Time::from_ns(100_000 * MS));
         let all: Vec<WouldWait> = rehearsal.by_class().values().copied().collect();
@@ -132,7 +132,7 @@ proptest! {
             now_ms += gap;
             jobs.push((now_ms, now_ms + took, 0));
         }
-        let mut rehearsal = Rehearsal::new(settings(1, Order::Fcfs));
+        let mut rehearsal = Rehearsal::new(settings(1, Order::Fcfs), 0);
         rehearse(&mut rehearsal, &jobs);
         rehearsal.advance(Time::from_ns(1_000_000 * MS));
         let counted = |from: u64, to: u64| -> f64 {

@@ -149,7 +149,7 @@ fn what_took_longer_than_expected_is_charged_afterwards() {
     (0..3).for_each(|_| play.come(2, None));
     play.leave_after(1);
     // b is inside; it has taken three times what was expected.
-    play.admission.settle(JobId(1), 3 * MS / 100, play.now);
+    play.admission.settle(JobId(1), 3 * MS / 100);
     assert_eq!(play.finish(), "abefgcd");
 }
 

@@ -53,7 +53,17 @@ pub fn find(body: &[u8], is_whole: bool, paths: &[FieldPath]) -> Vec<Option<Stri
     let mut found = vec![Found::Nothing; paths.len()];
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let body = if is_whole { body } else { without_number(body) };
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    // A part may end within a letter; what is no text anywhere else is no JSON (RFC 8259, 8.1).
+    let text = match str::from_utf8(body) {
+        Err(error) if !is_whole && error.error_len().is_none() => {
+            str::from_utf8(&body[..error.valid_up_to()])
+        }
+        text => text,
+    };
+    let Ok(text) = text else {
+        return vec![None; paths.len()];
+    };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
     let paths_left = paths.iter().map(|path| path.names.as_slice());
     let root = Value {
         wanted: paths_left.enumerate().collect(),

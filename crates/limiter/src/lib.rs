@@ -2,7 +2,8 @@
 //!
 //! A backend that is given everything at once orders its work by chance. A [`Limiter`] lets at most
 //! a limit of jobs in; the rest wait outside in one queue, and [`Admission`] decides who goes next.
-//! No job is dropped unless the operator bounds the queue, and none waits without a bound.
+//! No job is dropped unless the operator bounds the queue, and none waits without a bound, but for what
+//! the operator's cap of its class holds.
 //!
 //! The futures need no runtime: they are woken when they may go in.
 
@@ -128,7 +129,9 @@ impl Limiter {
         let mut shared = self.lock();
         if shared.rehearsal.is_some() != rehearses {
             let settings = shared.settings;
-            shared.rehearsal = rehearses.then(|| Rehearsal::new(settings));
+            let status = shared.admission.status();
+            let here = status.inside + status.waiting;
+            shared.rehearsal = rehearses.then(|| Rehearsal::new(settings, here));
         }
     }
 
@@ -366,6 +369,11 @@ pub struct Permit {
 }
 
 impl Permit {
+    /// The number of the job's class now: the goals may have changed since it came.
+    pub fn class(&self) -> u8 {
+        self.limiter.lock().admission.class_of(&self.ticket)
+    }
+
     /// How long the job waited outside, ns.
     pub fn wait_ns(&self) -> u64 {
         self.admitted_at.since(self.came_at)
@@ -430,7 +438,7 @@ impl Permit {
             let mut shared = self.limiter.lock();
             let now = self.limiter.now();
             let inside_ns = now.since(self.admitted_at);
-            shared.admission.settle(&self.ticket, inside_ns, now);
+            shared.admission.settle(&self.ticket, inside_ns);
         }
     }
 }

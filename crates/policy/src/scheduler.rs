@@ -49,9 +49,9 @@ pub trait Scheduler {
     /// under a policy that does not ask for it ([`crate::PolicyName::asks_for_path`]).
     fn observe(&mut self, job: JobId, path: Path, now: Time);
 
-    /// A job that has left as served, by its size, took `actual` in truth. No effect under a policy
-    /// that keeps no account.
-    fn settle(&mut self, _job: &Arrival, _actual: u64, _now: Time) {}
+    /// A job that has left as served by its size, at `served_at`, took `actual` in truth. No effect
+    /// under a policy that keeps no account.
+    fn settle(&mut self, _job: &Arrival, _actual: u64, _served_at: Time) {}
 
     /// The job to serve now, or `None` if no job can take service.
     fn next(&mut self, now: Time) -> Option<Grant>;

@@ -356,7 +356,7 @@ impl Client {
         } else if let Some(server) = lease.server.as_ref().filter(|_| outcome.is_busy) {
             let key = server.key().clone();
             // No client waits for what it runs any more; until that is over it keeps its permits.
-            let cancelled = cancel::send(&lease.db.upstream, &key);
+            let cancelled = cancel::send(&lease.db.upstream, &key, || true);
             let _ = tokio::time::timeout(COMMAND_PATIENCE, cancelled).await;
             drop(lease);
         }

@@ -225,11 +225,19 @@ impl Config {
 
     /// The same for what holds transactions back: where that is only observed, no class has a cap.
     pub fn held_goals(&self) -> Vec<Goal> {
-        let mut goals = self.goals();
-        if self.observe {
-            goals.iter_mut().for_each(|goal| goal.inside_max = None);
+        match self.observe {
+            true => self.uncapped_goals(),
+            false => self.goals(),
         }
-        goals
+    }
+
+    /// The same without caps.
+    pub fn uncapped_goals(&self) -> Vec<Goal> {
+        let uncapped = |goal| Goal {
+            inside_max: None,
+            ..goal
+        };
+        self.goals().into_iter().map(uncapped).collect()
     }
 
     /// Whether it matters what transactions say of themselves: for their class, or for how long

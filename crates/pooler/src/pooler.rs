@@ -211,11 +211,16 @@ impl Pooler {
         }
         let config = &configuration.config;
         let (order, goals, held) = (config.order(), config.goals(), config.held_goals());
+        let uncapped = config.uncapped_goals();
         let waiting = self.waiting(&configuration);
-        for limiter in self.limiters() {
+        for (limiter, is_of_server) in self.limiters() {
             let handle = waiting.iter().filter(|(at, ..)| at.is(&limiter));
             let numbers = handle.map(|(_, job, number)| (*job, *number)).collect();
-            let goals = if limiter.rehearses() { &goals } else { &held };
+            let goals = match is_of_server {
+                true if limiter.rehearses() => &goals,
+                true => &held,
+                false => &uncapped,
+            };
             limiter.set_goals(order, goals.clone(), &numbers);
         }
     }
@@ -234,17 +239,24 @@ impl Pooler {
         waiting.collect()
     }
 
-    /// All queues: of servers, of databases and users that are bounded.
-    fn limiters(&self) -> Vec<Limiter> {
+    /// All queues: of servers, of their logins, of databases and users that are bounded; and whether
+    /// it is a server's.
+    fn limiters(&self) -> Vec<(Limiter, bool)> {
         let upstreams = self.upstreams();
-        let upstreams = upstreams
+        let of_servers = upstreams
             .iter()
-            .flat_map(|upstream| [upstream.limiter.clone(), upstream.logins.limiter.clone()]);
+            .map(|upstream| (upstream.limiter.clone(), true));
+        let logins = upstreams
+            .iter()
+            .map(|upstream| upstream.logins.limiter.clone());
         let databases = self.databases();
         let databases = databases.iter().filter_map(|db| db.limiter.clone());
         let users = self.users();
         let users = users.iter().filter_map(|(_, user)| user.limiter.clone());
-        upstreams.chain(databases).chain(users).collect()
+        let others = logins.chain(databases).chain(users);
+        of_servers
+            .chain(others.map(|limiter| (limiter, false)))
+            .collect()
     }
 
     fn replace_database(&self, old: &Rc<Database>) {

@@ -39,5 +39,5 @@ fn the_guard_costs_its_share_where_no_job_is_interrupted() {
     println!("sjf {free}, under the guard {guarded}");
     assert!(guarded / free <= 1.05, "{guarded} and {free}");
     // And it does take something.
-    assert!(guarded != free);
+    assert!(guarded > free);
 }

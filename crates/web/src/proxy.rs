@@ -53,6 +53,7 @@ use crate::body::Source;
 use crate::peer::Peer;
 use crate::request_body::RequestBody;
 use crate::response::Response;
+use buffer_budget::BufferBudget;
 use classes::Classes;
 use facts::FactFinder;
 use failure_log::one_line;
@@ -78,6 +79,7 @@ pub struct Proxy {
     upstreams: Vec<Rc<Upstream>>,
     classes: Classes,
     trusted: Vec<Network>,
+    budget: Arc<BufferBudget>,
     look: Look,
 }
 
@@ -231,7 +233,7 @@ impl Proxy {
                 subject: peer.tls.as_ref().and_then(|tls| tls.client_subject.clone()),
                 is_trusted: is_trusted(address),
             },
-            budget: self.look.budget.clone(),
+            budget: self.budget.clone(),
         };
         async move {
             let is_head = request.method() == Method::HEAD;
@@ -281,7 +283,7 @@ impl Proxy {
             let all = upstream.would_wait().into_iter();
             all.map(|(number, would)| RehearsalState {
                 upstream: upstream.name.clone(),
-                class: self.classes.name_of(number),
+                class: self.classes.label(number),
                 would,
             })
         });
@@ -310,9 +312,9 @@ impl Proxy {
         states
     }
 
-    /// Bytes of responses that are held for their clients.
+    /// Bytes of bodies that are held: of responses for their clients, of requests for their turn.
     pub fn buffered_bytes(&self) -> usize {
-        self.look.budget.used_bytes()
+        self.budget.used_bytes() + self.look.budget.used_bytes()
     }
 }
 

@@ -21,6 +21,9 @@ pub enum RequestBody {
     Metered(Box<MeteredBody<RequestBody>>),
     /// One of the others, of which the beginning was looked at.
     Looked(Box<crate::proxy::LookedBody>),
+    /// One of a test.
+    #[cfg(test)]
+    Tested(Pin<Box<dyn Body<Data = Bytes, Error = BodyError>>>),
     /// One with a `Content-Length` above the limit; nothing of it is read.
     TooLong {
         /// The bound.
@@ -64,6 +67,8 @@ impl Body for RequestBody {
             Self::Http2(body) => Pin::new(body).poll_frame(cx),
             Self::Metered(body) => Pin::new(body.as_mut()).poll_frame(cx),
             Self::Looked(body) => Pin::new(body.as_mut()).poll_frame(cx),
+            #[cfg(test)]
+            Self::Tested(body) => body.as_mut().poll_frame(cx),
             Self::TooLong { bytes_max } => {
                 let bytes_max = *bytes_max;
                 Poll::Ready(Some(Err(ReceiveError::TooLong { bytes_max }.into())))
@@ -78,6 +83,8 @@ impl Body for RequestBody {
             Self::Http2(body) => body.is_end_stream(),
             Self::Metered(body) => body.is_end_stream(),
             Self::Looked(body) => body.is_end_stream(),
+            #[cfg(test)]
+            Self::Tested(body) => body.is_end_stream(),
             Self::TooLong { .. } => false,
         }
     }
@@ -89,6 +96,8 @@ impl Body for RequestBody {
             Self::Http2(body) => body.size_hint(),
             Self::Metered(body) => body.size_hint(),
             Self::Looked(body) => body.size_hint(),
+            #[cfg(test)]
+            Self::Tested(body) => body.size_hint(),
             Self::TooLong { .. } => SizeHint::default(),
         }
     }

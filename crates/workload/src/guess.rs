@@ -1,6 +1,6 @@
 //! Estimates of sizes that rank a given share of all pairs rightly.
 //!
-//! An estimate is the size times a factor whose logarithm is normal with deviation σ. Of two sizes x
+//! An estimate is the size times a factor with a normal logarithm of deviation σ. Of two sizes x
 //! and y the larger one has the larger estimate with probability Φ(|ln x - ln y| / (σ √2)); so how
 //! many pairs a σ ranks rightly depends on how far the sizes are apart. Pairs of equal sizes do not
 //! count.

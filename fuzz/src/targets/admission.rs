@@ -96,7 +96,7 @@ pub fn run(play: Play) {
             }
             Event::Pass { ns } => now = now.after(u64::from(ns)),
             Event::Settle { job, actual_ns } => {
-                admission.settle(JobId(u64::from(job)), u64::from(actual_ns), now);
+                admission.settle(JobId(u64::from(job)), u64::from(actual_ns));
             }
             Event::Order {
                 order: number,

@@ -4,7 +4,7 @@
 //! Departures are counted by how many are inside, over the time with so many. By Little's law a
 //! request that always has n inside takes n over that rate.
 //!
-//! Where what was counted could be of k servers that share, whose departures grow up to k inside and
+//! Where the counts could be those of k servers that share (departures grow up to k inside and
 //! not beyond, it is taken for that: then nothing in what follows is chance. Otherwise the rates are
 //! fitted as they are.
 

@@ -285,6 +285,7 @@ impl<'a> Maker<'a> {
             "tell_wait",
             &["[]", "[\"server\"]", "[\"client\", \"server\"]"],
         );
+        self.may("amount", &["\"length\"", "\"body:max_tokens\""]);
         self.may(
             "kind",
             &["[\"path\", \"query\"]", "[\"host\", \"header:X-Model\"]"],

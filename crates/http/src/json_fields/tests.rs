@@ -54,6 +54,13 @@ fn what_is_said_twice_or_is_no_json_says_nothing() {
     ] {
         assert_eq!(one(body, "m"), None, "{body}");
     }
+    let no_text = b"{\"m\":\"x\",\"\xd0\":5}";
+    assert_eq!(find(no_text, true, &paths(&["m"])), [None]);
+    assert_eq!(
+        find(&no_text[..10], false, &paths(&["m"])),
+        [Some("x".into())]
+    );
+    assert_eq!(find(&no_text[..12], false, &paths(&["m"])), [None]);
     assert_eq!(one(r#"{"a":{"b":1},"a":{"b":2}}"#, "a.b"), None);
     assert_eq!(one(r#"{"a":{"b":1},"a":3}"#, "a.b"), None);
 }

@@ -113,10 +113,10 @@ pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: In
 }
 
 /// Has the server cancel what it runs for a client, if that is still to be when no other request is
-/// on its way.
-pub async fn interrupt(handle: &ClientHandle, is_due: impl Fn() -> bool) {
+/// on its way. Whether it was told.
+pub async fn interrupt(handle: &ClientHandle, is_due: impl Fn() -> bool) -> bool {
     let running = handle.cancel_target.borrow().clone();
-    let Some(target) = running else { return };
+    let Some(target) = running else { return false };
     let mut may_still_come = target.cancel_lock.lock().await;
     // Meanwhile the connection may have gone to another client.
     let is_still_there = handle
@@ -125,25 +125,39 @@ pub async fn interrupt(handle: &ClientHandle, is_due: impl Fn() -> bool) {
         .as_ref()
         .is_some_and(|now| now.key == target.key);
     if !is_still_there || !is_due() {
-        return;
+        return false;
     }
     // Where this future is dropped while the request is on its way, it stays so; and an earlier one
     // may still come.
     let before = std::mem::replace(&mut *may_still_come, true);
     let upstream = &target.upstream;
-    match in_time(COMMAND_PATIENCE, send(upstream, &target.key)).await {
-        Ok(()) => *may_still_come = before,
-        Err(error) => crate::log::log(&format!(
-            "a cancel request did not reach {}: {error}",
-            upstream.address
-        )),
+    match in_time(COMMAND_PATIENCE, send(upstream, &target.key, &is_due)).await {
+        Ok(was_sent) => {
+            *may_still_come = before;
+            was_sent
+        }
+        Err(error) => {
+            let address = &upstream.address;
+            crate::log::log(&format!(
+                "a cancel request did not reach {address}: {error}"
+            ));
+            false
+        }
     }
 }
 
-/// Sends it, and waits until the server has taken it: it closes the connection then.
-pub async fn send(upstream: &Upstream, key: &ServerKey) -> Result<(), LoginError> {
+/// Sends it if it is still to be when there is a connection for it, and waits until the server has
+/// taken it: it closes the connection then. Whether it was sent.
+pub async fn send(
+    upstream: &Upstream,
+    key: &ServerKey,
+    is_due: impl Fn() -> bool,
+) -> Result<bool, LoginError> {
     let connector = upstream.connector();
     let mut stream = server_session::connect(&upstream.address, connector.as_deref()).await?;
+    if !is_due() {
+        return Ok(false);
+    }
     let mut out = BytesMut::new();
     out.put_i32(12 + key.secret.len() as i32);
     out.put_i32(CANCEL);
@@ -151,5 +165,5 @@ pub async fn send(upstream: &Upstream, key: &ServerKey) -> Result<(), LoginError
     out.put_slice(&key.secret);
     stream.flush_all(&mut out).await?;
     stream.more(&mut BytesMut::new()).await?;
-    Ok(())
+    Ok(true)
 }

@@ -33,8 +33,7 @@ pub struct ClassTable {
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
     /// The most of its transactions in a server at a time; without any as many as the limit lets in.
-    /// Classes of requests call it `requests`.
-    #[serde(default, alias = "requests")]
+    #[serde(default)]
     pub transactions: Option<Spanned<NonZeroUsize>>,
     /// For how long one keeps its place; without any for as long as it takes.
     #[serde(default)]

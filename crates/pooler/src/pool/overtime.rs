@@ -14,10 +14,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_local;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// From a cancel request that did not reach the server to the next one.
+const CANCEL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Transactions of one server that take no place from others although they are inside.
 #[derive(Default)]
@@ -181,22 +183,31 @@ fn look_at(handle: &Rc<ClientHandle>, classes: &[ClassTable], inside: Duration, 
         && !upstream.limiter.rehearses()
     {
         handle.cancelled_statement.set(Some(statement));
-        upstream.limiter.note_cancelled(number);
-        let handle = handle.clone();
+        let (handle, limiter) = (handle.clone(), upstream.limiter.clone());
         spawn_local(async move {
-            let is_due = || handle.preemption.busy_since.get() == Some(statement);
-            cancel::interrupt(&handle, is_due).await;
+            let is_due = || {
+                let preemption = &handle.preemption;
+                preemption.busy_since.get() == Some(statement) && !preemption.may_commit.get()
+            };
+            while is_due() {
+                if cancel::interrupt(&handle, &is_due).await {
+                    limiter.note_cancelled(number);
+                    return;
+                }
+                sleep(CANCEL_PAUSE).await;
+            }
         });
     }
 }
 
-/// The statement that is to be cancelled, by when it began: one that has run for so long by itself.
-/// A short one in a long transaction is not, or a COMMIT might be hit.
+/// The statement that is to be cancelled, by when it began: one that has run for so long by itself
+/// and commits nothing. A commit that is cancelled while it waits for a standby counts as done.
 fn overlong_statement(handle: &ClientHandle, longest: Longest, now: Instant) -> Option<Instant> {
     if longest.action != LongestAction::Cancel {
         return None;
     }
-    let since = handle.preemption.busy_since.get()?;
+    let preemption = &handle.preemption;
+    let since = (preemption.busy_since.get()).filter(|_| !preemption.may_commit.get())?;
     let is_overlong = now.saturating_duration_since(since) >= longest.time;
     let is_told = handle.cancelled_statement.get() == Some(since);
     (is_overlong && !is_told).then_some(since)

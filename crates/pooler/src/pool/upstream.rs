@@ -9,7 +9,7 @@ use crate::pool::login_admission::LoginAdmission;
 use crate::pool::overtime::SparePlaces;
 use crate::pool::{Pool, ServerConnection, limit_controller};
 use crate::tls::Connector;
-use sooner_admission::{AdmissionSettings, Controller, Order};
+use sooner_admission::{AdmissionSettings, Controller, Goal, Order};
 use sooner_config::Limit;
 use sooner_limiter::Limiter;
 use std::cell::{Cell, RefCell};
@@ -64,8 +64,9 @@ impl Upstream {
         let upstream = Self {
             connector: RefCell::new(configuration.connector(&address)),
             address,
-            limiter: new_limiter(
+            limiter: limiter_of(
                 first_limit(&config.limits, connections(&config.limits, None)),
+                config.held_goals(),
                 config,
             ),
             logins: LoginAdmission {
@@ -258,14 +259,19 @@ const LOOKUPS: usize = 2;
 /// wrong guess admits it at the wrong time.
 const KIND_MEMORY: u64 = 64;
 
-/// Lets `limit` in at a time; its classes are numbered as in the configuration.
-pub(super) fn new_limiter(limit: usize, config: &Config) -> Limiter {
+/// Lets `limit` in at a time; its classes are numbered as in the configuration, and have these goals.
+fn limiter_of(limit: usize, goals: Vec<Goal>, config: &Config) -> Limiter {
     let limiter = Limiter::new(AdmissionSettings {
         limit,
         order: config.order(),
         waiting_max: None,
         kind_memory: KIND_MEMORY,
     });
-    limiter.set_goals(config.order(), config.held_goals(), &HashMap::new());
+    limiter.set_goals(config.order(), goals, &HashMap::new());
     limiter
+}
+
+/// The same for what is no server's: caps of classes hold at servers alone.
+pub(super) fn new_limiter(limit: usize, config: &Config) -> Limiter {
+    limiter_of(limit, config.uncapped_goals(), config)
 }

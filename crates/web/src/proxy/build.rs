@@ -80,9 +80,11 @@ impl Proxy {
             upstreams: built,
             classes,
             trusted,
+            budget: BufferBudget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
             look: Look {
                 bytes_max: proxy.look_bytes,
-                budget: BufferBudget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
+                // One of their own: uploads that trickle would take that of responses.
+                budget: BufferBudget::new(proxy.buffer_bytes, proxy.look_bytes),
             },
         })
     }

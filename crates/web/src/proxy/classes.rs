@@ -4,7 +4,7 @@
 
 use super::facts::RequestFacts;
 use super::look::BodyFields;
-use super::values::{only_cookie, only_value};
+use super::values::{comparable, only_cookie, only_value};
 use crate::config::Misconfigured;
 use hyper::header::HeaderName;
 use serde::Deserialize;
@@ -38,8 +38,7 @@ pub struct ClassTable {
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
     /// The most of its requests in an upstream at a time; without any as many as the limit lets in.
-    /// Classes of transactions call it `transactions`.
-    #[serde(default, alias = "transactions")]
+    #[serde(default)]
     pub requests: Option<Spanned<NonZeroUsize>>,
     /// For how long one keeps its place; without any for as long as it takes.
     #[serde(default)]
@@ -241,8 +240,10 @@ impl ClassTable {
             && comes_from(&self.address, Some(of.address))
             && fits_host(&self.tls_name, of.tls_name)
             && headers.all(|(name, values)| {
-                let value = only_value(of.headers, name.get_ref());
-                value.is_some_and(|value| fits_beginning(values, value))
+                let name = name.get_ref();
+                let values: Vec<_> = values.iter().map(|own| comparable(name, own)).collect();
+                let value = only_value(of.headers, name);
+                value.is_some_and(|value| fits_beginning(&values, &comparable(name, value)))
             })
             && cookies.all(|(name, values)| {
                 let value = only_cookie(of.headers, name);
@@ -357,10 +358,10 @@ impl Classes {
         }
     }
 
-    /// What a class is called: those of routes have numbers, and what is in none has nothing.
-    pub fn name_of(&self, number: u8) -> String {
-        match self.tables.get(usize::from(number)) {
-            Some(table) => table.name.get_ref().clone(),
+    /// What metrics call a class: those of routes have numbers, and what is in none has nothing.
+    pub fn label(&self, number: u8) -> String {
+        match self.name(number) {
+            Some(name) => name.to_owned(),
             None if self.is_empty() => number.to_string(),
             None => String::new(),
         }

@@ -21,8 +21,8 @@ pub struct ProxyTable {
     pub trusted: Vec<Spanned<String>>,
     /// Bytes of one response that are read ahead of its client, so that its backend is free early.
     pub response_buffer_bytes: usize,
-    /// Bytes of all bodies together that are held; beyond it of each response one piece, and of
-    /// requests nothing.
+    /// Bytes of all responses together that are read ahead; beyond it one piece each. As many of
+    /// requests that are looked at.
     pub buffer_bytes: usize,
     /// Bytes of a request's body that are looked at where a class names a field of it.
     pub look_bytes: usize,
@@ -73,6 +73,10 @@ pub struct UpstreamTable {
     /// `"host"`, `"header:NAME"`.
     #[serde(default)]
     pub kind: Option<Vec<Spanned<String>>>,
+    /// What tells how large the work of a request is: the `length` of its body, or a number in it,
+    /// `body:FIELD`.
+    #[serde(default)]
+    pub amount: Option<Spanned<String>>,
     /// Who is charged for what requests take: `client`, `header:NAME`, `cookie:NAME` or
     /// `body:FIELD`. Of one class goes first who had the least of late.
     #[serde(default)]
@@ -233,6 +237,7 @@ mod tests {
             share_by = "header:authorization"
             tell_wait = ["server", "client"]
             kind = ["method", "path", "query", "header:x-model"]
+            amount = "body:max_tokens"
             queue_seconds = 30
             connect_seconds = 0.5
             response_seconds = 60

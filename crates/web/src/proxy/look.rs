@@ -8,7 +8,6 @@ use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::CONTENT_ENCODING;
 use sooner_http::json_fields::{self, FieldPath};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -49,8 +48,9 @@ pub struct Look {
 
 /// A body of which the beginning was read.
 pub struct LookedBody {
-    read: VecDeque<Result<Frame<Bytes>, BodyError>>,
-    read_bytes: u64,
+    read: Bytes,
+    /// What came behind that: trailers, or why it broke off.
+    then: Option<Result<Frame<Bytes>, BodyError>>,
     held: Held,
     rest: RequestBody,
 }
@@ -63,66 +63,97 @@ impl Look {
         body: RequestBody,
         paths: &[FieldPath],
     ) -> (BodyFields, RequestBody) {
-        let is_plain = headers.get(CONTENT_ENCODING).is_none();
+        let encoding = headers.get(CONTENT_ENCODING);
+        let is_plain =
+            encoding.is_none_or(|name| name.as_bytes().eq_ignore_ascii_case(b"identity"));
         let has_more = !paths.is_empty() && !body.is_end_stream() && !body.is_too_long();
         if !(is_plain && has_more && self.budget.has_room()) {
             return (BodyFields::default(), body);
         }
-        let mut looked = LookedBody {
-            read: VecDeque::new(),
-            read_bytes: 0,
+        let mut reading = Reading {
+            text: Vec::new(),
+            scanned: 0,
+            is_object: None,
+            then: None,
             held: Held::none(&self.budget),
             rest: body,
         };
-        let mut text = Vec::new();
-        let is_whole = looked.read(self.bytes_max, &mut text).await;
-        let values = match may_be_object(&text) {
-            true => json_fields::find(&text, is_whole, paths),
-            false => Vec::new(),
+        reading.read(self.bytes_max).await;
+        let text = &reading.text[..reading.text.len().min(self.bytes_max)];
+        let is_whole = reading.rest.is_end_stream() && text.len() == reading.text.len();
+        let values = match reading.is_object {
+            Some(true) => json_fields::find(text, is_whole, paths),
+            _ => Vec::new(),
         };
         let values = paths.iter().zip(values);
         let values = values.filter_map(|(path, value)| Some((path.to_string(), value?)));
         let fields = BodyFields {
             values: values.collect(),
         };
-        (fields, RequestBody::Looked(Box::new(looked)))
+        (fields, RequestBody::Looked(Box::new(reading.into_body())))
     }
 }
 
-/// Whether it begins as an object does; blanks and a byte order mark may come before.
-fn may_be_object(text: &[u8]) -> bool {
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-    first.is_none_or(|byte| *byte == b'{')
+/// A body while its beginning is read.
+struct Reading {
+    /// In one piece: a client may send bytes one by one.
+    text: Vec<u8>,
+    /// So many of them are blanks, or the byte order mark.
+    scanned: usize,
+    /// Whether it begins as an object does; `None` until something came.
+    is_object: Option<bool>,
+    then: Option<Result<Frame<Bytes>, BodyError>>,
+    held: Held,
+    rest: RequestBody,
 }
 
-impl LookedBody {
-    /// Reads up to `bytes_max` into `text`, less where it is no object; whether that is all.
-    async fn read(&mut self, bytes_max: usize, text: &mut Vec<u8>) -> bool {
-        while text.len() < bytes_max && may_be_object(text) && self.held.has_room() {
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl Reading {
+    /// Reads up to `bytes_max` and the rest of a piece, less where it is no object.
+    async fn read(&mut self, bytes_max: usize) {
+        while self.text.len() < bytes_max && self.is_object != Some(false) && self.held.has_room() {
             let frame = poll_fn(|cx| Pin::new(&mut self.rest).poll_frame(cx)).await;
-            let Some(frame) = frame else {
-                self.rest = RequestBody::Empty;
-                break;
-            };
-            let (data, is_last) = match &frame {
-                Ok(frame) => (frame.data_ref().cloned(), frame.is_trailers()),
-                Err(_) => (None, false),
-            };
-            let is_error = frame.is_err();
-            self.read.push_back(frame);
-            if is_last {
-                self.rest = RequestBody::Empty;
+            let frame = frame.map(|frame| frame.map(Frame::into_data));
+            match frame {
+                None => self.rest = RequestBody::Empty,
+                Some(Ok(Ok(data))) => {
+                    self.text.extend_from_slice(&data);
+                    self.held.add(data.len());
+                    self.scan();
+                    continue;
+                }
+                Some(Ok(Err(trailers))) => {
+                    self.rest = RequestBody::Empty;
+                    self.then = Some(Ok(trailers));
+                }
+                Some(Err(error)) => self.then = Some(Err(error)),
             }
-            if is_last || is_error {
-                break;
-            }
-            let data = data.unwrap_or_default();
-            text.extend_from_slice(&data[..data.len().min(bytes_max - text.len())]);
-            self.read_bytes += data.len() as u64;
-            self.held.add(data.len());
+            return;
         }
-        self.rest.is_end_stream() && text.len() as u64 == self.read_bytes
+    }
+
+    /// Looks at what came for the first byte that says something.
+    fn scan(&mut self) {
+        while self.is_object.is_none()
+            && let Some(&byte) = self.text.get(self.scanned)
+        {
+            let is_mark = BYTE_ORDER_MARK.get(self.scanned) == Some(&byte);
+            if is_mark || byte.is_ascii_whitespace() {
+                self.scanned += 1;
+            } else {
+                self.is_object = Some(byte == b'{');
+            }
+        }
+    }
+
+    fn into_body(self) -> LookedBody {
+        LookedBody {
+            read: self.text.into(),
+            then: self.then,
+            held: self.held,
+            rest: self.rest,
+        }
     }
 }
 
@@ -134,28 +165,29 @@ impl Body for LookedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let Some(frame) = self.read.pop_front() else {
-            return Pin::new(&mut self.rest).poll_frame(cx);
-        };
-        if let Some(data) = frame.as_ref().ok().and_then(Frame::data_ref) {
-            let bytes = data.len();
-            self.read_bytes -= bytes as u64;
-            self.held.release(bytes);
+        if !self.read.is_empty() {
+            let read = std::mem::take(&mut self.read);
+            self.held.release(read.len());
+            return Poll::Ready(Some(Ok(Frame::data(read))));
         }
-        Poll::Ready(Some(frame))
+        match self.then.take() {
+            Some(then) => Poll::Ready(Some(then)),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.read.is_empty() && self.rest.is_end_stream()
+        self.read.is_empty() && self.then.is_none() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let rest = self.rest.size_hint();
+        let (read_bytes, rest) = (self.read.len() as u64, self.rest.size_hint());
         let mut hint = SizeHint::new();
-        if let Some(upper) = rest.upper() {
-            hint.set_upper(self.read_bytes + upper);
+        hint.set_lower(read_bytes + rest.lower());
+        // A body with trailers has no length, or they could not follow it.
+        if let Some(upper) = rest.upper().filter(|_| self.then.is_none()) {
+            hint.set_upper(read_bytes + upper);
         }
-        hint.set_lower(self.read_bytes + rest.lower());
         hint
     }
 }

@@ -87,7 +87,7 @@ impl RoutedRequest<'_> {
         let mut permit = self.admit(acquire, report).await?;
         let told = upstream.tell_wait.server.then(|| {
             let wait = (came_at, report.wait_ns, ahead);
-            self.telling(wait)
+            self.telling(permit.class(), wait)
         });
         let outgoing = told.as_ref().unwrap_or(self.outgoing);
         let mut admitted_at = Instant::now();
@@ -112,7 +112,7 @@ impl RoutedRequest<'_> {
                 failed.count_retry();
             }
             let sent_at = Instant::now();
-            slot.limit_to(upstream, self.facts.class, admitted_at);
+            slot.limit_to(upstream, permit.class(), admitted_at);
             match attempt_within(&slot, outgoing, upload, times).await {
                 Ok(response) => {
                     upstream.succeeded(&server);
@@ -149,13 +149,13 @@ impl RoutedRequest<'_> {
     }
 
     /// What goes out, with how long it waited here.
-    fn telling(&self, (came_at, wait_ns, ahead): (SystemTime, u64, usize)) -> Outgoing {
+    fn telling(&self, class: u8, (came_at, wait_ns, ahead): (SystemTime, u64, usize)) -> Outgoing {
         let current = self.route.upstream.current();
         let wait = Wait {
             came_at,
             wait_ns,
             ahead,
-            class: current.classes.name(self.facts.class),
+            class: current.classes.name(class),
             is_trusted: self.is_trusted,
         };
         let mut outgoing = self.outgoing.clone();

@@ -85,13 +85,15 @@ impl Server {
     pub fn capacity(&self, now: Time) -> usize {
         match self.standing(now) {
             Standing::Up if self.is_observed.get() => usize::MAX,
-            Standing::Up => {
-                let limit = self.limit.get();
-                limit.saturating_add(self.yielders.get().min(limit))
-            }
-            Standing::OnProbation => self.limit.get().min(self.left_over.get() + 1),
+            Standing::Up => self.most(),
+            Standing::OnProbation => self.most().min(self.left_over.get() + 1),
             Standing::Down => 0,
         }
+    }
+
+    fn most(&self) -> usize {
+        let limit = self.limit.get();
+        limit.saturating_add(self.yielders.get().min(limit))
     }
 
     /// It gets all that comes from now on.

@@ -1,12 +1,13 @@
 //! `[[upstream]] share_by`: who is charged for what requests take.
 
 use super::facts::RequestFacts;
-use super::values::{only_cookie, only_value};
+use super::values::{comparable, only_cookie, only_value};
 use crate::config::Misconfigured;
 use hyper::header::HeaderName;
 use sooner_admission::{ClientId, Payer};
 use sooner_config::ClientNetwork;
 use sooner_http::json_fields::FieldPath;
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use toml::Spanned;
 
@@ -56,11 +57,17 @@ impl ShareBy {
     pub fn payer(&self, of: &RequestFacts<'_>) -> Payer {
         let said = match self {
             Self::Client => None,
-            Self::Header(name) => only_value(of.headers, name.as_str()),
-            Self::Cookie(name) => only_cookie(of.headers, name),
-            Self::Body(field) => of.body.and_then(|body| body.get(&field.to_string())),
+            Self::Header(name) => {
+                let value = only_value(of.headers, name.as_str());
+                value.map(|value| comparable(name.as_str(), value))
+            }
+            Self::Cookie(name) => only_cookie(of.headers, name).map(Cow::from),
+            Self::Body(field) => {
+                let value = of.body.and_then(|body| body.get(&field.to_string()));
+                value.map(Cow::from)
+            }
         };
-        match said {
+        match said.filter(|text| !text.trim_ascii().is_empty()) {
             Some(text) => {
                 let mut hasher = DefaultHasher::new();
                 text.hash(&mut hasher);

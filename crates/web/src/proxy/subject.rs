@@ -1,8 +1,9 @@
 //! What is known of a request before it goes in: by which parts of it others are alike
-//! (`[[upstream]] kind`), how long its body is, and where it comes from.
+//! (`[[upstream]] kind`), how large its work is (`amount`), and where it comes from.
 
 use super::config::UpstreamTable;
 use super::facts::RequestFacts;
+use super::values::only_value;
 use crate::config::Misconfigured;
 use hyper::header::HeaderName;
 use sooner_admission::{ClientId, KindName, Subject};
@@ -25,18 +26,12 @@ enum KindPart {
     Body(FieldPath),
 }
 
-/// What makes two requests of an upstream alike.
+/// What makes two requests of an upstream alike, and what tells how large its work is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     parts: Vec<KindPart>,
-}
-
-impl Default for Kind {
-    fn default() -> Self {
-        Self {
-            parts: vec![KindPart::Method, KindPart::Route, KindPart::Path],
-        }
-    }
+    /// The field of bodies that has the amount; `None`: the length of the body.
+    amount: Option<FieldPath>,
 }
 
 impl KindPart {
@@ -76,15 +71,32 @@ impl KindPart {
             Self::Query => name.add_alike(&parameter_names(facts.uri.query().unwrap_or_default())),
             Self::Host => name.add(&facts.host.to_ascii_lowercase()),
             Self::Header(header) => {
-                let value = facts.headers.get(header);
-                let value = value.map_or(&b""[..], |value| value.as_bytes());
-                name.add(&String::from_utf8_lossy(value));
+                let value = only_value(facts.headers, header.as_str());
+                name.add(value.unwrap_or_default());
             }
             Self::Body(field) => {
                 let value = facts.body.and_then(|body| body.get(&field.to_string()));
                 name.add(value.unwrap_or_default());
             }
         }
+    }
+}
+
+/// The field of bodies that has the amount; `None`: the length of the body.
+fn amount(text: &Spanned<String>) -> Result<Option<FieldPath>, Misconfigured> {
+    let wrong = |words: String| Misconfigured::at(text, "upstream.amount", words);
+    let name = text.get_ref().as_str();
+    match (name, name.strip_prefix("body:")) {
+        ("length", _) => Ok(None),
+        (_, Some(field)) => {
+            let field = field.parse();
+            field
+                .map(Some)
+                .map_err(|error| wrong(format!("`{name}` {error}")))
+        }
+        _ => Err(wrong(format!(
+            "`{name}` has no number; write \"length\" or \"body:FIELD\", like body:max_tokens"
+        ))),
     }
 }
 
@@ -103,11 +115,8 @@ fn parameter_names(query: &str) -> String {
 impl Kind {
     /// What `table` says of it.
     pub fn build(table: &UpstreamTable) -> Result<Self, Misconfigured> {
-        let Some(texts) = &table.kind else {
-            return Ok(Self::default());
-        };
-        let mut parts = Vec::with_capacity(texts.len());
-        for text in texts {
+        let mut parts = Vec::new();
+        for text in table.kind.iter().flatten() {
             let part = KindPart::parse(text)?;
             if parts.contains(&part) {
                 let words = format!("`{}` stands here twice; once is enough", text.get_ref());
@@ -115,15 +124,20 @@ impl Kind {
             }
             parts.push(part);
         }
-        Ok(Self { parts })
+        if table.kind.is_none() {
+            parts = vec![KindPart::Method, KindPart::Route, KindPart::Path];
+        }
+        let amount = table.amount.as_ref().map(amount).transpose()?.flatten();
+        Ok(Self { parts, amount })
     }
 
     /// The fields of bodies that it has.
     pub fn fields(&self) -> impl Iterator<Item = &FieldPath> {
-        self.parts.iter().filter_map(|part| match part {
+        let parts = self.parts.iter().filter_map(|part| match part {
             KindPart::Body(field) => Some(field),
             _ => None,
-        })
+        });
+        parts.chain(&self.amount)
     }
 
     /// What is known of a request.
@@ -135,7 +149,13 @@ impl Kind {
         let client = ClientNetwork::from(facts.address);
         Subject {
             kind: name.into_text(),
-            amount: facts.body_bytes,
+            amount: match &self.amount {
+                Some(field) => {
+                    let value = facts.body.and_then(|body| body.get(&field.to_string()));
+                    value.and_then(|value| value.parse().ok())
+                }
+                None => facts.body_bytes,
+            },
             client: Some(ClientId(client.number())),
             neighbourhood: Some(ClientId(client.neighbourhood().number())),
             payer: None,
@@ -157,6 +177,7 @@ mod tests {
             .collect();
         let kind = Kind {
             parts: parts.unwrap(),
+            amount: None,
         };
         let headers = HeaderMap::from_iter([("x-model".parse().unwrap(), "m 7".parse().unwrap())]);
         let body = BodyFields::of(&[("model", "small"), ("a.b", "1")]);
@@ -176,6 +197,40 @@ mod tests {
         assert_eq!(subject.amount, Some(5));
         assert_ne!(subject.client, subject.neighbourhood);
         subject.kind
+    }
+
+    #[test]
+    fn an_amount_is_a_length_or_a_number_of_the_body() {
+        let of = |text: &str| amount(&Spanned::new(0..0, text.to_owned()));
+        assert_eq!(of("length").unwrap(), None);
+        let kind = Kind {
+            parts: Vec::new(),
+            amount: of("body:max_tokens").unwrap(),
+        };
+        let counted = |fields: &[(&str, &str)]| {
+            let body = BodyFields::of(fields);
+            let headers = HeaderMap::new();
+            let facts = RequestFacts {
+                upstream: "app",
+                route: "/",
+                method: "POST",
+                uri: &"/".parse().unwrap(),
+                host: "",
+                headers: &headers,
+                body_bytes: Some(5),
+                address: "192.0.2.9".parse().unwrap(),
+                tls_name: "",
+                body: Some(&body),
+            };
+            kind.subject(&facts).amount
+        };
+        assert_eq!(counted(&[("max_tokens", "512")]), Some(512));
+        assert_eq!(counted(&[("max_tokens", "many")]), None);
+        assert_eq!(counted(&[]), None);
+        assert_eq!(kind.fields().count(), 1, "the body has to be looked at");
+        for wrong in ["max_tokens", "body:", "body:a..b", "header:x"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What a request's head says in one place: what is said twice says nothing.
 
 use hyper::HeaderMap;
-use hyper::header::COOKIE;
+use hyper::header::{AUTHORIZATION, COOKIE};
+use std::borrow::Cow;
 
 /// The value of a field that is there once, in text; what is said twice says nothing.
 pub fn only_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -24,4 +25,15 @@ pub fn only_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
         .is_none()
         .then(|| str::from_utf8(first).ok())
         .flatten()
+}
+
+/// The value as it is compared: of `Authorization` the case of the scheme and the number of blanks
+/// behind it say nothing (RFC 9110, 11.1 and 11.6.2).
+pub fn comparable<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
+    match value.split_once(' ') {
+        Some((scheme, rest)) if name.eq_ignore_ascii_case(AUTHORIZATION.as_str()) => {
+            format!("{} {}", scheme.to_ascii_lowercase(), rest.trim_start()).into()
+        }
+        _ => value.into(),
+    }
 }

@@ -3,33 +3,36 @@
 use super::support::*;
 use crate::proxy::Proxy;
 use sooner_admission::Quality;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;
 
-/// An upstream that takes as long as `takes` says of a request.
-async fn taking(takes: fn(&str) -> Duration) -> (String, ScriptedRequests) {
+/// An upstream that takes as long as `takes` says of a request, and longer while it is held.
+async fn taking(takes: fn(&str) -> Duration) -> (String, ScriptedRequests, Rc<Cell<bool>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let seen = ScriptedRequests::default();
-    let watching = seen.clone();
+    let is_held = Rc::new(Cell::new(false));
+    let (watching, held) = (seen.clone(), is_held.clone());
     spawn_local(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let seen = watching.clone();
+            let (seen, held) = (watching.clone(), held.clone());
             spawn_local(async move {
                 while let Some(request) = read_message(&mut stream).await {
                     let time = takes(&request);
                     seen.requests.borrow_mut().push(request);
                     tokio::time::sleep(time).await;
+                    until(|| !held.get()).await;
                     let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
                     stream.write_all(answer).await.unwrap();
                 }
             });
         }
     });
-    (url, seen)
+    (url, seen, is_held)
 }
 
 fn quality(proxy: &Rc<Proxy>) -> Quality {
@@ -61,7 +64,7 @@ async fn post(address: std::net::SocketAddr, bytes: usize) -> TcpStream {
 fn short_bodies_go_first_where_the_time_grows_with_the_length() {
     run(async {
         // 100 us a byte: 2, 8 and 32 ms.
-        let (url, seen) =
+        let (url, seen, is_held) =
             taking(|request| Duration::from_micros(100) * body_bytes(request) as u32).await;
         let proxy = to(&[&url], "limit = 1");
         let (address, _) = front(&proxy).await;
@@ -71,6 +74,7 @@ fn short_bodies_go_first_where_the_time_grows_with_the_length() {
         let learned = quality(&proxy);
         assert!(learned.ranked_rightly > learned.ranked_rightly_by_kind);
         let taught = seen.count();
+        is_held.set(true);
         let inside = post(address, 320).await;
         until(|| seen.count() == taught + 1).await;
         let mut later = Vec::new();
@@ -78,6 +82,7 @@ fn short_bodies_go_first_where_the_time_grows_with_the_length() {
             later.push(post(address, bytes).await);
             until(|| waiting(&proxy) == later.len()).await;
         }
+        is_held.set(false);
         for stream in later.into_iter().chain([inside]) {
             rest(stream).await;
         }
@@ -93,7 +98,7 @@ fn clients_of_short_requests_go_first() {
     run(async {
         // What a trusted proxy says of its clients; those of 10.1.0.9 take long.
         let slow = |request: &str| request.contains("10.1.0.9");
-        let (url, seen) = taking(|request| {
+        let (url, seen, is_held) = taking(|request| {
             Duration::from_millis(if request.contains("10.1.0.9") { 20 } else { 1 })
         })
         .await;
@@ -116,10 +121,12 @@ fn clients_of_short_requests_go_first() {
             let (proxy, request) = (proxy.clone(), of(client));
             spawn_local(async move { ask(&proxy, request).await })
         };
+        is_held.set(true);
         let inside = spawn("10.1.0.9");
         until(|| seen.count() == taught + 1).await;
         let later = ["10.1.0.9", "10.1.0.1", "10.1.0.9", "10.2.0.1"].map(spawn);
         until(|| waiting(&proxy) == 4).await;
+        is_held.set(false);
         for one in later.into_iter().chain([inside]) {
             one.await.unwrap();
         }

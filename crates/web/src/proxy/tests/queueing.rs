@@ -16,7 +16,8 @@ pub(super) fn waiting(proxy: &Rc<Proxy>) -> usize {
     proxy.states()[0].waiting
 }
 
-/// An upstream that takes 60 ms for paths with `slow` and none for others.
+/// An upstream that takes 60 ms for paths with `slow`, until it is let go for those with `held`, and
+/// no time for others.
 pub(super) async fn slow_and_fast() -> (String, ScriptedRequests) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -27,10 +28,13 @@ pub(super) async fn slow_and_fast() -> (String, ScriptedRequests) {
             let seen = watching.clone();
             spawn_local(async move {
                 while let Some(request) = read_message(&mut stream).await {
-                    let is_slow = request.contains("slow");
+                    let (is_slow, is_held) = (request.contains("slow"), request.contains("held"));
                     seen.requests.borrow_mut().push(request);
                     if is_slow {
                         tokio::time::sleep(Duration::from_millis(60)).await;
+                    }
+                    if is_held {
+                        until(|| seen.let_go.get() > 0).await;
                     }
                     let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
                     tokio::io::AsyncWriteExt::write_all(&mut stream, answer)
@@ -148,11 +152,13 @@ fn who_waited_is_told_about() {
         let class = "[[class]]\nname='slow'\npath=['/slow/*']\n";
         let config = with_classes(&url, class).replace("limit=1", keys);
         let proxy = proxy(&config);
-        let first = spawn(&proxy, "/slow/1");
+        let first = spawn(&proxy, "/slow/held");
         until(|| seen.count() == 1).await;
         let second = spawn(&proxy, "/other");
         until(|| waiting(&proxy) == 1).await;
         let third = spawn(&proxy, "/slow/2");
+        until(|| waiting(&proxy) == 2).await;
+        seen.let_go.set(1);
         let [first, second, third] = [first.await, second.await, third.await].map(Result::unwrap);
         let said = |index: usize, name: &str| {
             let lines = seen.lines(index).into_iter();
@@ -189,7 +195,7 @@ fn who_had_the_least_of_late_goes_first() {
             spawn_local(async move { ask(&proxy, request).await })
         };
         keyed("hog", "/slow/0").await.unwrap();
-        let inside = keyed("hog", "/slow/1");
+        let inside = keyed("hog", "/slow/held");
         until(|| seen.count() == 2).await;
         let later = [
             ("hog", "/slow/2"),
@@ -201,6 +207,7 @@ fn who_had_the_least_of_late_goes_first() {
         let later = later.map(|(key, path)| keyed(key, path));
         let unnamed = spawn(&proxy, "/slow/unnamed");
         until(|| waiting(&proxy) == 6).await;
+        seen.let_go.set(1);
         inside.await.unwrap();
         for one in later.into_iter().chain([unnamed]) {
             one.await.unwrap();
