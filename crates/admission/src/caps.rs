@@ -1,17 +1,18 @@
 //! Classes of which only so many jobs may be inside.
 //!
 //! While a class has as many inside as may be, none of its jobs is in the order: the operator holds
-//! them, not the policy, so the guard against starvation neither counts nor serves them. Where there
-//! is room again those are that could be next: the first of each line of the class (those with and
-//! those without a promise, those of each payer), and its oldest, which is the guard's. All others of
-//! the class come after the one or the other, so what goes in is the same as if all were in the
-//! order, and a decision looks at lines and not at jobs: O(payers) where those share who wait.
+//! them, not the policy, so the guard against starvation neither counts nor serves them. Where
+//! there is room again those are that could be next: the first of each line of the class (those
+//! with and those without a promise, those of each payer), and its oldest, which is the guard's.
+//! All others of the class come after the one or the other, so what goes in is the same as if all
+//! were in the order, and a decision looks at lines and not at jobs: O(payers) where those share
+//! who wait.
 
 use sooner_policy::{ClientId, JobId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Those that wait with a promise and those without go in lines of their own, and so do those of each
-/// payer.
+/// Those that wait with a promise and those without go in lines of their own, and so do those of
+/// each payer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LineName {
     pub(crate) is_without_promise: bool,

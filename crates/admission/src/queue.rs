@@ -9,10 +9,10 @@
 //! expected time of at most 19 x (its own + that of the jobs that waited when it came + one turn).
 //! That turn counts where nothing is known of a job; any other has at most what it lacks in one.
 //!
-//! A decision costs O(log n), whatever is expected, and O(payers) for a class with a cap where those
-//! share who wait: the oldest is done in 32 turns, of which those
-//! of long jobs are longer, and before each of them the policy's choice has one grant at most, which
-//! ends when it is done or when the oldest's turn is paid for. So 64 grants are the most.
+//! A decision costs O(log n), whatever is expected, and O(payers) for a class with a cap where
+//! those share who wait: the oldest is done in 32 turns, of which those of long jobs are longer,
+//! and before each of them the policy's choice has one grant at most, which ends when it is done or
+//! when the oldest's turn is paid for. So 64 grants are the most.
 //!
 //! A class may have a cap ([`set_caps`](AdmissionQueue::set_caps)): while it has as many inside as
 //! that, its jobs are not in the order and are promised nothing.
@@ -26,16 +26,16 @@ use crate::order::{Order, Ranking, Within};
 use sooner_policy::{Arrival, JobId, Payer, Promise, Time};
 use std::collections::BTreeMap;
 
-/// The service in one turn of the oldest job, ns of expected time; more where it is expected to take
-/// longer than 32 of them.
+/// The service in one turn of the oldest job, ns of expected time; more where it is expected to
+/// take longer than 32 of them.
 pub const TURN_NS: u64 = 10_000_000;
 
 /// The most turns in which the oldest job is done: it bounds what a decision costs. More would be
 /// finer, which moves no bound.
 pub(crate) const TURNS_MAX: u64 = 32;
 
-/// Longer expectations count as this long, ns (an hour): else what is owed to one job of which a year
-/// is expected would be owed to no other for as long.
+/// Longer expectations count as this long, ns (an hour): else what is owed to one job of which a
+/// year is expected would be owed to no other for as long.
 const EXPECTED_NS_MAX: u64 = 3_600_000_000_000;
 
 /// What is known of a job that comes.

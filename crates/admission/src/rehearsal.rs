@@ -5,11 +5,11 @@
 //! when it is let in. That is known only when it has left; but then it is early enough, since it is
 //! never let in before it came, and so never leaves before it left in truth.
 //!
-//! While more were inside in truth than may be, each took longer than it would have: it is taken that
-//! the backend does as much in a second with those that may be inside as with those that are, so
-//! such a time counts for a part, the quotient of the two. Of what cannot be known nothing is
-//! imagined: a client that waits sends its next job later, and a backend that needs more inside than
-//! may be does less.
+//! While more were inside in truth than may be, each took longer than it would have: it is taken
+//! that the backend does as much in a second with those that may be inside as with those that are,
+//! so such a time counts for a part, the quotient of the two. Of what cannot be known nothing is
+//! imagined: a client that waits sends its next job later, and a backend that needs more inside
+//! than may be does less.
 
 use crate::admission::{Admission, AdmissionSettings, Ticket};
 use crate::goals::Goal;

@@ -91,8 +91,8 @@ impl<T, K: Clone + Eq + Hash> SecondChance<T, K> {
         (index, Some(gone.value))
     }
 
-    /// The first slot from the hand on with a name that has not come again since the hand was there;
-    /// ends after one round at the latest.
+    /// The first slot from the hand on with a name that has not come again since the hand was
+    /// there; ends after one round at the latest.
     fn least_used(&mut self) -> usize {
         loop {
             let index = self.hand;

@@ -127,8 +127,8 @@ fn who_comes_back_waits_for_the_cap_too_and_goes_before_its_like() {
     assert_eq!(play.went, "abec");
 }
 
-/// A long job of a class that is held is owed nothing meanwhile: the guard would give it one part in
-/// twenty of what others get.
+/// A long job of a class that is held is owed nothing meanwhile: the guard would give it one part
+/// in twenty of what others get.
 #[test]
 fn the_guard_gives_nothing_to_those_whom_a_cap_holds() {
     let mut play = Play::new(Order::Expected, 1, &[(1, 1)]);

@@ -2,8 +2,8 @@
 //!
 //! A backend that is given everything at once orders its work by chance. A [`Limiter`] lets at most
 //! a limit of jobs in; the rest wait outside in one queue, and [`Admission`] decides who goes next.
-//! No job is dropped unless the operator bounds the queue, and none waits without a bound, but for what
-//! the operator's cap of its class holds.
+//! No job is dropped unless the operator bounds the queue, and none waits without a bound, but for
+//! what the operator's cap of its class holds.
 //!
 //! The futures need no runtime: they are woken when they may go in.
 
@@ -68,8 +68,8 @@ impl Limiter {
         }
     }
 
-    /// A job of `class` comes, of which `subject` is known. It waits from now on, polled or not; dropping
-    /// the future gives it up.
+    /// A job of `class` comes, of which `subject` is known. It waits from now on, polled or not;
+    /// dropping the future gives it up.
     pub fn acquire(&self, class: u8, subject: Subject) -> Acquire {
         self.acquire_after(class, subject, 0)
     }
@@ -123,8 +123,8 @@ impl Limiter {
     }
 
     /// Whether nothing is held from now on, and it is found out what would be: caps of classes are
-    /// none, and the owner sets a limit that lets in all for which there is room. What comes of that
-    /// begins anew; goals have to be set again.
+    /// none, and the owner sets a limit that lets in all for which there is room. What comes of
+    /// that begins anew; goals have to be set again.
     pub fn rehearse(&self, rehearses: bool) {
         let mut shared = self.lock();
         if shared.rehearsal.is_some() != rehearses {
@@ -148,7 +148,8 @@ impl Limiter {
         }
     }
 
-    /// How long jobs would have waited, by the number of their class, and how many may be inside then;
+    /// How long jobs would have waited, by the number of their class, and how many may be inside
+    /// then;
     /// `None` where that is not rehearsed.
     pub fn rehearsed(&self) -> Option<(usize, BTreeMap<u8, WouldWait>)> {
         let now = self.now();

@@ -13,9 +13,9 @@
 //!   record does. Trickles too take at most one part in 20, so the silence is at most 10 s, or
 //!   where more wait, N x (the trickles of its client's jobs) / (C / 20), twice that for records.
 //!
-//! Where a job must not take many turns however large it is ([`GuardLimits::turns_max`]), those of a
-//! large one are longer, but none is longer than what the job still lacks. So what others get before
-//! a turn is 19 times something that is in the bound already: longer turns do not move it.
+//! Where a job must not take many turns however large it is ([`GuardLimits::turns_max`]), those of
+//! a large one are longer, but none is longer than what the job still lacks. So what others get
+//! before a turn is 19 times something that is in the bound already: longer turns do not move it.
 //!
 //! A job without a client shares its turn with all others without one: where a caller names no
 //! client, N is 1. What the inner policy gives a job on its own counts: where it serves the oldest

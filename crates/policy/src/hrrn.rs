@@ -3,8 +3,9 @@
 //!
 //! A small job passes large ones as long as these have not waited for many times their own size, so
 //! none starves. The order among those that wait changes with time, so it is no rank: a decision
-//! compares the oldest of each size. Sizes are rounded to eighths of octaves, at most an eighth off,
-//! so that a decision costs O(number of such steps that are waiting) and not O(number of jobs).
+//! compares the oldest of each size. Sizes are rounded to eighths of octaves, at most an eighth
+//! off, so that a decision costs O(number of such steps that are waiting) and not O(number of
+//! jobs).
 
 use crate::steps::{step, upper_end};
 use crate::{Arrival, Grant, JobId, Path, Scheduler, Time};

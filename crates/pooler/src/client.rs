@@ -47,8 +47,8 @@ pub struct Client {
     pub handle: Rc<ClientHandle>,
     requested: RequestedParameters,
     state: ClientState,
-    /// There while the transaction that it believes to be in was rolled back by the gate: whether it
-    /// has been told.
+    /// There while the transaction that it believes to be in was rolled back by the gate: whether
+    /// it has been told.
     failed: Option<bool>,
     pooler: Rc<Pooler>,
     _client_slot: ClientSlot,
@@ -298,8 +298,8 @@ impl Client {
         }
     }
 
-    /// Relays it, and rolls it back where it has to make room; gives what its client is to be told of
-    /// that.
+    /// Relays it, and rolls it back where it has to make room; gives what its client is to be told
+    /// of that.
     async fn relay_to_end(
         &mut self,
         lease: &mut Lease,

@@ -55,8 +55,8 @@ pub struct Config {
     pub watchers: Vec<Spanned<String>>,
     /// Where Prometheus finds metrics; default: nowhere.
     pub metrics: Option<Spanned<SocketAddr>>,
-    /// The socket file of a `sooner attach postgres` beside the only server, which is told the priority
-    /// of each transaction; default: none is told.
+    /// The socket file of a `sooner attach postgres` beside the only server, which is told the
+    /// priority of each transaction; default: none is told.
     pub priorities: Option<Spanned<PathBuf>>,
     /// The system user that root becomes once it listens; default: it stays root. Not `user`, which
     /// is of single users of databases.
@@ -78,7 +78,8 @@ pub struct Config {
     pub class: Vec<ClassTable>,
     /// In which order those of one class go in; default: first come, first served.
     pub order: Option<Spanned<OrderName>>,
-    /// Who is charged for what transactions take: of one class goes first who had the least of late.
+    /// Who is charged for what transactions take: of one class goes first who had the least of
+    /// late.
     pub share_by: Option<Spanned<ShareBy>>,
     /// Which classes are late where there is more load than targets allow; default: the less
     /// important ones.

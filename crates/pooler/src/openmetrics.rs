@@ -22,8 +22,8 @@ pub struct Snapshot<'a> {
     pub targets: Vec<([String; 3], [f64; 2])>,
     /// Classes, and how many of their clients wait; those in no class have none.
     pub waiting: Vec<(String, u64)>,
-    /// Classes, how many of their transactions are inside, how many ran for longer than they may, and
-    /// how many of these were cancelled.
+    /// Classes, how many of their transactions are inside, how many ran for longer than they may,
+    /// and how many of these were cancelled.
     pub bounded: Vec<(String, [u64; 3])>,
     /// Where nothing is held: how many of each class would have gone in, would have waited, and for
     /// how long in all, s.

@@ -239,8 +239,8 @@ impl Pooler {
         waiting.collect()
     }
 
-    /// All queues: of servers, of their logins, of databases and users that are bounded; and whether
-    /// it is a server's.
+    /// All queues: of servers, of their logins, of databases and users that are bounded; and
+    /// whether it is a server's.
     fn limiters(&self) -> Vec<(Limiter, bool)> {
         let upstreams = self.upstreams();
         let of_servers = upstreams

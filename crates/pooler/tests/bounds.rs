@@ -68,8 +68,8 @@ fn others_pass_a_class_of_which_as_many_are_inside_as_may_be() {
     first.ask("COMMIT");
 }
 
-/// pgbench of the bounded class beside pgbench of the others. Each statement of the class fails where
-/// another one of it runs.
+/// pgbench of the bounded class beside pgbench of the others. Each statement of the class fails
+/// where another one of it runs.
 #[test]
 fn no_more_of_a_class_run_than_its_cap_while_others_run_besides() {
     let Some((database, gate)) = start("no_more_of_a_class_run", "transactions = 1") else {

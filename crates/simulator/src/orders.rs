@@ -43,8 +43,8 @@ impl<'a> Measured<'a> {
         scale.map_or(0.0, |scale| scale / self.sizes.mean())
     }
 
-    /// How many jobs come in the time by which a small job is boosted more than a large one, each of
-    /// the mean size of its kind.
+    /// How many jobs come in the time by which a small job is boosted more than a large one, each
+    /// of the mean size of its kind.
     fn places(&self) -> u64 {
         let mean = self.sizes.mean();
         let small = self.sizes.partial_moment(0, mean);

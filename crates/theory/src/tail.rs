@@ -1,5 +1,5 @@
-//! How fast the tail of response times falls under first come, first served, and the scale of boosts
-//! that follows from it.
+//! How fast the tail of response times falls under first come, first served, and the scale of
+//! boosts that follows from it.
 //!
 //! On one server with Poisson arrivals at rate λ, P\[T > t\] falls like e^(-γt) where sizes have a
 //! light tail: γ is the solution above 0 of λ (E e^(γS) - 1) = γ (Cramér and Lundberg). Since

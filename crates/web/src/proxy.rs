@@ -276,8 +276,8 @@ impl Proxy {
         states.filter(|state| state.quality.jobs > 0).collect()
     }
 
-    /// How long requests would have waited, one row for each upstream where nothing is held and each
-    /// class of which something came.
+    /// How long requests would have waited, one row for each upstream where nothing is held and
+    /// each class of which something came.
     pub fn rehearsals(&self) -> Vec<RehearsalState> {
         let rows = self.upstreams.iter().flat_map(|upstream| {
             let all = upstream.would_wait().into_iter();

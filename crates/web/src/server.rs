@@ -240,7 +240,8 @@ impl Listening {
         self.run_until(uplink, Box::pin(stop))
     }
 
-    /// In boxes, so that the server is compiled with this crate and not with each that waits for it.
+    /// In boxes, so that the server is compiled with this crate and not with each that waits for
+    /// it.
     fn run_until(self, uplink: Uplink, stop: Stop<'_>) -> Stop<'_> {
         Box::pin(self.serve(uplink, stop))
     }

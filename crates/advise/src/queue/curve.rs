@@ -5,8 +5,8 @@
 //! request that always has n inside takes n over that rate.
 //!
 //! Where the counts could be those of k servers that share (departures grow up to k inside and
-//! not beyond, it is taken for that: then nothing in what follows is chance. Otherwise the rates are
-//! fitted as they are.
+//! not beyond, it is taken for that: then nothing in what follows is chance. Otherwise the rates
+//! are fitted as they are.
 
 use super::inside::States;
 use super::plateau::{self, Counted};

@@ -1,8 +1,8 @@
 //! Rates that rise to a plateau and may fall behind it, fitted to counted events.
 //!
 //! The plateau is found first, because what a limit gives hangs on it: of all ranges of neighbours
-//! the one that is surely the fastest. A range by itself may look fast by chance; the more events it
-//! has, the less is taken off. Before it rates only rise, behind it they only fall.
+//! the one that is surely the fastest. A range by itself may look fast by chance; the more events
+//! it has, the less is taken off. Before it rates only rise, behind it they only fall.
 
 /// Of a rate on the plateau: what has so much of it and comes before belongs to it.
 const NEAR: f64 = 0.95;

@@ -1,4 +1,5 @@
-//! What bounds a class: how many of its jobs may be inside, and for how long they keep their places.
+//! What bounds a class: how many of its jobs may be inside, and for how long they keep their
+//! places.
 
 use super::target::time_ns;
 use crate::{Misconfigured, Spanned};

@@ -10,7 +10,8 @@
 //! N clients and jobs of at most L a job is done no later than N x (its own size + the sizes of its
 //! client's older jobs + L) / (C / 20), L being what one turn is elsewhere. Sizes are those that
 //! jobs are thought to have, where these are more; of a job that is larger than it seemed what it
-//! takes beyond counts once, and not 20 times. Jobs without a client share one turn.
+//! takes beyond counts once, and not 20 times. Jobs without a client share one turn. That holds
+//! among clients that stay: one that leaves and comes back begins where the least was when it came.
 //!
 //! There are no trickles: a job that has not begun cannot be given any.
 

@@ -2,9 +2,9 @@
 //! estimated sizes, which is not fooled by a job that is larger than it seemed.
 //!
 //! Processor sharing is played on the estimates, as in FSP. A job that sharing has finished and
-//! that is not done is late: under FSP one such job holds up all others. Here the late go before the
-//! others and take turns. A late job's rank is what the reference's clock showed at its last turn:
-//! after those that became late before then, and before all that are in time, which sharing
+//! that is not done is late: under FSP one such job holds up all others. Here the late go before
+//! the others and take turns. A late job's rank is what the reference's clock showed at its last
+//! turn: after those that became late before then, and before all that are in time, which sharing
 //! finishes later than now. So the rank of no other job has to change.
 //!
 //! A job that ends before its estimate counts from then on as what it was.

@@ -32,7 +32,8 @@ pub struct ClassTable {
     /// Its part of the server, where classes share it by weight.
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
-    /// The most of its transactions in a server at a time; without any as many as the limit lets in.
+    /// The most of its transactions in a server at a time; without any as many as the limit lets
+    /// in.
     #[serde(default)]
     pub transactions: Option<Spanned<NonZeroUsize>>,
     /// For how long one keeps its place; without any for as long as it takes.

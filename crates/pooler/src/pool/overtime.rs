@@ -123,8 +123,8 @@ fn look(pooler: &Pooler, now: Instant) {
     }
 }
 
-/// How many transactions of each class ran for longer than they may, and how many were cancelled for
-/// that, by number, at all servers.
+/// How many transactions of each class ran for longer than they may, and how many were cancelled
+/// for that, by number, at all servers.
 pub fn counts(pooler: &Pooler) -> Vec<[u64; 2]> {
     let mut sums: Vec<[u64; 2]> = Vec::new();
     for upstream in pooler.upstreams() {
@@ -139,8 +139,8 @@ pub fn counts(pooler: &Pooler) -> Vec<[u64; 2]> {
     sums
 }
 
-/// What would become of each class, by number, at all servers, where nothing is held; empty where that
-/// is not observed.
+/// What would become of each class, by number, at all servers, where nothing is held; empty where
+/// that is not observed.
 pub fn would_wait(pooler: &Pooler) -> BTreeMap<u8, WouldWait> {
     let mut sums: BTreeMap<u8, WouldWait> = BTreeMap::new();
     for upstream in pooler.upstreams() {

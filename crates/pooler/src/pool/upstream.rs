@@ -190,8 +190,8 @@ impl Upstream {
         }
     }
 
-    /// The session that asks for locks is not kept for later: it would be in the way of who wants to
-    /// drop the database or stop the server.
+    /// The session that asks for locks is not kept for later: it would be in the way of who wants
+    /// to drop the database or stop the server.
     pub fn close_idle_lock_watch(&self) {
         let mut watch = self.lock_watch.borrow_mut();
         watch.take_if(|server| server.used_at.elapsed() >= LOCK_WATCH_IDLE);
@@ -259,7 +259,8 @@ const LOOKUPS: usize = 2;
 /// wrong guess admits it at the wrong time.
 const KIND_MEMORY: u64 = 64;
 
-/// Lets `limit` in at a time; its classes are numbered as in the configuration, and have these goals.
+/// Lets `limit` in at a time; its classes are numbered as in the configuration, and have these
+/// goals.
 fn limiter_of(limit: usize, goals: Vec<Goal>, config: &Config) -> Limiter {
     let limiter = Limiter::new(AdmissionSettings {
         limit,

@@ -80,8 +80,9 @@ impl Server {
     }
 
     /// How many requests may be in flight: as many as its limit says, and one more for each that
-    /// has run for longer than it may, but at most twice as many. Those left over from before its ejection may stay for
-    /// hours and tell nothing of its health now: they are not the one request of a probation.
+    /// has run for longer than it may, but at most twice as many. Those left over from before its
+    /// ejection may stay for hours and tell nothing of its health now: they are not the one request
+    /// of a probation.
     pub fn capacity(&self, now: Time) -> usize {
         match self.standing(now) {
             Standing::Up if self.is_observed.get() => usize::MAX,

@@ -1,5 +1,5 @@
-//! How many requests a server gets at once: as many as the operator says, or as many as are found to
-//! be enough, for each server by itself.
+//! How many requests a server gets at once: as many as the operator says, or as many as are found
+//! to be enough, for each server by itself.
 
 use super::upstream::Upstream;
 use sooner_admission::{Change, Controller, ControllerLimits, Need, Time, Why, Window, Windows};

@@ -16,8 +16,8 @@ pub(super) fn waiting(proxy: &Rc<Proxy>) -> usize {
     proxy.states()[0].waiting
 }
 
-/// An upstream that takes 60 ms for paths with `slow`, until it is let go for those with `held`, and
-/// no time for others.
+/// An upstream that takes 60 ms for paths with `slow`, until it is let go for those with `held`,
+/// and no time for others.
 pub(super) async fn slow_and_fast() -> (String, ScriptedRequests) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
