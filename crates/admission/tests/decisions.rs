@@ -1,7 +1,9 @@
 //! Who goes in when, written down as strings: `a` is the first job that comes, `b` the second, and
 //! so on.
 
-use sooner_admission::{AdmissionQueue, JobId, Order, QueueFull, Request, Time};
+use sooner_admission::{
+    AdmissionQueue, ClientId, JobId, Order, Payer, QueueFull, Request, Time, Within,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -224,4 +226,32 @@ fn who_gives_up_coming_back_is_forgotten() {
     play.come(0, 5);
     play.leave('a');
     assert_eq!(play.order, "ab");
+}
+
+#[test]
+fn what_was_expected_too_long_is_paid_back_as_it_was_charged() {
+    let mut admission = AdmissionQueue::new(Order::LeastUsed(Within::Fcfs), 2, None);
+    let of = |client, expected_s: u64| Request {
+        payer: Some(Payer {
+            client: ClientId(client),
+            network: None,
+        }),
+        ..coming(0, Some(expected_s * 1000 * MS))
+    };
+    // Both take 30 s, and two half-lives later both have had the same.
+    for (job, expected_s) in [(0, 120), (1, 30)] {
+        let came = admission.arrive(JobId(job), of(job, expected_s), Time::ZERO);
+        assert!(came.is_ok() && admission.admit(Time::ZERO) == Some(JobId(job)));
+    }
+    let later = Time::from_ns(120_000 * MS);
+    (0..2).for_each(|job| admission.settle(JobId(job), 30_000 * MS));
+    for (job, client) in [(2, 1), (3, 0)] {
+        admission.arrive(JobId(job), of(client, 1), later).unwrap();
+    }
+    admission.leave(JobId(0), later);
+    assert_eq!(
+        admission.admit(later),
+        Some(JobId(2)),
+        "of equals who came first"
+    );
 }
