@@ -87,7 +87,7 @@ fn bounds_that_say_nothing_are_mistakes() {
         let said = mistake(limit, bounds);
         assert!(said.starts_with(expected), "{said}");
     }
-    assert!(mistake("limit='auto'\nlimit_max=8", "transactions=9").contains("more than 8 inside"));
+    assert!(mistake("limit='auto'\nlimit_max=8", "requests=9").contains("more than 8 inside"));
 }
 
 /// An upstream that answers only what does not ask for `/hang` or `/endless`.
