@@ -3,8 +3,8 @@
 //!
 //! Counted in one pass: the law of the times, time inside by minute, kinds, tokens. The requests of
 //! the busiest hours are kept, so that it is known who was inside together; from that follow what
-//! the servers do with so many inside ([`curve`]), what each request would have taken alone
-//! ([`inside`]), and what happens when the same requests wait outside ([`play`]).
+//! the servers do with so many inside (`curve`), what each request would have taken alone
+//! (`inside`), and what happens when the same requests wait outside (`play`).
 
 mod advice;
 mod caveats;

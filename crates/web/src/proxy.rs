@@ -203,7 +203,7 @@ impl Proxy {
     }
 
     /// The route of a request for `path` at `host`
-    /// ([`host_name`]: without port): the longest path
+    /// ([`sooner_http::forwarding::routes::host_name`]: without port): the longest path
     /// wins, then the most specific host.
     pub fn route(&self, host: Option<&str>, path: &str) -> Option<&Rc<Route>> {
         self.routes.find(host, path)
