@@ -31,7 +31,7 @@ pub struct WholeGuard<S> {
     /// Clients with a ready job, by what they have had of turns, then by when they came to it.
     by_turn: BTreeSet<(u64, u64, Client)>,
     credit: Credit,
-    /// What the client had whose turn was the last one: where those begin who come anew.
+    /// What the client of the last turn had: clients that come anew begin there.
     floor: u64,
     begun: Option<JobId>,
     arrivals: u64,
@@ -131,7 +131,7 @@ impl<S: Scheduler> WholeGuard<S> {
         Some(job)
     }
 
-    /// A job has its first service: the oldest is paid for, whoever chose it.
+    /// A job has its first service: the oldest is paid for, whether the policy or the guard chose it.
     fn begin(&mut self, id: JobId) {
         let is_oldest = self.oldest() == Some(id);
         let Some(watched) = self.jobs.get_mut(&id) else {

@@ -18,7 +18,7 @@ use crate::logarithm::{self, FRACTION_BITS};
 /// The longest scale, ns: two years. Longer ones order alike.
 const SCALE_MAX: u64 = 1 << 56;
 
-/// Serves the job whose boosted arrival is the earliest, and then no other until it is done.
+/// Serves the job with the earliest boosted arrival, and then no other until it is done.
 ///
 /// A job of unknown size has no boost.
 #[derive(Clone, Copy, Debug)]

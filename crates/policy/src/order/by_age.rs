@@ -73,7 +73,7 @@ impl ByAge {
     }
 }
 
-/// The ranks by age of jobs whose sizes were counted.
+/// The ranks by age, from the counted sizes.
 fn table(index: Index, counts: &[u32; COUNT]) -> Vec<(u64, u64)> {
     let seen = counts.iter().enumerate().filter(|(_, count)| **count > 0);
     let atoms: Vec<(u64, u64)> = seen

@@ -79,7 +79,7 @@ impl Order for Psbs {
         if self.is_late(job) {
             return self.quantum;
         }
-        // Whoever becomes late has a claim at once.
+        // A job that becomes late has a claim at once.
         let next = self.reference.next_finish();
         next.map_or(self.quantum, |(work, _)| work.max(1))
     }
