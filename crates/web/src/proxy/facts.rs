@@ -13,6 +13,7 @@ use sooner_http::host;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// The class of requests without one: the middle of 0 to 7 (RFC 9218, 4.1).
 const DEFAULT_CLASS: u8 = 3;
@@ -57,6 +58,8 @@ pub struct FactFinder {
 /// What is known of a request before it waits.
 #[derive(Clone, Debug)]
 pub struct Facts {
+    /// When it came: before its body was looked at.
+    pub came_at: SystemTime,
     /// The number of its class at its upstream.
     pub class: u8,
     /// By what its time is told, and who is charged for it.
@@ -67,13 +70,18 @@ impl FactFinder {
     /// Of `request`, which is given back as it was. Takes as long as the beginning of its body
     /// takes to come, where that is looked at.
     pub async fn find(&self, request: Request<RequestBody>) -> (Facts, Request<RequestBody>) {
-        let upstream = &self.route.upstream;
+        let (upstream, came_at) = (&self.route.upstream, SystemTime::now());
         let needs_body = upstream.needs_body();
         if let Some(class) = self.class(self.facts(&request, None))
             && !needs_body
         {
             let subject = upstream.subject(&self.facts(&request, None));
-            return (Facts { class, subject }, request);
+            let facts = Facts {
+                came_at,
+                class,
+                subject,
+            };
+            return (facts, request);
         }
         let (parts, body) = request.into_parts();
         let current = upstream.current();
@@ -82,6 +90,7 @@ impl FactFinder {
         // There may be other classes by now.
         let facts = self.facts(&request, Some(&fields));
         let facts = Facts {
+            came_at,
             class: self.class(facts).unwrap_or(DEFAULT_CLASS),
             subject: upstream.subject(&facts),
         };

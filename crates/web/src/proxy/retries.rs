@@ -82,7 +82,7 @@ impl RoutedRequest<'_> {
     ) -> Result<(UpstreamResponse, InFlight), Failure> {
         let (upstream, times) = (&self.route.upstream, &self.route.times);
         let mut attempts = Attempts::default();
-        let (came_at, ahead) = (SystemTime::now(), upstream.status().waiting);
+        let (came_at, ahead) = (self.facts.came_at, upstream.status().waiting);
         let acquire = upstream.acquire(self.facts.class, std::mem::take(&mut self.facts.subject));
         let mut permit = self.admit(acquire, report).await?;
         let told = upstream.tell_wait.server.then(|| {
