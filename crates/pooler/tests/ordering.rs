@@ -255,7 +255,10 @@ fn who_had_the_least_of_late_goes_first() {
     // From now on: bob has had more than a busy machine adds to what ann takes.
     gate.rewrite(|text| format!("share_by = \"user\"\n{text}"));
     gate.admin(&database, "RELOAD");
-    printed(gate.psql(&database, "bob").args(["-c", "SELECT pg_sleep(1)"]));
+    printed(
+        gate.psql(&database, "bob")
+            .args(["-c", "SELECT pg_sleep(1)"]),
+    );
     let order = order_of(&database, &gate, &users, Duration::ZERO);
     assert_eq!(order, "aabbbb");
     let shown = gate.admin(&database, "SHOW CONFIG");

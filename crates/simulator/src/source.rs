@@ -1,6 +1,7 @@
 //! Who sends jobs, and when: users as the model file has them, or jobs that are given one by one.
 
 use crate::system::{Knowledge, System};
+use sooner_workload::guess::Calibration;
 use sooner_workload::model::{Arrivals, Users};
 use sooner_workload::schedule::Phase;
 use sooner_workload::trace::Row;
@@ -90,6 +91,7 @@ pub struct Jobs {
     /// What each kind is expected to take, ticks.
     kinds: Vec<u64>,
     errors: Option<Sampler>,
+    calibration: Option<Calibration>,
     classes: Rng,
     /// Sizes up to this go first, ticks.
     small: u64,
@@ -106,6 +108,7 @@ impl Jobs {
             errors: system
                 .errors()
                 .map(|law| Sampler::new(law, seed, stream::ERRORS)),
+            calibration: system.calibration(),
             small: system.small().map_or(0, ticks),
             sizes: Sampler::new(sizes.clone(), seed, stream::SIZES),
             replay: Replay::new(system, seed),
@@ -123,7 +126,15 @@ impl Jobs {
         let size = whole(units * self.ticks_per_unit).max(1);
         let expected = match (self.knowledge, &mut self.errors) {
             (Knowledge::Kind, _) => self.kinds[kind],
-            (_, Some(errors)) => whole(size as f64 * errors.draw()).max(1),
+            (_, Some(errors)) => {
+                let estimate = size as f64 * errors.draw();
+                let ticks = self.ticks_per_unit;
+                whole(match &self.calibration {
+                    None => estimate,
+                    Some(calibration) => calibration.mean_of(estimate / ticks) * ticks,
+                })
+                .max(1)
+            }
             _ => size,
         };
         let class = match self.knowledge {

@@ -5,6 +5,7 @@ use crate::TICKS_PER_MEAN;
 use crate::policy::Policy;
 use crate::tally::{Borders, SIZE_BUCKETS};
 use sooner_workload::Distribution;
+use sooner_workload::guess::Calibration;
 use sooner_workload::model::{Arrivals, Users};
 use sooner_workload::trace::Row;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub struct Options {
     pub mpl: Option<u32>,
     /// σ of the logarithm of estimate over size; none where sizes are known.
     pub error: Option<f64>,
+    /// A job is expected to take the mean of all that have its estimate, as a learner says.
+    pub calibrated: bool,
     /// Who goes first, whatever the policy says.
     pub priority: Option<Priority>,
     /// The packetised form that a real link runs; none for the exact one.
@@ -77,6 +80,7 @@ impl Default for Options {
             servers: 1,
             mpl: None,
             error: None,
+            calibrated: false,
             priority: None,
             turns: None,
             work_per_second: None,
@@ -361,6 +365,13 @@ impl System {
     pub(crate) fn errors(&self) -> Option<Distribution> {
         let sigma = self.options.error.filter(|error| *error > 0.0)?;
         format!("lognormal:mu=0,sigma={sigma}").parse().ok()
+    }
+
+    /// What estimates are corrected to.
+    pub(crate) fn calibration(&self) -> Option<Calibration> {
+        let sigma = self.options.error.filter(|error| *error > 0.0)?;
+        let calibrated = self.options.calibrated;
+        calibrated.then(|| Calibration::new(&self.sizes, sigma))
     }
 
     /// The largest size that goes first.

@@ -39,6 +39,72 @@ pub fn sigma_of(sizes: &Distribution, right_share: f64) -> Option<f64> {
     Some(low)
 }
 
+/// What to expect of an estimate: the mean of all sizes that have it. It orders as the estimate
+/// does.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    /// Natural logarithms of estimates, [`STEP`] of σ apart from the first, and their means.
+    first: f64,
+    step: f64,
+    means: Vec<f64>,
+}
+
+/// Of σ, between two estimates of which the mean is calculated.
+const STEP: f64 = 0.125;
+/// Sizes that stand for the law.
+const CALIBRATION_SIZES: u32 = 4096;
+/// So many σ below the smallest size and above the largest are calculated.
+const SIGMAS: f64 = 5.0;
+/// Estimates of which the mean is calculated, at most.
+const ESTIMATES_MAX: f64 = 4096.0;
+
+impl Calibration {
+    /// Of estimates of `sizes` with this σ, which is above 0.
+    pub fn new(sizes: &Distribution, sigma: f64) -> Self {
+        assert!(sigma > 0.0, "estimates that are exact need no calibration");
+        let share = |index: u32| (f64::from(index) + 0.5) / f64::from(CALIBRATION_SIZES);
+        let sizes: Vec<f64> = (0..CALIBRATION_SIZES)
+            .map(|index| sizes.quantile(share(index)).max(f64::MIN_POSITIVE))
+            .collect();
+        let logarithms: Vec<f64> = sizes.iter().map(|size| size.ln()).collect();
+        let first = logarithms[0] - SIGMAS * sigma;
+        let range = logarithms[logarithms.len() - 1] + SIGMAS * sigma - first;
+        let step = (STEP * sigma).max(range / ESTIMATES_MAX);
+        let count = (range / step).ceil() as usize + 1;
+        let mean_at = |index: usize| {
+            let estimate = first + step * index as f64;
+            let exponent = |ln: f64| -(((estimate - ln) / sigma).powi(2)) / 2.0;
+            // The largest weight is 1, however far the estimate is from all sizes.
+            let most = logarithms
+                .iter()
+                .map(|ln| exponent(*ln))
+                .fold(f64::NEG_INFINITY, f64::max);
+            let (mut weights, mut sum) = (0.0, 0.0);
+            for (size, ln) in sizes.iter().zip(&logarithms) {
+                let weight = (exponent(*ln) - most).exp();
+                weights += weight;
+                sum += weight * size;
+            }
+            sum / weights
+        };
+        Self {
+            first,
+            step,
+            means: (0..count).map(mean_at).collect(),
+        }
+    }
+
+    /// The mean of the sizes that have this estimate, in their unit.
+    pub fn mean_of(&self, estimate: f64) -> f64 {
+        let last = self.means.len() - 1;
+        let at = ((estimate.ln() - self.first) / self.step).clamp(0.0, last as f64);
+        let below = (at as usize).min(last.saturating_sub(1));
+        let part = at - below as f64;
+        let above = (below + 1).min(last);
+        self.means[below] * (1.0 - part) + self.means[above] * part
+    }
+}
+
 fn right(gaps: &[f64], sigma: f64) -> f64 {
     let of_gap = |gap: &f64| normal_cdf(gap / (sigma.max(1e-12) * std::f64::consts::SQRT_2));
     gaps.iter().map(of_gap).sum::<f64>() / gaps.len() as f64
@@ -73,6 +139,33 @@ mod tests {
             let exact = 0.5 + correlation.asin() / std::f64::consts::PI;
             let found = right_pairs(&law, sigma).expect("sizes differ");
             assert!((found - exact).abs() < 0.005, "{sigma}: {found} {exact}");
+        }
+    }
+
+    #[test]
+    fn what_to_expect_of_lognormal_sizes_has_a_formula() {
+        // The logarithm of the size, given that of the estimate, is normal with the share
+        // s = 1 / (1 + σ²) of it and the variance σ² s.
+        for sigma in [0.3, 1.0, 2.0] {
+            let calibration = Calibration::new(&of("lognormal:mu=0,sigma=1"), sigma);
+            for estimate in [0.2_f64, 1.0, 3.0, 8.0] {
+                let share = 1.0 / (1.0 + sigma * sigma);
+                let exact = (share * estimate.ln() + sigma * sigma * share / 2.0).exp();
+                let found = calibration.mean_of(estimate);
+                let off = (found / exact - 1.0).abs();
+                assert!(off < 0.01, "{sigma} {estimate}: {found} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_to_expect_orders_as_the_estimates_do() {
+        for text in ["exp:mean=7", "det:mean=2", "bpareto:k=1,p=1000,alpha=1.1"] {
+            let calibration = Calibration::new(&of(text), 0.8);
+            let estimates = (-60..60).map(|at| (f64::from(at) / 4.0).exp());
+            let means: Vec<f64> = estimates.map(|at| calibration.mean_of(at)).collect();
+            assert!(means.is_sorted(), "{text}: {means:?}");
+            assert!(means.iter().all(|mean| *mean > 0.0), "{text}");
         }
     }
 

@@ -64,6 +64,9 @@ pub struct SystemArgs {
         conflicts_with = "error"
     )]
     pub right_pairs: Vec<f64>,
+    /// A job is expected to take the mean of all sizes that have its estimate, as a learner says
+    #[arg(long)]
+    pub calibrated: bool,
     /// This share of the jobs, the smallest, goes before all others
     #[arg(long, value_name = "SHARE", conflicts_with = "first")]
     pub smallest_first: Option<f64>,

@@ -68,6 +68,10 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
     let servers = limits(&args.servers, model.as_ref().map(|model| model.servers));
     let mpls = limits(&args.mpl, model.as_ref().and_then(|model| model.mpl));
     let errors = errors(args, model.as_ref());
+    ensure!(
+        !args.calibrated || errors.iter().all(|error| !matches!(error, Wrong::Known)),
+        "--calibrated corrects estimates, but sizes are known: give --error or --right-pairs too"
+    );
     let uplink = args
         .uplink
         .or(model.as_ref().and_then(|model| model.uplink));
@@ -85,6 +89,7 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
                             servers: server.unwrap_or(1),
                             mpl,
                             error: sigma,
+                            calibrated: args.calibrated,
                             priority: priority(args, model.as_ref()),
                             turns: turns(args, model.as_ref()),
                             work_per_second: uplink.map(Rate::bytes_per_sec),
@@ -99,6 +104,9 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
                         described.extend(names.iter().cloned());
                         described.extend(uplink.map(|rate| ("uplink", rate.to_string())));
                         described.extend(parts(server, mpl, *error));
+                        if args.calibrated {
+                            described.push(("estimates", "calibrated".to_owned()));
+                        }
                         for &policy in &policies {
                             let system =
                                 System::new(law.clone(), user.clone(), policy, options.clone())?;

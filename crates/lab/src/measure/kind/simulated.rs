@@ -28,6 +28,9 @@ struct SimulatedKeys {
 struct System {
     /// Law of the sizes.
     sizes: String,
+    /// Whether a job is expected to take the mean of all that have its estimate.
+    #[serde(default)]
+    calibrated: bool,
 }
 
 impl Simulated {
@@ -82,7 +85,8 @@ impl Simulated {
             case.text("right_pairs"),
             policies.join(",")
         );
-        let words: Vec<&str> = words.split(' ').collect();
+        let mut words: Vec<&str> = words.split(' ').collect();
+        words.extend(system.calibrated.then_some("--calibrated"));
         let printed = bench.output(bench.sooner(&words))?;
         let document: Value =
             serde_json::from_str(&printed).context("sooner sim printed no JSON")?;
