@@ -32,6 +32,8 @@ pub use sooner::Mechanism;
 use sooner_testbed::certificate::Certificate;
 use sooner_testbed::program;
 
+/// A stand-in of a server that batches, in Python.
+pub const BATCHING: &str = include_str!("peers/batching.py");
 /// Where all of them listen in clear text.
 pub const PORT: u16 = 8080;
 /// Where they listen for TLS.

@@ -1,6 +1,7 @@
 //! The ways to measure.
 
 mod attached;
+mod backends;
 mod breakdown;
 mod database;
 mod explained;
@@ -59,7 +60,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 28] = [
+const KINDS: [(&str, Make); 29] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -68,6 +69,7 @@ const KINDS: [(&str, Make); 28] = [
     ("beside-others", link::BesideOthers::of),
     ("link-cost", link::LinkCost::of),
     ("replay", link::Replay::of),
+    ("backends", backends::Backends::of),
     ("proxies", proxies::Proxies::of),
     ("sharing", sharing::Sharing::of),
     ("demo", programs::Demo::of),

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// The proxy's core and the generator's; the backend has the other.
 pub(super) const PROXY_CORE: &str = "0";
-const BACKEND_CORE: &str = "1";
+pub(super) const BACKEND_CORE: &str = "1";
 const REQUESTS: u64 = 6_000;
 /// Longer than any request waits here, s.
 const TIMEOUT_SECONDS: u32 = 600;
@@ -70,19 +70,19 @@ pub(super) struct Addresses {
 }
 
 /// The command of a proxy on a core of its own and the generator's, before a backend that is given
-/// `limit` jobs at once; paths below `/fast/` go before those below `/slow/`, where it can. `keys`
+/// `limit` jobs at once, if there is one; paths below `/fast/` go before those below `/slow/`, where it can. `keys`
 /// are those of our upstream.
 pub(super) fn command(
     bench: &Bench<'_>,
     program: &Program,
     at: &Addresses,
-    (limit, keys): (u32, &str),
+    (limit, keys): (Option<u32>, &str),
 ) -> Result<Command> {
     let folder = bench.folder("proxy")?;
     Ok(match program {
         Program::Nginx | Program::NginxLimited => {
-            let limit = match program {
-                Program::NginxLimited => format!(" max_conns={limit}"),
+            let limit = match (program, limit) {
+                (Program::NginxLimited, Some(limit)) => format!(" max_conns={limit}"),
                 _ => String::new(),
             };
             nginx::write_config(&folder, 16384, &nginx_lines(at, &limit))?;
@@ -146,7 +146,7 @@ impl Proxies {
         let command_of_backend = backend(bench, &at, &files.root, self.keys.rate_mbit);
         let _backend = started(bench, command_of_backend, at.backend)?;
         let keys = format!("order = \"{}\"", way.order);
-        let proxy = command(bench, &way.program, &at, (self.keys.limit, &keys))?;
+        let proxy = command(bench, &way.program, &at, (Some(self.keys.limit), &keys))?;
         let _proxy = started(bench, proxy, at.proxy)?;
         let clients = streams
             .iter()
@@ -211,24 +211,26 @@ fn nginx_lines(at: &Addresses, limit: &str) -> String {
     )
 }
 
-fn haproxy_config(at: &Addresses, limit: u32) -> String {
+fn haproxy_config(at: &Addresses, limit: Option<u32>) -> String {
     let Addresses { proxy, backend } = at;
+    let limit = limit.map_or(String::new(), |limit| format!(" maxconn {limit}"));
     format!(
         "global\n  maxconn 4096\n  nbthread 1\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client {TIMEOUT_SECONDS}s\n  \
          timeout server {TIMEOUT_SECONDS}s\n  timeout queue {TIMEOUT_SECONDS}s\n  http-reuse always\n\
          frontend web\n  bind {proxy}\n  http-request set-priority-class int(-1) if {{ path_beg /fast/ }}\n  \
          http-request set-priority-class int(1) if {{ path_beg /slow/ }}\n  default_backend app\n\
-         backend app\n  server app {backend} maxconn {limit}\n"
+         backend app\n  server app {backend}{limit}\n"
     )
 }
 
-fn sooner_config(at: &Addresses, limit: u32, keys: &str) -> String {
+fn sooner_config(at: &Addresses, limit: Option<u32>, keys: &str) -> String {
     let Addresses { proxy, backend } = at;
+    let limit = limit.map_or(String::new(), |limit| format!("limit = {limit}\n"));
     let route = |path: &str, class: u8| {
         format!("[[route]]\npath = \"{path}\"\nupstream = \"app\"\nclass = {class}\n")
     };
     format!(
-        "listen = [\"{proxy}\"]\n\n[[upstream]]\nname = \"app\"\nservers = [\"http://{backend}\"]\nlimit = {limit}\n{keys}\n\
+        "listen = [\"{proxy}\"]\n\n[[upstream]]\nname = \"app\"\nservers = [\"http://{backend}\"]\n{limit}{keys}\n\
          response_seconds = {TIMEOUT_SECONDS}.0\n\n{}{}{}",
         route("/fast/", 1),
         route("/slow/", 5),

@@ -86,7 +86,7 @@ impl Sharing {
             backend(bench, &at, &files.root, RATE_MBIT),
             at.backend,
         )?;
-        let proxy = command(bench, &way.program, &at, (self.keys.limit, &way.keys))?;
+        let proxy = command(bench, &way.program, &at, (Some(self.keys.limit), &way.keys))?;
         let _proxy = started(bench, proxy, at.proxy)?;
         let seconds = bench.seconds(self.keys.seconds, 6).to_string();
         let url = format!("http://{}", at.proxy);

@@ -1,8 +1,8 @@
 //! `workers`: response times of requests that compute, with `sooner attach cpu` beside their server
 //! or without. The server has one core, its clients the other.
 
-mod asking;
-mod site;
+pub(super) mod asking;
+pub(super) mod site;
 
 use super::local::{CLIENT_CORE, SERVER_CORE};
 use super::{Keys, Kind, figures, keys_of};
@@ -295,7 +295,7 @@ fn mean(times: &[f64]) -> f64 {
 }
 
 /// Mean, quantiles and the largest, ms.
-fn spread(prefix: &str, mut times: Vec<f64>) -> Row {
+pub(super) fn spread(prefix: &str, mut times: Vec<f64>) -> Row {
     times.sort_by(f64::total_cmp);
     let at = |share: f64| {
         let place = (share * times.len() as f64) as usize;

@@ -48,7 +48,10 @@ pub struct Pages {
 }
 
 /// Runs something on a core of its own, before everything else that is there.
-fn on_core<T: Send>(core: &str, work: impl Future<Output = T> + Send) -> Result<T> {
+pub fn on_core<T: Send, F: Future<Output = T>>(
+    core: &str,
+    work: impl FnOnce() -> F + Send,
+) -> Result<T> {
     let core: usize = core.parse().context("a core")?;
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -57,7 +60,7 @@ fn on_core<T: Send>(core: &str, work: impl Future<Output = T> + Send) -> Result<
             sched_setaffinity(None, &one)?;
             // Without the right to it, the other core is its own all the same.
             let _real_time = RealTime::enter().ok();
-            Ok(runtime()?.block_on(work))
+            Ok(runtime()?.block_on(work()))
         });
         thread.join().expect("no request panics")
     })
@@ -71,7 +74,7 @@ pub fn open(
     arrivals: &[Arrival],
     waits: u32,
 ) -> Result<Vec<Option<f64>>> {
-    on_core(core, async {
+    on_core(core, || async {
         let begin = Instant::now();
         let mut requests = JoinSet::new();
         for (at, arrival) in arrivals.iter().enumerate() {
@@ -101,7 +104,7 @@ pub fn pages(
 ) -> Result<(Vec<f64>, Vec<f64>)> {
     let mut random = Pcg64Mcg::seed_from_u64(seed.into());
     let mut share = move || (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-    on_core(core, async {
+    on_core(core, || async {
         let begin = Instant::now();
         let (mut texts, mut images) = (Vec::new(), Vec::new());
         for round in 0..WARM_UP_ROUNDS + pages.rounds {
@@ -131,14 +134,15 @@ pub fn pages(
 /// How long it took, ms.
 pub async fn get(address: SocketAddr, path: &str) -> Option<f64> {
     let begin = Instant::now();
-    let answer = timeout(PATIENCE, fetch(address, path)).await;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: x\r\n\r\n");
+    let answer = timeout(PATIENCE, fetch(address, &request)).await;
     let is_right = answer.ok()?.ok()?;
     is_right.then(|| begin.elapsed().as_secs_f64() * 1000.0)
 }
 
-async fn fetch(address: SocketAddr, path: &str) -> std::io::Result<bool> {
+/// Whether a request in HTTP/1.0, as it is sent, is answered with 200.
+pub async fn fetch(address: SocketAddr, request: &str) -> std::io::Result<bool> {
     let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: x\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;

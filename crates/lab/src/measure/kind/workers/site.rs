@@ -19,8 +19,10 @@ const START_WAIT: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(50);
 /// Where Debian has the modules of Apache.
 const MODULES: &str = "/usr/lib/apache2/modules";
-/// Computes for as much processor time as the query says, and waits in between where it says so.
+/// Computes for as much processor time as the query says, waits in between where it says so, and has
+/// one of the disks that it names for 15 ms alone.
 const SCRIPT: &str = r#"<?php
+const DISKS = 8;
 function used() {
   $u = getrusage();
   return 1e6 * ($u['ru_utime.tv_sec'] + $u['ru_stime.tv_sec']) + $u['ru_utime.tv_usec'] + $u['ru_stime.tv_usec'];
@@ -31,6 +33,13 @@ $begin = used();
 for ($part = 1; $part <= $waits + 1; $part++) {
   while (used() - $begin < $us * $part / ($waits + 1)) { for ($i = 0; $i < 500; $i++); }
   if ($part <= $waits) usleep(15000);
+}
+$disks = (int)($_GET['disks'] ?? 0);
+if ($disks > 0) {
+  $disk = fopen(__DIR__ . '/disk' . mt_rand(0, min($disks, DISKS) - 1), 'r');
+  flock($disk, LOCK_EX);
+  usleep(15000);
+  flock($disk, LOCK_UN);
 }
 echo str_repeat('x', 600);
 "#;
@@ -107,6 +116,9 @@ impl Site {
         let root = folder.join("root");
         fs::create_dir(&root)?;
         fs::write(root.join("w.php"), SCRIPT)?;
+        for disk in 0..8 {
+            fs::write(root.join(format!("disk{disk}")), "")?;
+        }
         fs::write(root.join("text.html"), vec![b'x'; 1770])?;
         fs::write(root.join("image.jpg"), vec![b'x'; 43_770])?;
         let address = port::free()?;
