@@ -16,6 +16,7 @@ mod packet_cost;
 mod page;
 mod postgres_client;
 mod programs;
+mod proxied_cost;
 mod proxies;
 mod set_ups;
 mod sharing;
@@ -60,7 +61,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 29] = [
+const KINDS: [(&str, Make); 30] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -71,6 +72,7 @@ const KINDS: [(&str, Make); 29] = [
     ("replay", link::Replay::of),
     ("backends", backends::Backends::of),
     ("proxies", proxies::Proxies::of),
+    ("proxied-cost", proxied_cost::ProxiedCost::of),
     ("sharing", sharing::Sharing::of),
     ("demo", programs::Demo::of),
     ("turn-cost", turn_cost::TurnCost::of),

@@ -70,11 +70,11 @@ pub struct UpstreamTable {
     pub order: Option<Spanned<OrderName>>,
     /// What makes two of its requests alike, so that the time that one took tells how long the
     /// other will take: `"method"`, `"route"`, `"path"`, which are the default, `"query"`,
-    /// `"host"`, `"header:NAME"`.
+    /// `"query:NAME"`, `"host"`, `"header:NAME"`, `"body:FIELD"`.
     #[serde(default)]
     pub kind: Option<Vec<Spanned<String>>>,
     /// What tells how large the work of a request is: the `length` of its body, or a number in it,
-    /// `body:FIELD`.
+    /// `body:FIELD`, or in its query, `query:NAME`.
     #[serde(default)]
     pub amount: Option<Spanned<String>>,
     /// Who is charged for what requests take: `client`, `header:NAME`, `cookie:NAME` or

@@ -20,18 +20,30 @@ enum KindPart {
     Path,
     /// The names of its parameters.
     Query,
+    /// The value of this parameter, folded as paths are.
+    Parameter(String),
     Host,
     Header(HeaderName),
     /// A field of a body that is a JSON object.
     Body(FieldPath),
 }
 
+/// What tells how large the work of a request is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Amount {
+    /// The length of its body.
+    Length,
+    /// A number in a field of its body.
+    Body(FieldPath),
+    /// A number that is the value of this parameter.
+    Parameter(String),
+}
+
 /// What makes two requests of an upstream alike, and what tells how large its work is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
     parts: Vec<KindPart>,
-    /// The field of bodies that has the amount; `None`: the length of the body.
-    amount: Option<FieldPath>,
+    amount: Amount,
 }
 
 impl KindPart {
@@ -54,9 +66,12 @@ impl KindPart {
                     let field = field.parse();
                     Self::Body(field.map_err(|error| wrong(format!("`{name}` {error}")))?)
                 }
+                Some(("query", parameter)) if !parameter.is_empty() => {
+                    Self::Parameter(parameter.to_owned())
+                }
                 _ => {
                     return Err(wrong(format!(
-                        "`{name}` is no part of a request; there are method, route, path, query, host, header:NAME and body:FIELD"
+                        "`{name}` is no part of a request; there are method, route, path, query, query:NAME, host, header:NAME and body:FIELD"
                     )));
                 }
             },
@@ -69,6 +84,9 @@ impl KindPart {
             Self::Route => name.add(facts.route),
             Self::Path => name.add_alike(facts.uri.path()),
             Self::Query => name.add_alike(&parameter_names(facts.uri.query().unwrap_or_default())),
+            Self::Parameter(parameter) => {
+                name.add_alike(only_parameter(facts, parameter).unwrap_or_default());
+            }
             Self::Host => name.add(&facts.host.to_ascii_lowercase()),
             Self::Header(header) => {
                 let value = only_value(facts.headers, header.as_str());
@@ -82,22 +100,46 @@ impl KindPart {
     }
 }
 
-/// The field of bodies that has the amount; `None`: the length of the body.
-fn amount(text: &Spanned<String>) -> Result<Option<FieldPath>, Misconfigured> {
-    let wrong = |words: String| Misconfigured::at(text, "upstream.amount", words);
-    let name = text.get_ref().as_str();
-    match (name, name.strip_prefix("body:")) {
-        ("length", _) => Ok(None),
-        (_, Some(field)) => {
-            let field = field.parse();
-            field
-                .map(Some)
-                .map_err(|error| wrong(format!("`{name}` {error}")))
+impl Amount {
+    fn parse(text: &Spanned<String>) -> Result<Self, Misconfigured> {
+        let wrong = |words: String| Misconfigured::at(text, "upstream.amount", words);
+        let name = text.get_ref().as_str();
+        match name.split_once(':') {
+            None if name == "length" => Ok(Self::Length),
+            Some(("query", parameter)) if !parameter.is_empty() => {
+                Ok(Self::Parameter(parameter.to_owned()))
+            }
+            Some(("body", field)) => {
+                let field = field.parse().map(Self::Body);
+                field.map_err(|error| wrong(format!("`{name}` {error}")))
+            }
+            _ => Err(wrong(format!(
+                "`{name}` has no number; write \"length\", \"query:NAME\" or \"body:FIELD\", like body:max_tokens"
+            ))),
         }
-        _ => Err(wrong(format!(
-            "`{name}` has no number; write \"length\" or \"body:FIELD\", like body:max_tokens"
-        ))),
     }
+
+    fn of(&self, facts: &RequestFacts<'_>) -> Option<u64> {
+        match self {
+            Self::Length => facts.body_bytes,
+            Self::Body(field) => {
+                let value = facts.body.and_then(|body| body.get(&field.to_string()));
+                value?.parse().ok()
+            }
+            Self::Parameter(parameter) => only_parameter(facts, parameter)?.parse().ok(),
+        }
+    }
+}
+
+/// The value of a parameter that the query has once, as it was sent.
+fn only_parameter<'a>(facts: &RequestFacts<'a>, parameter: &str) -> Option<&'a str> {
+    let pairs = facts.uri.query()?.split('&');
+    let mut values = pairs.filter_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        (name == parameter).then_some(value)
+    });
+    let value = values.next();
+    value.filter(|_| values.next().is_none())
 }
 
 /// The names of a query's parameters, each once, in their order.
@@ -127,8 +169,11 @@ impl Kind {
         if table.kind.is_none() {
             parts = vec![KindPart::Method, KindPart::Route, KindPart::Path];
         }
-        let amount = table.amount.as_ref().map(amount).transpose()?.flatten();
-        Ok(Self { parts, amount })
+        let amount = table.amount.as_ref().map(Amount::parse).transpose()?;
+        Ok(Self {
+            parts,
+            amount: amount.unwrap_or(Amount::Length),
+        })
     }
 
     /// The fields of bodies that it has.
@@ -137,7 +182,11 @@ impl Kind {
             KindPart::Body(field) => Some(field),
             _ => None,
         });
-        parts.chain(&self.amount)
+        let amount = match &self.amount {
+            Amount::Body(field) => Some(field),
+            _ => None,
+        };
+        parts.chain(amount)
     }
 
     /// What is known of a request.
@@ -149,13 +198,7 @@ impl Kind {
         let client = ClientNetwork::from(facts.address);
         Subject {
             kind: name.into_text(),
-            amount: match &self.amount {
-                Some(field) => {
-                    let value = facts.body.and_then(|body| body.get(&field.to_string()));
-                    value.and_then(|value| value.parse().ok())
-                }
-                None => facts.body_bytes,
-            },
+            amount: self.amount.of(facts),
             client: Some(ClientId(client.number())),
             neighbourhood: Some(ClientId(client.neighbourhood().number())),
             payer: None,
@@ -177,7 +220,7 @@ mod tests {
             .collect();
         let kind = Kind {
             parts: parts.unwrap(),
-            amount: None,
+            amount: Amount::Length,
         };
         let headers = HeaderMap::from_iter([("x-model".parse().unwrap(), "m 7".parse().unwrap())]);
         let body = BodyFields::of(&[("model", "small"), ("a.b", "1")]);
@@ -201,20 +244,20 @@ mod tests {
 
     #[test]
     fn an_amount_is_a_length_or_a_number_of_the_body() {
-        let of = |text: &str| amount(&Spanned::new(0..0, text.to_owned()));
-        assert_eq!(of("length").unwrap(), None);
-        let kind = Kind {
-            parts: Vec::new(),
-            amount: of("body:max_tokens").unwrap(),
-        };
-        let counted = |fields: &[(&str, &str)]| {
+        let of = |text: &str| Amount::parse(&Spanned::new(0..0, text.to_owned()));
+        assert_eq!(of("length").unwrap(), Amount::Length);
+        let counted = |amount: &str, uri: &str, fields: &[(&str, &str)]| {
+            let kind = Kind {
+                parts: Vec::new(),
+                amount: of(amount).unwrap(),
+            };
             let body = BodyFields::of(fields);
             let headers = HeaderMap::new();
             let facts = RequestFacts {
                 upstream: "app",
                 route: "/",
                 method: "POST",
-                uri: &"/".parse().unwrap(),
+                uri: &uri.parse().unwrap(),
                 host: "",
                 headers: &headers,
                 body_bytes: Some(5),
@@ -222,13 +265,33 @@ mod tests {
                 tls_name: "",
                 body: Some(&body),
             };
-            kind.subject(&facts).amount
+            (kind.subject(&facts).amount, kind.fields().count())
         };
-        assert_eq!(counted(&[("max_tokens", "512")]), Some(512));
-        assert_eq!(counted(&[("max_tokens", "many")]), None);
-        assert_eq!(counted(&[]), None);
-        assert_eq!(kind.fields().count(), 1, "the body has to be looked at");
-        for wrong in ["max_tokens", "body:", "body:a..b", "header:x"] {
+        // Whether the body has to be looked at stands behind it.
+        let tokens = |fields| counted("body:max_tokens", "/", fields);
+        assert_eq!(tokens(&[("max_tokens", "512")]), (Some(512), 1));
+        assert_eq!(tokens(&[("max_tokens", "many")]), (None, 1));
+        assert_eq!(tokens(&[]), (None, 1));
+        let rows = |uri| counted("query:rows", uri, &[]);
+        assert_eq!(rows("/?a=7&rows=512"), (Some(512), 0));
+        for none in [
+            "/",
+            "/?rows",
+            "/?rows=",
+            "/?rows=1&rows=2",
+            "/?Rows=1",
+            "/?rows=many",
+        ] {
+            assert_eq!(rows(none), (None, 0), "{none}");
+        }
+        for wrong in [
+            "max_tokens",
+            "body:",
+            "body:a..b",
+            "header:x",
+            "query",
+            "query:",
+        ] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
     }
@@ -241,6 +304,13 @@ mod tests {
             "POST /v1 /vN/users/N"
         );
         assert_eq!(kind_of(&["path", "query"], uri), "/vN/users/N ?a&b&c");
+        assert_eq!(
+            kind_of(
+                &["query:b", "query:a", "query:c", "query:d"],
+                "/?b=2&c&a=list&d=1&d=2"
+            ),
+            "N list  "
+        );
         assert_eq!(kind_of(&["host", "header:X-Model"], uri), "api.example m 7");
         assert_eq!(kind_of(&["query", "header:x-none"], "/"), "? ");
         assert_eq!(

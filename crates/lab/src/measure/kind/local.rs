@@ -177,7 +177,7 @@ pub fn on_core(core: &str, program: impl AsRef<Path>) -> Command {
 }
 
 /// The requests that wrk says it has made, all of them answered with 200.
-fn requests_of_wrk(text: &str) -> Result<f64> {
+pub fn requests_of_wrk(text: &str) -> Result<f64> {
     let is_clean = !text.contains("Non-2xx") && !text.contains("Socket errors");
     ensure!(is_clean, "not every answer was 200");
     let mut lines = text.lines();

@@ -230,8 +230,8 @@ fn sooner_config(at: &Addresses, limit: Option<u32>, keys: &str) -> String {
         format!("[[route]]\npath = \"{path}\"\nupstream = \"app\"\nclass = {class}\n")
     };
     format!(
-        "listen = [\"{proxy}\"]\n\n[[upstream]]\nname = \"app\"\nservers = [\"http://{backend}\"]\n{limit}{keys}\n\
-         response_seconds = {TIMEOUT_SECONDS}.0\n\n{}{}{}",
+        "listen = [\"{proxy}\"]\n\n[[upstream]]\nname = \"app\"\nservers = [\"http://{backend}\"]\n{limit}\
+         response_seconds = {TIMEOUT_SECONDS}.0\n{keys}\n\n{}{}{}",
         route("/fast/", 1),
         route("/slow/", 5),
         route("/", 3)
