@@ -2,6 +2,7 @@
 
 mod attached;
 mod backends;
+mod beside_reports;
 mod breakdown;
 mod database;
 mod explained;
@@ -61,7 +62,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 30] = [
+const KINDS: [(&str, Make); 31] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -72,6 +73,7 @@ const KINDS: [(&str, Make); 30] = [
     ("replay", link::Replay::of),
     ("backends", backends::Backends::of),
     ("proxies", proxies::Proxies::of),
+    ("beside-reports", beside_reports::BesideReports::of),
     ("proxied-cost", proxied_cost::ProxiedCost::of),
     ("sharing", sharing::Sharing::of),
     ("demo", programs::Demo::of),

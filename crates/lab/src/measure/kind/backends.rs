@@ -4,6 +4,7 @@
 //! The server has one core, the proxy and its clients the other.
 
 mod calls;
+mod tiers;
 
 use super::local::on_core;
 use super::proxies::{Addresses, BACKEND_CORE, PROXY_CORE, Program, command, started};
@@ -20,8 +21,10 @@ use serde_json::{Map, Value};
 use sooner_testbed::{OwnedChild, port};
 use std::fs;
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tiers::Tier;
 
 const WORKERS: u32 = 200;
 /// Before anything is measured.
@@ -37,6 +40,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Backends {
     keys: BackendKeys,
     ways: Vec<Way>,
+    /// Of the last way without classes, ms.
+    mean_ms: Mutex<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -77,6 +82,9 @@ struct Way {
     /// Whether it looks for the limit, so that it is waited for.
     #[serde(default)]
     is_looked_for: bool,
+    /// Classes with targets, as parts of the mean of the last way without any.
+    #[serde(default)]
+    classes: Vec<Tier>,
 }
 
 impl Backends {
@@ -92,6 +100,7 @@ impl Backends {
         Ok(Box::new(Self {
             keys: own,
             ways: keys.ways()?,
+            mean_ms: Mutex::new(0.0),
         }))
     }
 
@@ -100,12 +109,19 @@ impl Backends {
             proxy: port::free()?,
             backend: at,
         };
-        let proxy = command(bench, &way.program, &at, (way.limit, &way.keys))?;
+        let mean_ms = *self.mean_ms.lock().expect("no measurement panics");
+        ensure!(
+            way.classes.is_empty() || mean_ms > 0.0,
+            "the ways begin with one that has no classes"
+        );
+        let keys = format!("{}{}", way.keys, tiers::config(&way.classes, mean_ms));
+        let proxy = command(bench, &way.program, &at, (way.limit, &keys))?;
         let mut proxy = started(bench, proxy, at.proxy)?;
         let calls = Calls {
             address: at.proxy,
             core: PROXY_CORE,
             routes: self.routes(),
+            tiers: way.classes.clone(),
             seed: turn.into(),
             clients: self.keys.clients,
             per_second: self.keys.per_second,
@@ -120,8 +136,17 @@ impl Backends {
             let (from, search) = waited?;
             anyhow::Ok((answers, from, search))
         })?;
-        let mut row = self.figures(&answers, from.duration_since(begin));
+        let from = from.duration_since(begin);
+        let mut row = self.figures(&answers, from);
         row.extend(search);
+        if way.classes.is_empty() {
+            let mean = row.get("mean_ms").and_then(Value::as_f64);
+            *self.mean_ms.lock().expect("no measurement panics") = mean.unwrap_or(0.0);
+        } else {
+            let measured = answers.iter().filter(|one| one.at >= from && one.is_right);
+            let measured: Vec<&Answer> = measured.collect();
+            row.extend(tiers::achieved(&way.classes, mean_ms, &measured));
+        }
         Ok(row)
     }
 

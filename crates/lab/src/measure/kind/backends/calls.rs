@@ -1,6 +1,7 @@
 //! Clients of a server behind a proxy: some that each always wait for an answer, or requests that
 //! come by chance.
 
+use super::tiers::{self, Tier};
 use crate::measure::kind::workers::asking::{fetch, on_core};
 use anyhow::Result;
 use rand_pcg::Pcg64Mcg;
@@ -35,19 +36,20 @@ pub struct Route {
 }
 
 impl Route {
-    fn request(&self, size: f64) -> String {
+    fn request(&self, size: f64, tier: usize) -> String {
         let Self { name, disks, .. } = self;
+        let class = format!("{}: {}", tiers::HEADER, tiers::name(tier));
         if !self.is_chat {
             let us = (1000.0 * size).round();
             let path = format!("/w.php?route={name}&us={us}&disks={disks}");
-            return format!("GET {path} HTTP/1.0\r\nHost: x\r\n\r\n");
+            return format!("GET {path} HTTP/1.0\r\nHost: x\r\n{class}\r\n\r\n");
         }
         let body = format!(
             "{{\"model\":\"{name}\",\"max_tokens\":{size},\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}"
         );
         let length = body.len();
         format!(
-            "POST /v1/chat/completions HTTP/1.0\r\nHost: x\r\nContent-Type: application/json\r\n\
+            "POST /v1/chat/completions HTTP/1.0\r\nHost: x\r\n{class}\r\nContent-Type: application/json\r\n\
              Content-Length: {length}\r\n\r\n{body}"
         )
     }
@@ -62,6 +64,8 @@ pub struct Answer {
     /// Of its request.
     pub size: f64,
     pub route: usize,
+    /// Its class.
+    pub tier: usize,
     pub is_right: bool,
 }
 
@@ -72,6 +76,7 @@ pub struct Calls {
     /// The clients'.
     pub core: &'static str,
     pub routes: Vec<Route>,
+    pub tiers: Vec<Tier>,
     pub seed: u64,
     pub clients: Option<u32>,
     pub per_second: Option<f64>,
@@ -85,12 +90,12 @@ impl Calls {
             let all = LocalSet::new();
             let begin = Instant::now();
             for client in 0..self.clients.unwrap_or(0) {
-                let drawn = Drawn::new(&self.routes, 1000 * self.seed + u64::from(client));
+                let drawn = Drawn::new(self, 1000 * self.seed + u64::from(client));
                 let answers = Rc::clone(&answers);
                 all.spawn_local(wait_and_ask_again(self.address, drawn, begin, answers));
             }
             if let Some(rate) = self.per_second {
-                let drawn = Drawn::new(&self.routes, self.seed);
+                let drawn = Drawn::new(self, self.seed);
                 let answers = Rc::clone(&answers);
                 all.spawn_local(ask_at_times(self.address, rate, drawn, begin, answers));
             }
@@ -150,6 +155,7 @@ async fn ask(address: SocketAddr, call: Call, begin: Instant) -> Answer {
         ms: (at - sent).as_secs_f64() * 1000.0,
         size: call.size,
         route: call.route,
+        tier: call.tier,
         is_right: matches!(answer, Ok(Ok(true))),
     }
 }
@@ -158,19 +164,23 @@ struct Call {
     request: String,
     size: f64,
     route: usize,
+    tier: usize,
 }
 
 /// Requests by chance; the same for the same seed.
 struct Drawn {
     random: Pcg64Mcg,
     routes: Vec<Route>,
+    /// Shares of the classes.
+    tiers: Vec<f64>,
 }
 
 impl Drawn {
-    fn new(routes: &[Route], seed: u64) -> Self {
+    fn new(calls: &Calls, seed: u64) -> Self {
         Self {
             random: Pcg64Mcg::seed_from_u64(seed),
-            routes: routes.to_vec(),
+            routes: calls.routes.clone(),
+            tiers: calls.tiers.iter().map(|tier| tier.share).collect(),
         }
     }
 
@@ -180,20 +190,32 @@ impl Drawn {
     }
 
     fn next(&mut self) -> Call {
-        let share = 100.0 * self.uniform();
-        let mut below = 0.0;
-        let found = self.routes.iter().position(|route| {
-            below += f64::from(route.share);
-            share < below
-        });
-        let route = found.unwrap_or(0);
+        let share = self.uniform();
+        let shares = self
+            .routes
+            .iter()
+            .map(|route| f64::from(route.share) / 100.0);
+        let route = place(shares, share);
         let size = (self.routes[route].size * (0.5 + self.uniform())).round();
+        let share = self.uniform();
+        let tier = place(self.tiers.iter().copied(), share);
         Call {
-            request: self.routes[route].request(size),
+            request: self.routes[route].request(size, tier),
             size,
             route,
+            tier,
         }
     }
+}
+
+/// Which of these shares a number below 1 falls in; the first, if in none.
+fn place(mut shares: impl Iterator<Item = f64>, number: f64) -> usize {
+    let mut below = 0.0;
+    let found = shares.position(|share| {
+        below += share;
+        number < below
+    });
+    found.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -211,7 +233,16 @@ mod tests {
         };
         let routes = [route("short", 10.0, 90), route("long", 100.0, 10)];
         let calls = |seed| {
-            let mut drawn = Drawn::new(&routes, seed);
+            let calls = Calls {
+                address: SocketAddr::from(([127, 0, 0, 1], 80)),
+                core: "0",
+                routes: routes.to_vec(),
+                tiers: Vec::new(),
+                seed,
+                clients: None,
+                per_second: None,
+            };
+            let mut drawn = Drawn::new(&calls, seed);
             let calls = (0..10_000).map(|_| drawn.next());
             calls.collect::<Vec<_>>()
         };
