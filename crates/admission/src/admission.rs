@@ -308,14 +308,18 @@ impl Admission {
 
     /// From now on `limit` jobs may be inside; those beyond it stay until they leave.
     pub fn set_limit(&mut self, limit: usize) {
+        self.rescale(self.limit, limit);
+        self.set_capacity(limit);
+    }
+
+    /// A limit becomes another one: times inside grow and shrink with it.
+    pub fn rescale(&mut self, before: usize, after: usize) {
         // While none waits, how many may be inside says nothing about how many are; nor does no
         // limit at all.
-        let is_bounded = limit != usize::MAX && self.limit != usize::MAX;
+        let is_bounded = before != usize::MAX && after != usize::MAX;
         if is_bounded && self.wait_for_places() > 0 {
-            let factor = limit as f64 / self.limit.max(1) as f64;
-            self.goals.rescale(factor);
+            self.goals.rescale(after as f64 / before.max(1) as f64);
         }
-        self.set_capacity(limit);
     }
 
     /// The same where servers come and go and each takes as many as before, so that times inside

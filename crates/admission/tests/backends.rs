@@ -5,6 +5,8 @@
 //! beyond some number of jobs) with the chance that so many completions have; and, fewer, backends
 //! event by event. `SOONER_BACKENDS` says how many of the former a family has.
 
+mod batching;
+mod batching_limits;
 mod curve;
 mod drift;
 mod events;

@@ -198,4 +198,15 @@ fn times_inside_stay_where_servers_come_and_go() {
     // More at a time at the same servers is another thing.
     admission.set_limit(32);
     assert_eq!(inside_ns(&admission), Some(10_000_000));
+    // So is a limit by turns with another one, though not all beyond it have left at the next turn.
+    for _ in 0..3 {
+        admission.rescale(32, 8);
+        for inside in (20..=32).rev() {
+            admission.set_capacity(inside);
+        }
+        assert_eq!(inside_ns(&admission), Some(2_500_000));
+        admission.rescale(8, 32);
+        admission.set_capacity(32);
+        assert_eq!(inside_ns(&admission), Some(10_000_000));
+    }
 }

@@ -190,6 +190,11 @@ impl Limiter {
         self.change(|shared, _| shared.admission.set_limit(limit));
     }
 
+    /// [`Admission::rescale`].
+    pub fn rescale(&self, before: usize, after: usize) {
+        self.change(|shared, _| shared.admission.rescale(before, after));
+    }
+
     /// [`Admission::set_capacity`].
     pub fn set_capacity(&self, limit: usize) {
         self.change(|shared, _| shared.admission.set_capacity(limit));

@@ -15,8 +15,9 @@ const HALF_MAX_NS: f64 = 10e9;
 /// So many jobs, where that takes longer, and so many times what is left out before.
 const HALF_JOBS: f64 = 30.0;
 const HALF_LEFT_OUT: f64 = 2.0;
-/// What is left out is never more than this, ns.
-const LEFT_OUT_MAX_NS: f64 = 5e9;
+/// What is left out is never more than this, ns. Jobs of servers of language models take seconds:
+/// what they do under one limit is seen under the next one where less is left out.
+const LEFT_OUT_MAX_NS: f64 = 15e9;
 /// Pairs before anything can be said.
 const PAIRS_MIN: f64 = 8.0;
 /// The error is to be at most this share of the loss: then one can tell one from the other.
@@ -28,10 +29,12 @@ const SIDE_SHARE: f64 = 0.8;
 const RATIO_MAX: f64 = 100.0;
 /// Nothing is known better than this.
 const ERROR_MIN: f64 = 0.005;
-/// After so long, ns, so many times that error has to do, and after this any.
+/// After so long, ns, so many times that error has to do, and after this any, if it comes from so
+/// many jobs; of fewer, which tell less, after twice as long.
 const PATIENCE_NS: u64 = 45_000_000_000;
 const ERROR_TIMES: f64 = 1.5;
 const LONGEST_NS: u64 = 120_000_000_000;
+const LONGEST_JOBS: u64 = 3000;
 /// If no job waits for so long at the higher limit, ns, that limit is more than is needed, unless
 /// something else is known; if at a lower one that is tried, the known one is in force until a job
 /// waits again.
@@ -52,6 +55,7 @@ pub struct Comparing {
     halves: u64,
     sums: Sums,
     time_ns: u64,
+    jobs: u64,
     idle_ns: u64,
 }
 
@@ -126,6 +130,7 @@ impl Comparing {
             halves: 0,
             sums: Sums::default(),
             time_ns: 0,
+            jobs: 0,
             idle_ns: 0,
         }
     }
@@ -143,6 +148,7 @@ impl Comparing {
         self.now.time_ns += window.duration_ns;
         self.now.jobs += window.completed;
         self.time_ns += window.duration_ns;
+        self.jobs += window.completed;
         if self.now.time_ns < self.half_ns {
             return Step::Stay;
         }
@@ -223,7 +229,8 @@ impl Comparing {
         let aside = (self.sums.ratio() / self.threshold - 1.0).abs();
         let is_sure = error <= (SIDE_SHARE * aside).min(most).max(ERROR_MIN);
         let has_to_do = self.time_ns >= PATIENCE_NS && error <= ERROR_TIMES * most;
-        is_sure || has_to_do || self.time_ns >= LONGEST_NS
+        let has_enough = self.jobs >= LONGEST_JOBS || self.time_ns >= 2 * LONGEST_NS;
+        is_sure || has_to_do || (self.time_ns >= LONGEST_NS && has_enough)
     }
 
     fn compared(&self) -> Compared {

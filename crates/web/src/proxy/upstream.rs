@@ -226,6 +226,7 @@ impl Upstream {
             1 => self.limiter.needs(),
             _ => Vec::new(),
         };
+        let before = self.servers.first().map_or(0, |server| server.limit());
         let look = |server: &Rc<Server>| {
             let change = server.look_for_limit(&whole, &needs, now)?;
             Some((server.name.clone(), change))
@@ -234,8 +235,8 @@ impl Upstream {
         if let ([server], [(_, change)]) = (&self.servers[..], &changes[..])
             && server.standing(now) == Standing::Up
         {
-            // Times inside grow and shrink with it.
-            self.limiter.set_limit(change.limit.max(server.in_flight()));
+            // Not from one capacity to the next: those beyond a lower limit leave one by one.
+            self.limiter.rescale(before, change.limit);
         }
         if !changes.is_empty() {
             self.update_capacity();
