@@ -60,7 +60,7 @@ use failure_log::one_line;
 use forward::Forwarding;
 use hyper::{Method, Request};
 use look::Look;
-use sooner_admission::{ClassStatus, Quality, WouldWait};
+use sooner_admission::{ClassStatus, Order, Quality, WouldWait};
 use sooner_config::Network;
 use sooner_http::forwarding::forwarded::client_address;
 use sooner_http::forwarding::request::Client;
@@ -133,6 +133,8 @@ pub struct UpstreamState {
     pub server: Arc<str>,
     /// How it stands.
     pub standing: Standing,
+    /// In which order requests that wait for the upstream go in.
+    pub order: Order,
     /// Requests in flight.
     pub inside: usize,
     /// Requests that wait for the upstream, for all its servers in one queue.
@@ -299,6 +301,7 @@ impl Proxy {
                 name: upstream.name.clone(),
                 server: server.name.clone(),
                 standing: server.standing(now),
+                order: upstream.order(),
                 inside: server.in_flight(),
                 waiting: status.waiting,
                 limit: status.limit,

@@ -163,7 +163,8 @@ impl ClassTable {
         Ok(())
     }
 
-    fn aims(&self) -> ClassAims<'_> {
+    /// What it says of who goes first.
+    pub fn aims(&self) -> ClassAims<'_> {
         ClassAims {
             name: &self.name,
             priority: &self.priority,
@@ -208,7 +209,7 @@ impl ClassTable {
     }
 
     /// Whether requests for this upstream may be in it.
-    fn may_be_at(&self, upstream: &str) -> bool {
+    pub fn may_be_at(&self, upstream: &str) -> bool {
         let is_upstream = |name: &Spanned<String>| name.get_ref() == upstream;
         let names = self.upstream.as_ref();
         names.is_none_or(|names| names.iter().any(is_upstream))
