@@ -307,11 +307,12 @@ fn below_inside(class: &ClassAims<'_>, seen: &Observed, place: Place<'_>) -> Vec
 impl Row {
     fn cells(&self) -> Vec<String> {
         let time = |ms: Option<f64>| ms.map_or("-".into(), number::duration);
+        let seen = |ms| (self.jobs.number() > 0).then_some(ms);
         vec![
             self.name.clone(),
             self.jobs.number().to_string(),
-            time(Some(self.mean_ms)),
-            time(Some(self.inside_ms)),
+            time(seen(self.mean_ms)),
+            time(seen(self.inside_ms)),
             time(self.target_as_mean_ms),
             time(self.relaxed_mean_ms),
         ]

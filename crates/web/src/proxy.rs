@@ -256,15 +256,18 @@ impl Proxy {
         }
     }
 
-    /// How the classes are doing at each upstream.
+    /// How the classes are doing at each upstream, of those that may be there.
     pub fn class_states(&self) -> Vec<ClassState> {
         let upstreams = self.upstreams.iter();
         let states = upstreams.flat_map(|upstream| {
-            let statuses = upstream.class_statuses().into_iter();
-            statuses.map(|status| ClassState {
+            let classes = &upstream.current().classes;
+            let statuses = (0..=u8::MAX).zip(upstream.class_statuses());
+            let here = statuses.filter(|(number, _)| classes.may_be_at(*number, &upstream.name));
+            let states = here.map(|(_, status)| ClassState {
                 upstream: upstream.name.clone(),
                 status,
-            })
+            });
+            states.collect::<Vec<_>>()
         });
         states.collect()
     }

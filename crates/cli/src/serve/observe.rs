@@ -130,14 +130,12 @@ fn check_upstream(upstream: &str, config: &Config, look: &Look) -> Result<()> {
         );
     }
     let has: Vec<&str> = rows(look, upstream).map(|row| row.class.as_str()).collect();
-    let wanted = config
-        .class
-        .iter()
-        .map(|table| table.name.get_ref().as_str());
+    let wanted = tables_at(config, upstream).into_iter();
+    let wanted = wanted.map(|table| table.name.get_ref().as_str());
     if has != wanted.chain([""]).collect::<Vec<_>>() {
         let named: Vec<&str> = has.into_iter().filter(|name| !name.is_empty()).collect();
         bail!(
-            "the server that runs has other classes ({}); give it these first, their targets do not matter",
+            "the server that runs has other classes before upstream `{upstream}` ({}); give it these first, their targets do not matter",
             if named.is_empty() {
                 "none".to_owned()
             } else {

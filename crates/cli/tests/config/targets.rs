@@ -178,7 +178,10 @@ fn what_cannot_be_watched_is_one_line() {
     );
     let server = place.start(&[]);
     let others = watch(&wanted.replace("\"low\"", "\"other\""));
-    assert!(others.contains("has other classes (high, low)"), "{others}");
+    assert!(
+        others.contains("has other classes before upstream `app` (high, low)"),
+        "{others}"
+    );
     let upstream = watch(&wanted.replace("\"app\"", "\"shop\""));
     assert!(
         upstream.contains("has no upstream `shop` (app)"),

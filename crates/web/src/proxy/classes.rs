@@ -351,6 +351,12 @@ impl Classes {
         tables.map(ClassTable::aims).collect()
     }
 
+    /// Whether requests for this upstream may be in the class of this number; some are in none.
+    pub fn may_be_at(&self, number: u8, upstream: &str) -> bool {
+        let table = self.tables.get(usize::from(number));
+        table.is_none_or(|table| table.may_be_at(upstream))
+    }
+
     /// What each is to get, by number; none where there are no classes.
     pub fn goals(&self) -> Vec<Goal> {
         match self.is_empty() {
