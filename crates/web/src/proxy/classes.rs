@@ -38,7 +38,7 @@ pub struct ClassTable {
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
     /// The most of its requests in an upstream at a time; without any as many as the limit lets in.
-    #[serde(default)]
+    #[serde(default, alias = "transactions")]
     pub requests: Option<Spanned<NonZeroUsize>>,
     /// For how long one keeps its place; without any for as long as it takes.
     #[serde(default)]
