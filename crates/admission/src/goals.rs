@@ -87,6 +87,17 @@ pub struct Need {
     pub target_ns: u64,
 }
 
+/// Jobs of a class that were done, and their times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// How many.
+    pub jobs: u64,
+    /// Their response times together, ns.
+    pub response_sum_ns: u64,
+    /// Their times inside together, ns.
+    pub inside_sum_ns: u64,
+}
+
 /// How a class is doing.
 #[derive(Clone, Debug, Default)]
 pub struct ClassStatus {
@@ -102,13 +113,27 @@ pub struct ClassStatus {
     pub overlong: u64,
     /// How many were cancelled for that.
     pub cancelled: u64,
+    /// What was done since it is there.
+    pub done: Done,
     /// The mean time inside, ns.
     pub inside_ns: Option<u64>,
     /// The mean response time, ns.
     pub response_ns: Option<u64>,
+    /// The response time that 95 in a hundred of the last ones took at most, ns.
+    pub p95_response_ns: Option<u64>,
+    /// That 99 in a hundred took, ns.
+    pub p99_response_ns: Option<u64>,
     /// Each target with what was achieved recently, ns, in the goal's order; `None` before the
     /// first job was done.
     pub achieved: Vec<(ResponseTarget, Option<u64>)>,
+}
+
+impl Done {
+    fn add(&mut self, outside_ns: u64, inside_ns: u64) {
+        self.jobs += 1;
+        self.response_sum_ns += outside_ns + inside_ns;
+        self.inside_sum_ns += inside_ns;
+    }
 }
 
 /// All classes, by number.
@@ -128,6 +153,7 @@ struct Class {
     has_percentiles: bool,
     overlong: u64,
     cancelled: u64,
+    done: Done,
     inside: Mean,
     response: Mean,
     recent_inside: Recent,
@@ -143,6 +169,7 @@ impl Class {
             present: 0,
             overlong: 0,
             cancelled: 0,
+            done: Done::default(),
             done_at: None,
             inside: Mean::new(CLASS_MEMORY),
             response: Mean::new(CLASS_MEMORY),
@@ -219,8 +246,11 @@ impl Class {
             inside_max: self.goal.inside_max,
             overlong: self.overlong,
             cancelled: self.cancelled,
+            done: self.done,
             inside_ns: self.inside.get(),
             response_ns: self.response.get(),
+            p95_response_ns: self.recent_response.quantile_now(0.95),
+            p99_response_ns: self.recent_response.quantile_now(0.99),
             achieved: achieved.collect(),
         }
     }
@@ -329,12 +359,15 @@ impl Goals {
     pub(crate) fn done(&mut self, number: u8, outside_ns: u64, inside_ns: u64, now: Time) {
         if let Some(class) = self.classes.get_mut(usize::from(number)) {
             class.done_at = Some(now);
+            class.done.add(outside_ns, inside_ns);
             class.inside.add(inside_ns);
             class.response.add(outside_ns + inside_ns);
             // Keeping them in order is dearer than all else here.
             if class.has_percentiles {
                 class.recent_inside.add(inside_ns);
                 class.recent_response.add(outside_ns + inside_ns);
+            } else {
+                class.recent_response.note(outside_ns + inside_ns);
             }
             class.correct(outside_ns, inside_ns);
         }

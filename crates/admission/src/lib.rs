@@ -22,7 +22,7 @@ mod window;
 pub use admission::{Admission, AdmissionSettings, AdmissionStatus, Ticket};
 pub use controller::{Change, Controller, ControllerLimits, Why, start};
 pub use goals::feasible::{Observed, Verdict, verdict};
-pub use goals::{ClassStatus, Goal, Need, ResponseTarget};
+pub use goals::{ClassStatus, Done, Goal, Need, ResponseTarget};
 pub use kind_name::KindName;
 pub use mean::Mean;
 pub use order::{Order, Within};

@@ -15,8 +15,8 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// One more.
-    pub(crate) fn add(&mut self, time: u64) {
+    /// One more, for [`quantile_now`](Self::quantile_now) alone.
+    pub(crate) fn note(&mut self, time: u64) {
         if self.times.len() < REMEMBERED {
             self.times.push(time);
         } else {
@@ -24,6 +24,11 @@ impl Recent {
             self.next = (self.next + 1) % REMEMBERED;
         }
         self.since_sorted += 1;
+    }
+
+    /// One more.
+    pub(crate) fn add(&mut self, time: u64) {
+        self.note(time);
         if self.since_sorted >= STALE_AFTER || self.sorted.len() < STALE_AFTER {
             self.sorted.clone_from(&self.times);
             self.sorted.sort_unstable();
@@ -39,10 +44,22 @@ impl Recent {
 
     /// The time that a share of them, 0 to 1, took at most; `None` before the first.
     pub(crate) fn quantile(&self, share: f64) -> Option<u64> {
-        let last = self.sorted.len().checked_sub(1)?;
-        let at = (share * self.sorted.len() as f64).ceil() as usize;
-        self.sorted.get(at.saturating_sub(1).min(last)).copied()
+        self.sorted.get(place(share, self.sorted.len())?).copied()
     }
+
+    /// The same of all of them up to now; takes a time that grows with their number.
+    pub(crate) fn quantile_now(&self, share: f64) -> Option<u64> {
+        let mut times = self.times.clone();
+        let at = place(share, times.len())?;
+        Some(*times.select_nth_unstable(at).1)
+    }
+}
+
+/// Where the last of a share of so many, in order, is; `None` where there are none.
+fn place(share: f64, of: usize) -> Option<usize> {
+    let last = of.checked_sub(1)?;
+    let at = (share * of as f64).ceil() as usize;
+    Some(at.saturating_sub(1).min(last))
 }
 
 #[cfg(test)]
@@ -60,6 +77,20 @@ mod tests {
         assert_eq!(recent.quantile(0.5), Some(256));
         assert_eq!(recent.quantile(1.0), Some(512));
         assert_eq!(recent.quantile(0.0), Some(1));
+    }
+
+    #[test]
+    fn what_was_only_noted_is_found_on_demand() {
+        let mut recent = Recent::default();
+        assert_eq!(recent.quantile_now(0.5), None);
+        (1..=100).rev().for_each(|time| recent.note(time));
+        assert_eq!(recent.quantile_now(0.95), Some(95));
+        assert_eq!(recent.quantile_now(1.0), Some(100));
+        assert_eq!(recent.quantile(0.95), None);
+        // From here on they are kept in order, those from before included.
+        recent.add(1000);
+        assert_eq!(recent.quantile(1.0), Some(1000));
+        assert_eq!(recent.quantile(0.5), Some(51));
     }
 
     #[test]

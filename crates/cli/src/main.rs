@@ -6,6 +6,7 @@ mod attach;
 mod config_file;
 mod demo;
 mod emulate;
+mod feasibility;
 mod figures;
 mod gate;
 mod lab;

@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod effective;
 mod link;
+mod observe;
 mod ready_line;
 mod running;
 mod user;
@@ -43,7 +44,13 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         .build()
         .context("cannot start the runtime")?;
     if args.check {
-        return runtime.block_on(async { check::run(&effective, means) });
+        return runtime.block_on(async {
+            check::look(&effective, means)?;
+            match args.observe {
+                Some(seconds) => observe::run(&effective, seconds, args.json).await,
+                None => check::say_ok(&effective),
+            }
+        });
     }
     runtime.block_on(serve(args, effective, link, means))?;
     // A read that hangs on its disk must not keep the process.

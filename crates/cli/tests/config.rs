@@ -8,3 +8,4 @@ mod random_config;
 mod reload;
 mod reload_at_random;
 mod start_and_stop;
+mod targets;

@@ -58,6 +58,13 @@ fn targets_are_held_against_what_a_gate_sees() {
         "{}",
         said(&nothing)
     );
+    let no_target = check(&gate, "", "", &["--observe", "1s"]);
+    assert_eq!(no_target.status.code(), Some(2));
+    assert!(
+        said(&no_target).contains("wanted.toml: class.target: no class has a target"),
+        "{}",
+        said(&no_target)
+    );
     thread::scope(|scope| {
         for user in ["ann", "postgres"] {
             let (gate, database, script) = (&gate, &database, &script);

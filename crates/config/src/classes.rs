@@ -3,6 +3,7 @@
 
 mod aims;
 mod bounds;
+mod explanations;
 mod fits;
 mod order;
 mod reach;
@@ -10,6 +11,7 @@ mod target;
 
 pub use aims::{ClassAims, Variability, middle_priority, priorities};
 pub use bounds::{ClassBounds, Longest, LongestAction};
+pub use explanations::explain;
 pub use fits::{comes_from, fits_beginning, fits_pattern};
 pub use order::{LateName, OrderName, check_order, check_share_by, goals, order};
 pub use reach::{Condition, Conditions, Fits, check_reach, networks, patterns, placed_patterns};

@@ -84,7 +84,13 @@ fn list(names: &[&str]) -> String {
 fn noun(found: &str) -> String {
     match found.split_once(' ') {
         Some(("string", text)) => format!("the text {text}"),
-        Some(("integer" | "boolean", value)) => format!("the value {value}"),
+        Some(("integer" | "boolean", value)) => {
+            // Of those that have more than 64 bits.
+            let value = value
+                .trim_end_matches(" as i128")
+                .trim_end_matches(" as u128");
+            format!("the value {value}")
+        }
         Some(("floating", value)) => {
             format!("the value {}", value.trim_start_matches("point "))
         }
@@ -112,6 +118,7 @@ fn wanted(expected: &str) -> String {
         "path string" | "a borrowed path" => "a path in quotes".into(),
         "a sequence" => "a list in brackets, such as [\"...\"]".into(),
         "a map" => "a table".into(),
+        "any value" => "a smaller number".into(),
         _ if bare.starts_with("struct ") => "a table".into(),
         _ => expected.into(),
     }
@@ -194,6 +201,10 @@ mod tests {
         assert_eq!(
             text("invalid type: integer `1`, expected struct Limits"),
             "the value `1` does not fit; write a table"
+        );
+        assert_eq!(
+            text("invalid type: integer `99999999999999999999` as i128, expected any value"),
+            "the value `99999999999999999999` does not fit; write a smaller number"
         );
     }
 

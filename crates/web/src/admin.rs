@@ -12,6 +12,7 @@
 //! | `/metrics` | OpenMetrics text, for Prometheus |
 //! | `/healthz` | `ok`, or 503 and `stopping` |
 
+pub mod client;
 mod config;
 mod exposition;
 mod history;
@@ -23,7 +24,9 @@ mod status;
 mod text;
 
 pub use config::AdminConfig;
-pub use sources::{ClassLoad, Sources, UplinkReading, UpstreamReading};
+pub use sources::{
+    ClassLoad, ClassReading, Sources, TargetReading, UplinkReading, UpstreamReading,
+};
 
 use routes::Desk;
 use std::io;

@@ -23,7 +23,7 @@ use crate::proxy::{ClassTable, ProxyTable, RouteTable, UpstreamTable};
 use crate::proxy_protocol::ProxyProtocolConfig;
 use crate::static_site::StaticConfig;
 use serde::Deserialize;
-use sooner_config::classes::LateName;
+use sooner_config::classes::{self, LateName};
 use sooner_tls::TlsConfig;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ impl Config {
     /// Reads a configuration file's text, without a look at anything else; the first mistake is the
     /// error.
     pub fn parse(text: &str) -> Result<Self, Misconfigured> {
-        sooner_config::read(text)
+        sooner_config::read(text).map_err(classes::explain)
     }
 
     /// All mistakes of a text that can be told at once; none if [`Config::parse`] and
@@ -82,7 +82,10 @@ impl Config {
     pub fn mistakes(text: &str) -> Vec<Misconfigured> {
         match Self::parse(text) {
             Ok(config) => config.mistakes_together(),
-            Err(_) => sooner_config::mistakes::<Self>(text),
+            Err(_) => {
+                let mistakes = sooner_config::mistakes::<Self>(text).into_iter();
+                mistakes.map(classes::explain).collect()
+            }
         }
     }
 

@@ -60,7 +60,7 @@ use failure_log::one_line;
 use forward::Forwarding;
 use hyper::{Method, Request};
 use look::Look;
-use sooner_admission::{ClassStatus, Quality, WouldWait};
+use sooner_admission::{ClassStatus, Order, Quality, WouldWait};
 use sooner_config::Network;
 use sooner_http::forwarding::forwarded::client_address;
 use sooner_http::forwarding::request::Client;
@@ -133,6 +133,8 @@ pub struct UpstreamState {
     pub server: Arc<str>,
     /// How it stands.
     pub standing: Standing,
+    /// In which order requests that wait for the upstream go in.
+    pub order: Order,
     /// Requests in flight.
     pub inside: usize,
     /// Requests that wait for the upstream, for all its servers in one queue.
@@ -254,15 +256,18 @@ impl Proxy {
         }
     }
 
-    /// How the classes are doing at each upstream.
+    /// How the classes are doing at each upstream, of those that may be there.
     pub fn class_states(&self) -> Vec<ClassState> {
         let upstreams = self.upstreams.iter();
         let states = upstreams.flat_map(|upstream| {
-            let statuses = upstream.class_statuses().into_iter();
-            statuses.map(|status| ClassState {
+            let classes = &upstream.current().classes;
+            let statuses = (0..=u8::MAX).zip(upstream.class_statuses());
+            let here = statuses.filter(|(number, _)| classes.may_be_at(*number, &upstream.name));
+            let states = here.map(|(_, status)| ClassState {
                 upstream: upstream.name.clone(),
                 status,
-            })
+            });
+            states.collect::<Vec<_>>()
         });
         states.collect()
     }
@@ -299,6 +304,7 @@ impl Proxy {
                 name: upstream.name.clone(),
                 server: server.name.clone(),
                 standing: server.standing(now),
+                order: upstream.order(),
                 inside: server.in_flight(),
                 waiting: status.waiting,
                 limit: status.limit,

@@ -324,7 +324,14 @@ fn what_was_learned_stays() {
     ]);
     let class_statuses = goals.class_statuses();
     assert_eq!(class_statuses[0].response_ns, None);
+    assert_eq!(class_statuses[0].done, Done::default());
     assert_eq!(class_statuses[1].response_ns, Some(3 * MS));
+    let done = Done {
+        jobs: 1,
+        response_sum_ns: 3 * MS,
+        inside_sum_ns: 2 * MS,
+    };
+    assert_eq!(class_statuses[1].done, done);
     assert_eq!(
         class_statuses[1].achieved,
         [(ResponseTarget::Mean(10 * MS), Some(3 * MS))]
@@ -345,6 +352,21 @@ fn what_was_learned_stays() {
     // Nor is a class that comes no more.
     assert_eq!(needs(&goals, now.after(SILENT_NS)), [need(None)]);
     assert_eq!(needs(&goals, now.after(SILENT_NS + 1)), []);
+}
+
+/// Percentiles are told of every class, whatever it has as a target.
+#[test]
+fn percentiles_are_known_without_a_target_for_them() {
+    let mut goals = Goals::default();
+    let percentile = ResponseTarget::Share(0.9, MS);
+    goals.replace(vec![goal("a", 0, &[]), goal("b", 1, &[percentile])]);
+    for class in [0, 1] {
+        (1..=100).for_each(|ms| goals.done(class, 0, ms * MS, Time::from_ns(ms * MS)));
+    }
+    for status in goals.class_statuses() {
+        assert_eq!(status.p95_response_ns, Some(95 * MS), "{}", status.name);
+        assert_eq!(status.p99_response_ns, Some(99 * MS), "{}", status.name);
+    }
 }
 
 #[test]

@@ -10,17 +10,16 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use sooner_admission::{Observed, ResponseTarget, Verdict, verdict};
-use sooner_config::classes::time_ns;
-use sooner_config::{Misconfigured, SourceText, Spanned};
+use sooner_admission::{Observed, ResponseTarget};
+use sooner_config::SourceText;
+use sooner_config::classes::ClassAims;
 use sooner_pooler::config::{ClassTable, Config};
 use sooner_pooler::{Configuration, ConsoleClient};
-use sooner_report::columns::aligned;
-use sooner_report::number;
 
 use super::look::{Class, Look, Target, explained, look, place_of};
 use super::{read_files, say};
-use crate::config_file::{all_located, read};
+use crate::config_file::{all_located, located, read};
+use crate::feasibility::{Found, Jobs, Place, Seen, no_target, whole_seconds};
 
 /// Looks whether a configuration is right and, with --observe, whether its targets can be met.
 ///
@@ -46,18 +45,6 @@ pub struct CheckArgs {
     json: bool,
 }
 
-/// A time with its unit, as targets have it, or seconds without one: as whole seconds.
-fn whole_seconds(text: &str) -> Result<u64, String> {
-    let ns = match text.parse::<u64>() {
-        Ok(seconds) => seconds.saturating_mul(NS_PER_S),
-        Err(_) => time_ns(text)?,
-    };
-    match ns {
-        1.. if ns.is_multiple_of(NS_PER_S) => Ok(ns / NS_PER_S),
-        _ => Err("watch for whole seconds, one or more, like 60s or 5min".into()),
-    }
-}
-
 /// Checks; the exit code is 1 where targets cannot be met.
 pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let source = read(&args.config)?;
@@ -74,24 +61,37 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         output::line("the gate would start; --observe 60s says whether targets can be met")?;
         return Ok(ExitCode::SUCCESS);
     };
+    if config.class.iter().all(|class| class.target.is_empty()) {
+        return Err(located(&source, &no_target("no class has a target")));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let (before, after) = runtime.block_on(observe(args, Duration::from_secs(seconds)))?;
     let seen = seen(&config.class, &before, &after)?;
-    let Some(verdict) = verdict(&seen) else {
+    let aims: Vec<ClassAims<'_>> = config.class.iter().map(ClassTable::aims).collect();
+    let place = Place {
+        jobs: Jobs::Transactions,
+        limit_key: "limits.transactions",
+        source: &source,
+    };
+    let Some(found) = Found::new(&aims, &seen, place) else {
         bail!("no transaction came in {seconds} s: nothing can be said");
     };
-    let report = Report::new(&config.class, &seen, &verdict, seconds, &source);
+    let is_feasible = found.is_feasible();
     if args.json {
-        output::json(&report)?
+        output::json(&Report {
+            schema: 1,
+            time_unit: "ms",
+            observed_seconds: seconds,
+            found,
+        })?
     } else {
-        report.print()?
+        found.print(seconds)?
     }
-    Ok(if verdict.is_feasible() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(match is_feasible {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }
 
@@ -194,234 +194,27 @@ fn of_class(
     targets: &[Target],
 ) -> Observed {
     let sums = now.sums.since(then.sums);
-    let mean_ns = |sum_us: u64| sum_us as f64 * 1e3 / sums.turns.max(1) as f64;
-    let response_ns = mean_ns(sums.outside_us + sums.inside_us);
+    let ns = |us: u64| us as f64 * 1e3;
     let always = [(0.95, now.total_p95_us), (0.99, now.total_p99_us)];
     let always = always
         .into_iter()
         .filter_map(|(share, us)| Some((share, us?)));
-    let times = |us: u64| us as f64 * 1e3 / response_ns;
-    let spread = always
-        .chain(percentiles(&now.name, targets))
-        .map(|(share, us)| (share, times(us)));
-    Observed {
+    let percentiles = always.chain(percentiles(&now.name, targets));
+    let seen = Seen {
         jobs: sums.turns,
-        response_ns,
-        inside_ns: mean_ns(sums.inside_us),
-        response_targets,
-        spread: spread
-            .filter(|(_, times)| times.is_finite() && *times > 0.0)
-            .collect(),
-    }
+        response_sum_ns: ns(sums.outside_us + sums.inside_us),
+        inside_sum_ns: ns(sums.inside_us),
+        percentiles_ns: percentiles.map(|(share, us)| (share, ns(us))).collect(),
+    };
+    seen.observed(response_targets)
 }
 
-/// What was found. Times in ms.
+/// What was found, and how long it took.
 #[derive(Serialize)]
 struct Report {
     schema: u32,
     time_unit: &'static str,
     observed_seconds: u64,
-    verdict: &'static str,
-    needed_ms: f64,
-    allowed_ms: Option<f64>,
-    left_over_ms: Option<f64>,
-    relax_all_by: Option<f64>,
-    classes: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    transactions: u64,
-    mean_ms: f64,
-    inside_ms: f64,
-    target_as_mean_ms: Option<f64>,
-    is_below_inside: bool,
-    relaxed_mean_ms: Option<f64>,
-    /// A line for each target that is below the time inside, with its place.
-    #[serde(skip)]
-    below_inside: Vec<String>,
-}
-
-const NS_PER_MS: f64 = 1e6;
-const NS_PER_S: u64 = 1_000_000_000;
-const FEASIBLE: &str = "FEASIBLE";
-
-impl Report {
-    fn new(
-        classes: &[ClassTable],
-        seen: &[Observed],
-        verdict: &Verdict,
-        seconds: u64,
-        source: &SourceText,
-    ) -> Self {
-        let ms = |ns: f64| ns / NS_PER_MS;
-        let classes = classes.iter().map(Some).chain([None]);
-        let rows = classes.zip(seen).enumerate();
-        let row = |(at, (class, seen)): (usize, (Option<&ClassTable>, &Observed))| Row {
-            name: class
-                .map_or("(none)", |class| class.name.get_ref().as_str())
-                .to_owned(),
-            transactions: seen.jobs,
-            mean_ms: ms(seen.response_ns),
-            inside_ms: ms(seen.inside_ns),
-            target_as_mean_ms: verdict.targets_ns[at].map(ms),
-            is_below_inside: verdict.impossible.contains(&at),
-            relaxed_mean_ms: verdict.relaxed_ns[at].map(ms),
-            below_inside: class
-                .map(|class| below_inside(class, seen, source))
-                .unwrap_or_default(),
-        };
-        let is_feasible = verdict.is_feasible();
-        Self {
-            schema: 1,
-            time_unit: "ms",
-            observed_seconds: seconds,
-            verdict: if is_feasible {
-                FEASIBLE
-            } else {
-                "NOT FEASIBLE"
-            },
-            needed_ms: ms(verdict.needed_ns),
-            allowed_ms: verdict.allowed_ns.map(ms),
-            left_over_ms: verdict.left_over_ns.map(ms),
-            relax_all_by: verdict.factor().filter(|factor| *factor > 1.0),
-            classes: rows.map(row).collect(),
-        }
-    }
-
-    fn print(&self) -> Result<()> {
-        let head = [
-            "class",
-            "transactions",
-            "mean",
-            "inside",
-            "target as a mean",
-            "alone relaxed to",
-        ];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
-        rows.extend(
-            self.classes
-                .iter()
-                .filter(|row| row.name != "(none)" || row.transactions > 0)
-                .map(Row::cells),
-        );
-        output::line(aligned(&rows))?;
-        for row in &self.classes {
-            for line in &row.below_inside {
-                output::line(line)?;
-            }
-            if row.transactions == 0 && row.name != "(none)" {
-                output::line(format_args!(
-                    "{}: nothing came in {} s",
-                    row.name, self.observed_seconds
-                ))?;
-            }
-        }
-        let line = format!("{}: {}", self.verdict, self.reason());
-        Ok(output::line(line)?)
-    }
-
-    fn reason(&self) -> String {
-        let time = number::duration;
-        let needed = time(self.needed_ms);
-        match (self.allowed_ms, self.left_over_ms, self.relax_all_by) {
-            (Some(allowed), _, Some(factor)) => format!(
-                "the targets allow {} in the mean of all, {needed} are needed; relax all of them {} times, or one of them as in the last column",
-                time(allowed),
-                number::significant(factor)
-            ),
-            (Some(allowed), _, None) => format!(
-                "the targets allow {} in the mean of all, {needed} are needed",
-                time(allowed)
-            ),
-            (None, Some(left_over), _) if left_over < self.needed_ms => {
-                format!(
-                    "classes without a target would take {} instead of {needed}: targets are looser than what there is",
-                    time(left_over.max(0.0))
-                )
-            }
-            (None, Some(left_over), _) if self.verdict != FEASIBLE => format!(
-                "classes without a target would take {}, and cannot be made to wait that long; the mean of all is {needed}; relax one of the others as in the last column",
-                time(left_over)
-            ),
-            (None, left_over, _) => format!(
-                "classes without a target would take {}; the mean of all is {needed}",
-                time(left_over.unwrap_or(0.0))
-            ),
-        }
-    }
-}
-
-/// A line for each target of a class that is below its time inside, with its place.
-fn below_inside(class: &ClassTable, seen: &Observed, source: &SourceText) -> Vec<String> {
-    // Both are in the order of the names.
-    let targets = class.target.iter().zip(&seen.response_targets);
-    let line = |((name, written), response_target): (
-        (&String, &Spanned<String>),
-        &ResponseTarget,
-    )| {
-        let alone = Observed {
-            response_targets: vec![*response_target],
-            ..seen.clone()
-        };
-        let verdict = verdict(&[alone])?;
-        let target_ns = verdict.targets_ns[0].filter(|_| !verdict.impossible.is_empty())?;
-        let time = |ns: f64| number::duration(ns / NS_PER_MS);
-        let as_mean = if name == "mean" { "" } else { " in the mean" };
-        let words = format!(
-            "{}: {}{as_mean} cannot be had, it is inside for {}; fewer at a time (limits.transactions), or a longer target",
-            class.name.get_ref(),
-            time(target_ns),
-            time(seen.inside_ns)
-        );
-        let key = format!("class.target.{name}");
-        Some(source.render(&Misconfigured::at(written, &key, words)))
-    };
-    targets.filter_map(line).collect()
-}
-
-impl Row {
-    fn cells(&self) -> Vec<String> {
-        let time = |ms: Option<f64>| ms.map_or("-".into(), number::duration);
-        vec![
-            self.name.clone(),
-            self.transactions.to_string(),
-            time(Some(self.mean_ms)),
-            time(Some(self.inside_ms)),
-            time(self.target_as_mean_ms),
-            time(self.relaxed_mean_ms),
-        ]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_gate_is_watched_for_whole_seconds() {
-        for (text, seconds) in [
-            ("60", 60),
-            ("60s", 60),
-            ("5min", 300),
-            ("1000ms", 1),
-            ("0.7min", 42),
-        ] {
-            assert_eq!(whole_seconds(text), Ok(seconds), "{text}");
-        }
-        for (text, says) in [
-            ("0", "whole seconds"),
-            ("0s", "whole seconds"),
-            ("500ms", "whole seconds"),
-            ("1.5s", "whole seconds"),
-            ("1.5", "no unit"),
-            ("1 hour", "no unit is called \"hour\""),
-            ("soon", "no unit is called \"soon\""),
-            ("", "no unit"),
-        ] {
-            let error = whole_seconds(text).unwrap_err();
-            assert!(error.contains(says), "{text}: {error}");
-        }
-    }
+    #[serde(flatten)]
+    found: Found,
 }

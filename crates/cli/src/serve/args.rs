@@ -1,6 +1,7 @@
 //! The command line of `sooner serve`. A flag that was not given leaves its key to the file, and
 //! the file to the default.
 
+use crate::feasibility::whole_seconds;
 use clap::{Args, ValueEnum};
 use sooner_policy::PolicyName;
 use sooner_web::access_log::{Destination, LogFormat};
@@ -20,6 +21,13 @@ pub struct ServeArgs {
     /// Only look whether it would start: configuration, certificates, directories, permissions
     #[arg(long)]
     pub check: bool,
+    /// With --check: watch the server that runs, by its admin address, for so long, like 60s or
+    /// 5min, and say whether the classes' targets can be met; a number alone is seconds
+    #[arg(long, value_name = "TIME", value_parser = whole_seconds, requires = "check")]
+    pub observe: Option<u64>,
+    /// With --observe: print JSON instead of a table
+    #[arg(long, requires = "observe")]
+    pub json: bool,
     /// Address and port to listen on; may be given several times [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Vec<ListenAddress>,

@@ -12,12 +12,17 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Says `FILE: ok`, or what a start would refuse with.
-pub fn run(effective: &Effective, means: Means) -> anyhow::Result<ExitCode> {
-    let warnings = look(&effective.config, means).map_err(|mistake| effective.located(mistake))?;
+/// Looks at everything; the error is what a start would refuse with.
+pub fn look(effective: &Effective, means: Means) -> anyhow::Result<()> {
     let config = &effective.config;
+    let warnings = warnings(config, means).map_err(|mistake| effective.located(mistake))?;
     let remarks = config.remarks().into_iter().chain(config.admin.remark());
     effective.say(remarks.chain(warnings));
+    Ok(())
+}
+
+/// Says `FILE: ok`.
+pub fn say_ok(effective: &Effective) -> anyhow::Result<ExitCode> {
     match effective.source.name.as_str() {
         "" => output::line("ok")?,
         name => output::line(format_args!("{name}: ok"))?,
@@ -25,7 +30,7 @@ pub fn run(effective: &Effective, means: Means) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn look(config: &Config, means: Means) -> Result<Vec<Misconfigured>, Misconfigured> {
+fn warnings(config: &Config, means: Means) -> Result<Vec<Misconfigured>, Misconfigured> {
     if let Some(name) = &config.user {
         user::find(name)?;
     }

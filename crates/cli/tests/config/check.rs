@@ -80,6 +80,65 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
 }
 
 #[test]
+fn what_is_wrong_about_a_limit_or_a_target_is_one_line() {
+    let place = ConfigFolder::new("");
+    let upstream = "[[route]]\npath = \"/\"\nupstream = \"app\"\n[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n";
+    let loss = "8: upstream.throughput_loss: a loss is from 0.01, which is as little as can be told from chance, to 0.5";
+    let alone = "says something only where the limit is found: write limit = \"auto\" as well";
+    for (keys, expected) in [
+        (
+            "limit = \"auto\"\nlimit = 8",
+            "8: limit: given twice; keep one of them",
+        ),
+        (
+            "limit = [\"auto\", 8]",
+            "7: upstream.limit: a number from 1 on, or \"auto\"",
+        ),
+        (
+            "limit = \"auto:64\"",
+            "7: upstream.limit: \"auto:64\": a number from 1 on, or \"auto\"",
+        ),
+        (
+            "limit = 99999999999999999999",
+            "7: upstream.limit: the value `99999999999999999999` does not fit; write a smaller number",
+        ),
+        (
+            "limit = 8\nlimit_max = 64",
+            &format!("8: upstream.limit_max: {alone}"),
+        ),
+        (
+            "limit = 8\nthroughput_loss = 0.1",
+            &format!("8: upstream.throughput_loss: {alone}"),
+        ),
+        ("limit = \"auto\"\nthroughput_loss = 0.9", loss),
+        ("limit = \"auto\"\nthroughput_loss = nan", loss),
+        (
+            "limit = \"auto\"\nlimit_max = 0",
+            "8: upstream.limit_max: the value `0` does not fit; write a whole number, 1 or more",
+        ),
+        (
+            "[[class]]\nname = \"a\"\ntarget = \"30ms\"",
+            "9: class.target: targets have names; write target = { mean = \"30ms\" }, or { mean = \"30ms\", p95 = \"120ms\" }",
+        ),
+        (
+            "[[class]]\nname = \"a\"\ntarget = { mean = 30 }",
+            "9: class.target.mean: a time has a unit and stands in quotes; write mean = \"30ms\" (us, ms, s or min)",
+        ),
+        (
+            "[[class]]\nname = \"a\"\nlongest = 2",
+            "9: class.longest: a time has a unit and stands in quotes; write longest = \"30ms\" (us, ms, s or min)",
+        ),
+        (
+            "[[class]]\nname = \"a\"\ntarget = { p99.9 = \"1s\" }",
+            "9: class.target.p99: a percentile with a dot stands in quotes; write \"p99.9\" = \"30ms\"",
+        ),
+    ] {
+        let line = place.refusal(&format!("{upstream}{keys}\n"));
+        assert_eq!(line, expected, "{keys}");
+    }
+}
+
+#[test]
 fn a_certificate_that_will_not_do_is_placed() {
     let place = ConfigFolder::new("");
     certify(&place, "good", 2100);

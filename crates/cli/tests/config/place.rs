@@ -43,10 +43,15 @@ impl ConfigFolder {
 
     /// Runs `--check`; the code, standard output and standard error.
     pub fn check(&self) -> (Option<i32>, String, String) {
+        self.check_with(&[])
+    }
+
+    pub fn check_with(&self, flags: &[&str]) -> (Option<i32>, String, String) {
         let output = Checked::cargo_bin("sooner")
             .unwrap()
             .args(["serve", "--check", "--config"])
             .arg(self.file())
+            .args(flags)
             .output()
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();

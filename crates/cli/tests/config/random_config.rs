@@ -338,7 +338,8 @@ impl<'a> Maker<'a> {
                 );
                 self.may("variability", &["\"reduce\""]);
             }
-            self.may("requests", &["1"]);
+            let cap = self.random.one(&["requests", "transactions"]);
+            self.may(cap, &["1"]);
             if self.random.chance() {
                 self.put("longest", "\"2 s\"");
                 self.put("longest_action", "\"cancel\"");

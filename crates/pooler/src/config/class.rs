@@ -34,7 +34,7 @@ pub struct ClassTable {
     pub weight: Option<Spanned<NonZeroU32>>,
     /// The most of its transactions in a server at a time; without any as many as the limit lets
     /// in.
-    #[serde(default)]
+    #[serde(default, alias = "requests")]
     pub transactions: Option<Spanned<NonZeroUsize>>,
     /// For how long one keeps its place; without any for as long as it takes.
     #[serde(default)]

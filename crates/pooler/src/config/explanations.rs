@@ -47,7 +47,6 @@ pub fn explain(mut mistake: Misconfigured) -> Misconfigured {
     let key = mistake.key.as_str();
     let last = key.rsplit('.').next().unwrap_or_default();
     let is_unknown = mistake.message.starts_with("unknown key");
-    let does_not_fit = mistake.message.contains("does not fit");
     let is_it = |name: &str| {
         if name == "databases" {
             key == name
@@ -68,19 +67,15 @@ pub fn explain(mut mistake: Misconfigured) -> Misconfigured {
             "it is how long a client keeps its server connection: transaction, session; write observe = true to hold nothing and see what would be"
                 .into(),
         ),
-        _ if does_not_fit && key == "class.target" => Some(
-            "targets have names; write target = { mean = \"30ms\" }, or { mean = \"30ms\", p95 = \"120ms\" }"
-                .into(),
-        ),
-        _ if does_not_fit && (key.starts_with("class.target.") || ["class.wait_target", "class.longest"].contains(&key)) => Some(format!(
-            "a time has a unit and stands in quotes; write {last} = \"30ms\" (us, ms, s or min)"
-        )),
         _ => None,
     };
-    if let Some(words) = words {
-        mistake.message = words;
+    match words {
+        Some(words) => {
+            mistake.message = words;
+            mistake
+        }
+        None => sooner_config::classes::explain(mistake),
     }
-    mistake
 }
 
 #[cfg(test)]

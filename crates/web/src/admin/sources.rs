@@ -4,8 +4,8 @@ use super::prediction::PredictionReading;
 use crate::access_log::AccessLog;
 use crate::metrics::{Metrics, SIZE_CLASSES};
 use crate::proxy::{ClassState, PredictionState, RehearsalState, Standing, UpstreamState};
-use serde::Serialize;
-use sooner_admission::ResponseTarget;
+use serde::{Deserialize, Serialize};
+use sooner_admission::{Order, ResponseTarget};
 use sooner_config::classes::name_of;
 use sooner_link::Load;
 use sooner_uplink::{Found, Uplink};
@@ -118,6 +118,8 @@ pub struct UpstreamReading {
     pub server: String,
     /// How it stands, in a word.
     pub state: &'static str,
+    /// In which order requests that wait for the upstream go in, in a word.
+    pub order: &'static str,
     /// Whether requests are sent to it.
     pub is_up: bool,
     /// Requests it has now.
@@ -148,6 +150,7 @@ impl From<UpstreamState> for UpstreamReading {
                 Standing::OnProbation => "on probation",
                 Standing::Down => "down",
             },
+            order: order_name(state.order),
             is_up: state.standing == Standing::Up,
             requests_inside: state.inside as u64,
             requests_inside_max: bounded(state.limit),
@@ -162,7 +165,7 @@ impl From<UpstreamState> for UpstreamReading {
 }
 
 /// A class before an upstream at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassReading {
     /// The upstream's name.
     pub upstream: String,
@@ -178,10 +181,20 @@ pub struct ClassReading {
     pub overlong_total: u64,
     /// Those of them that were cancelled.
     pub cancelled_total: u64,
+    /// Those that were answered, since the start.
+    pub done_total: u64,
+    /// Their response times together, waiting included.
+    pub response_seconds_total: f64,
+    /// Their times inside together.
+    pub inside_seconds_total: f64,
     /// The mean time inside, of late; `null` before the first.
     pub mean_inside_seconds: Option<f64>,
     /// The mean response time of the upstream, waiting included, of late; `null` before the first.
     pub mean_response_seconds: Option<f64>,
+    /// What 95 in a hundred of the last 512 took at most; `null` before the first.
+    pub p95_response_seconds: Option<f64>,
+    /// What 99 in a hundred took.
+    pub p99_response_seconds: Option<f64>,
     /// What it is to get, and what it got.
     pub targets: Vec<TargetReading>,
 }
@@ -230,7 +243,7 @@ impl From<RehearsalState> for RehearsalReading {
 }
 
 /// A response-time target of a class.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetReading {
     /// Of what: `mean`, `p95`.
     pub target: String,
@@ -251,8 +264,13 @@ impl From<ClassState> for ClassReading {
             limit_requests: status.inside_max.map(|max| max as u64),
             overlong_total: status.overlong,
             cancelled_total: status.cancelled,
+            done_total: status.done.jobs,
+            response_seconds_total: seconds(status.done.response_sum_ns),
+            inside_seconds_total: seconds(status.done.inside_sum_ns),
             mean_inside_seconds: status.inside_ns.map(seconds),
             mean_response_seconds: status.response_ns.map(seconds),
+            p95_response_seconds: status.p95_response_ns.map(seconds),
+            p99_response_seconds: status.p99_response_ns.map(seconds),
             targets: targets.collect(),
         }
     }
@@ -265,6 +283,18 @@ impl From<(ResponseTarget, Option<u64>)> for TargetReading {
             target_seconds: seconds(target.target_ns()),
             achieved_seconds: achieved_ns.map(seconds),
         }
+    }
+}
+
+/// An order in a word, as `upstream.order` has it where it can be said there.
+fn order_name(order: Order) -> &'static str {
+    match order {
+        Order::Expected => "shortest",
+        Order::Fcfs => "fifo",
+        Order::Longest => "longest",
+        Order::Targets(_) => "targets",
+        Order::Shares => "weights",
+        Order::LeastUsed(_) => "share_by",
     }
 }
 

@@ -38,7 +38,7 @@ pub struct ClassTable {
     #[serde(default)]
     pub weight: Option<Spanned<NonZeroU32>>,
     /// The most of its requests in an upstream at a time; without any as many as the limit lets in.
-    #[serde(default)]
+    #[serde(default, alias = "transactions")]
     pub requests: Option<Spanned<NonZeroUsize>>,
     /// For how long one keeps its place; without any for as long as it takes.
     #[serde(default)]
@@ -163,7 +163,8 @@ impl ClassTable {
         Ok(())
     }
 
-    fn aims(&self) -> ClassAims<'_> {
+    /// What it says of who goes first.
+    pub fn aims(&self) -> ClassAims<'_> {
         ClassAims {
             name: &self.name,
             priority: &self.priority,
@@ -208,7 +209,7 @@ impl ClassTable {
     }
 
     /// Whether requests for this upstream may be in it.
-    fn may_be_at(&self, upstream: &str) -> bool {
+    pub fn may_be_at(&self, upstream: &str) -> bool {
         let is_upstream = |name: &Spanned<String>| name.get_ref() == upstream;
         let names = self.upstream.as_ref();
         names.is_none_or(|names| names.iter().any(is_upstream))
@@ -348,6 +349,12 @@ impl Classes {
     fn aims_at(&self, upstream: &str) -> Vec<ClassAims<'_>> {
         let tables = self.tables.iter().filter(|table| table.may_be_at(upstream));
         tables.map(ClassTable::aims).collect()
+    }
+
+    /// Whether requests for this upstream may be in the class of this number; some are in none.
+    pub fn may_be_at(&self, number: u8, upstream: &str) -> bool {
+        let table = self.tables.get(usize::from(number));
+        table.is_none_or(|table| table.may_be_at(upstream))
     }
 
     /// What each is to get, by number; none where there are no classes.

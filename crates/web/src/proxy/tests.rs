@@ -8,6 +8,7 @@ mod framing;
 mod kept;
 mod nginx;
 mod passing;
+mod promising;
 mod queueing;
 mod secure;
 mod smuggling;

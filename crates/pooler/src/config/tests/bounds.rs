@@ -11,6 +11,9 @@ fn a_class_may_have_a_cap() {
     let goals = config(&class("transactions = 3")).goals();
     assert_eq!(goals[0].inside_max, Some(3));
     assert_eq!(goals[1].inside_max, None, "of those in no class");
+    // The word that upstreams have.
+    let other = config(&class("requests = 3")).goals();
+    assert_eq!(other[0].inside_max, Some(3));
 }
 
 #[test]

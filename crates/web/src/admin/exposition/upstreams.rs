@@ -23,6 +23,23 @@ const OVERLONG: [(&str, &str, Figure); 2] = [
     ),
 ];
 
+/// How long requests of a class took in all, s.
+type Time = fn(&ClassReading) -> f64;
+
+/// The times that are summed.
+const TIMES: [(&str, &str, Time); 2] = [
+    (
+        "sooner_upstream_class_response",
+        "Their response times together, waiting included",
+        |class| class.response_seconds_total,
+    ),
+    (
+        "sooner_upstream_class_inside",
+        "Their times inside together",
+        |class| class.inside_seconds_total,
+    ),
+];
+
 impl Exposition {
     pub(super) fn upstreams(&self, to: &mut Families) {
         if self.upstreams.is_empty() {
@@ -96,12 +113,7 @@ impl Exposition {
         if self.classes.is_empty() {
             return;
         }
-        let labels = |class: &ClassReading| -> Labels {
-            vec![
-                ("upstream", class.upstream.clone()),
-                ("class", class.class.clone()),
-            ]
-        };
+        let labels = class_labels;
         let targets = self.classes.iter().flat_map(|class| {
             let of = |target: &TargetReading| {
                 let mut labels = labels(class);
@@ -143,6 +155,7 @@ impl Exposition {
                 all.map(|class| (labels(class), figure(class))),
             );
         }
+        self.class_times(to);
         let wanted = targets.iter();
         to.gauges(
             "sooner_upstream_class_target",
@@ -158,6 +171,26 @@ impl Exposition {
             Some(Unit::Seconds),
             achieved.filter_map(|(labels, target)| Some((labels, target.achieved_seconds?))),
         );
+    }
+
+    /// How many requests of each class were answered, and how long they took.
+    fn class_times(&self, to: &mut Families) {
+        let all = self.classes.iter();
+        to.counters(
+            "sooner_upstream_class_done_requests",
+            "Requests of a class that were answered",
+            None,
+            all.map(|class| (class_labels(class), class.done_total)),
+        );
+        for (name, help, figure) in TIMES {
+            let all = self.classes.iter();
+            to.counters(
+                name,
+                help,
+                Some(Unit::Seconds),
+                all.map(|class| (class_labels(class), figure(class))),
+            );
+        }
     }
 
     pub(super) fn predictions(&self, to: &mut Families) {
@@ -235,6 +268,13 @@ impl Exposition {
             all().map(|one| (labels(one), one.would_wait_seconds_total)),
         );
     }
+}
+
+fn class_labels(class: &ClassReading) -> Labels {
+    vec![
+        ("upstream", class.upstream.clone()),
+        ("class", class.class.clone()),
+    ]
 }
 
 /// What came of what was expected, tenth by tenth.

@@ -7,7 +7,9 @@ use crate::metrics::tests::report;
 use crate::metrics::{Metrics, RequestFacts};
 use crate::proxy::{ClassState, PredictionState, RehearsalState, Standing, UpstreamState};
 use hyper::Request;
-use sooner_admission::{ClassStatus, Quality, ResponseTarget, Shadows, WouldWait};
+use sooner_admission::{
+    ClassStatus, Done, Lateness, Order, Quality, ResponseTarget, Shadows, WouldWait,
+};
 use sooner_link::shadow::Compared;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -37,6 +39,7 @@ pub fn sources() -> Sources {
                 name: "app".into(),
                 server: "http://127.0.0.1:3000".into(),
                 standing: Standing::Up,
+                order: Order::Targets(Lateness::ByPriority),
                 inside: 3,
                 limit: 8,
                 server_limit: 8,
@@ -58,8 +61,15 @@ pub fn sources() -> Sources {
                     inside_max: Some(1),
                     overlong: 4,
                     cancelled: 3,
+                    done: Done {
+                        jobs: 10,
+                        response_sum_ns: 200_000_000,
+                        inside_sum_ns: 30_000_000,
+                    },
                     inside_ns: Some(3_000_000),
                     response_ns: Some(20_000_000),
+                    p95_response_ns: Some(40_000_000),
+                    p99_response_ns: Some(60_000_000),
                     achieved: vec![(ResponseTarget::Share(0.95, 50_000_000), Some(40_000_000))],
                 },
             }]
@@ -157,12 +167,18 @@ fn says_what_the_order_was_worth_and_all_the_rest() {
         ),
         ("up", Some((8, 8)), Some(0.002))
     );
+    assert_eq!(upstream.order, "targets");
     let would = &status.upstream_rehearsals[0];
     assert_eq!((would.requests_total, would.would_wait_total), (10, 4));
     assert_eq!(would.mean_would_wait_seconds, Some(0.05));
     let class = &status.upstream_classes[0];
     assert_eq!((class.class.as_str(), class.requests), ("checkout", 2));
     assert_eq!(class.mean_response_seconds, Some(0.02));
+    assert_eq!((class.done_total, class.response_seconds_total), (10, 0.2));
+    assert_eq!(
+        (class.inside_seconds_total, class.p99_response_seconds),
+        (0.03, Some(0.06))
+    );
     let target = &class.targets[0];
     assert_eq!(
         (target.target.as_str(), target.achieved_seconds),

@@ -65,6 +65,11 @@ fn bounds_that_say_nothing_are_mistakes() {
         mistake("limit=4", "requests=5"),
         "class.requests: there are never more than 4 inside (the limit of upstream `app`); write at most that, or leave it out"
     );
+    // The gate's word for it.
+    assert_eq!(
+        mistake("limit=4", "transactions=5"),
+        mistake("limit=4", "requests=5")
+    );
     for (limit, bounds, expected) in [
         ("", "longest='2 s'", "class.longest: there is no limit"),
         ("limit=1", "longest='2'", "class.longest: \"2\" has no unit"),

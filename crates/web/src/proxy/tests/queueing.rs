@@ -304,7 +304,7 @@ fn never_more_inside_than_the_limit_on_any_server() {
     });
 }
 
-fn canned() -> Vec<u8> {
+pub(super) fn canned() -> Vec<u8> {
     b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_vec()
 }
 

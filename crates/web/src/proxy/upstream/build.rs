@@ -96,10 +96,16 @@ impl Upstream {
             classes: classes.clone(),
             fields: fields.into_iter().collect(),
         }));
-        let (otherwise, is_shared) = (order(&self.table), self.share_by.is_some());
-        let order = classes.order(&self.name, otherwise, is_shared);
         let numbers = HashMap::new();
+        let order = self.order();
         self.limiter.set_goals(order, classes.goals(), &numbers);
+    }
+
+    /// In which order requests that wait go in.
+    pub fn order(&self) -> Order {
+        let (otherwise, is_shared) = (order(&self.table), self.share_by.is_some());
+        let classes = &self.current.borrow().classes;
+        classes.order(&self.name, otherwise, is_shared)
     }
 }
 
