@@ -4,8 +4,8 @@ use crate::queue::TURNS_MAX;
 use crate::{JobId, TURN_NS};
 use sooner_policy::order::{Fcfs, Pljf, Srpt};
 use sooner_policy::{
-    Guard, GuardLimits, Lateness, LeastUsed, Order as PolicyOrder, PolicyName, Promise, Scheduler,
-    Shares, Targets,
+    Guard, GuardLimits, HALF_LIFE_NS, Lateness, LeastUsed, Order as PolicyOrder, PolicyName,
+    Promise, Scheduler, Shares, Targets,
 };
 
 /// In which order jobs go in.
@@ -39,9 +39,6 @@ pub enum Within {
     /// The longest expected time first.
     Longest,
 }
-
-/// After so long what a client had counts half, ns (a minute).
-const HALF_LIFE_NS: u64 = 60_000_000_000;
 
 /// Those who wait.
 pub(crate) enum Ranking {

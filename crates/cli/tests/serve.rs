@@ -64,6 +64,22 @@ fn bad_input_is_refused_in_one_line_with_a_remedy() {
             &[dir, "--uplink", "1mbit", "--bands", "2"],
             &["uplink.bands", "mechanism"],
         ),
+        (
+            &[
+                dir,
+                "--uplink",
+                "1mbit",
+                "--mechanism",
+                "bands",
+                "--share-by",
+                "client",
+            ],
+            &[
+                "command line: uplink.share_by",
+                "\"user-space\" or \"both\"",
+            ],
+        ),
+        (&[dir, "--share-by", "client"], &["uplink.rate"]),
         (&[dir, "--ahead", "much"], &["`much`", "30kb", "20ms"]),
         (&[], &["DIR is missing", "--help"]),
     ] {

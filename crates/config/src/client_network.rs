@@ -1,5 +1,6 @@
-//! Who counts as one client, where connections are bounded by address.
+//! Who counts as one client, where connections are bounded and service is charged by address.
 
+use sooner_admission::{ClientId, Payer};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// An IPv4 address, or the 64 bits of an IPv6 address that name a network: what one customer gets
@@ -18,6 +19,14 @@ impl ClientNetwork {
         match self {
             Self::V4(address) => 0xffff << 32 | u64::from(address.to_bits()),
             Self::V6(network) => network,
+        }
+    }
+
+    /// Who is charged for what it gets: itself, and the network that it lies in.
+    pub fn payer(self) -> Payer {
+        Payer {
+            client: ClientId(self.number()),
+            network: Some(ClientId(self.neighbourhood().number())),
         }
     }
 
@@ -54,6 +63,18 @@ mod tests {
         assert_eq!(network("192.0.2.1"), network("::ffff:192.0.2.1"));
         assert_eq!(network("2001:db8:1:2::1"), network("2001:db8:1:2:ffff::"));
         assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
+    }
+
+    #[test]
+    fn neighbours_are_charged_apart_and_their_network_with_them() {
+        let [one, near, far] = ["192.0.2.1", "192.0.2.200", "192.0.3.1"].map(|text| {
+            let payer = network(text).payer();
+            (payer.client, payer.network)
+        });
+        assert_ne!(one.0, near.0);
+        assert_eq!(one.1, near.1);
+        assert_ne!(one.1, far.1);
+        assert_eq!(network("::ffff:192.0.2.1").payer().client, one.0);
     }
 
     #[test]

@@ -76,6 +76,12 @@ impl BandChooser {
         Self { measure, bands }
     }
 
+    /// So many bands, of which all responses share one: what orders them cannot be cut.
+    pub fn shared(bands: u8) -> Self {
+        let measure = Measure::Nothing;
+        Self { measure, bands }
+    }
+
     /// How many bands there are.
     pub fn count(&self) -> u8 {
         self.bands

@@ -1,5 +1,7 @@
 //! A response as it is announced, and how it went.
 
+use sooner_policy::Payer;
+
 /// A response that is about to be written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ResponseStart {
@@ -13,6 +15,9 @@ pub struct ResponseStart {
     /// Its class, across all connections: 0 goes before 1, whatever the policy says. What a client
     /// says must not decide it.
     pub class: u8,
+    /// Who is charged for it, where that is another than the connection's client: whom a proxy in
+    /// between names.
+    pub payer: Option<Payer>,
     /// Whether another protocol follows, for as long as the connection lasts (status 101). Each of
     /// its bursts, from a write to the flush that leaves nothing to write, is then a job of its
     /// own: as one job it would always be the oldest of all, and of the lowest rank after all it

@@ -51,7 +51,7 @@ pub use account::{EndedResponse, OnEnd, StartedResponse};
 use audit::Audit;
 pub use config::{LinkConfig, LinkLimits, Pacing};
 use flow::Flow;
-use sooner_policy::{ClientId, JobId, PolicyName, Time};
+use sooner_policy::{JobId, Payer, PolicyName, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Waker;
 pub use turns::NextGrant;
@@ -110,7 +110,12 @@ impl LinkScheduler {
         let is_paced = config.pacing.is_some();
         let Pacing { limits, guard } = config.pacing.unwrap_or_else(Pacing::of_streams_only);
         let policy = config.policy.unwrap_or(PolicyName::Fair);
-        let scheduler = policy.scheduler(limits.quantum_wire_bytes(), guard);
+        let quantum = limits.quantum_wire_bytes();
+        let scheduler = if config.by_client {
+            policy.scheduler_by_payer(quantum, guard)
+        } else {
+            policy.scheduler(quantum, guard)
+        };
         let bands = config.bands.as_ref().map_or(1, BandChooser::count);
         Self {
             policy: config.policy,
@@ -183,8 +188,9 @@ impl LinkScheduler {
     }
 
     /// The connection is `client`'s, from its next response on: clients share alike in what the
-    /// guard gives. Without this word the connection counts as a client.
-    pub fn of_client(&mut self, connection: FlowId, client: ClientId) {
+    /// guard gives, and where the least used goes first it is charged. Without this word the
+    /// connection counts as a client.
+    pub fn of_client(&mut self, connection: FlowId, client: Payer) {
         if let Some(flow) = self.flows.get_mut(&connection) {
             flow.client = Some(client);
         }
@@ -207,6 +213,7 @@ impl LinkScheduler {
                 .wakers
                 .extend(stream.and_then(|stream| stream.waker));
         }
+        self.settle_payment(flow, now);
         self.stop_ordering(flow, now);
         self.remove(flow);
         self.check();

@@ -19,6 +19,10 @@ use alloc::vec::Vec;
 use line::Line;
 use usage::{Inflation, Usage};
 
+/// After so long what a client had counts half, ns (a minute): pages that follow each other are
+/// told from downloads, and a download of an hour ago is forgotten.
+pub const HALF_LIFE_NS: u64 = 60_000_000_000;
+
 /// Of what its network had, a client had one part in this many at least.
 pub const NETWORK_PART: u128 = 16;
 
@@ -184,7 +188,9 @@ impl<O: Order + Clone> Scheduler for LeastUsed<O> {
 
     fn progress(&mut self, job: JobId, amount: u64, now: Time) {
         if let Some(&(_, member)) = self.jobs.get(&job) {
-            self.change(job, now, |queue| queue.progress(job, amount, now));
+            if let Some(queue) = self.queue_of(job) {
+                queue.progress(job, amount, now);
+            }
             self.charge(member, amount, 0, now);
         }
     }
@@ -234,7 +240,9 @@ impl<O: Order + Clone> Scheduler for LeastUsed<O> {
             actual.saturating_sub(expected),
             expected.saturating_sub(actual),
         );
-        self.charge(Member::of(arrival), more, less, now);
+        if actual != expected {
+            self.charge(Member::of(arrival), more, less, now);
+        }
     }
 
     fn next(&mut self, now: Time) -> Option<Grant> {
@@ -246,8 +254,9 @@ impl<O: Order + Clone> Scheduler for LeastUsed<O> {
         None
     }
 
+    /// What its client had of late, in the unit of service.
     fn rank(&self, job: JobId) -> Option<u64> {
         let (_, member) = self.jobs.get(&job)?;
-        Some(u64::try_from(self.clients.had(member.client)).unwrap_or(u64::MAX))
+        Some(self.inflation.amount(self.clients.had(member.client)))
     }
 }

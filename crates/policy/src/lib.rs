@@ -39,7 +39,7 @@ pub use cutoffs::{BAND_COUNT, Cutoffs, Largest};
 pub use guard::{Guard, GuardLimits, WholeGuard};
 pub use hrrn::Hrrn;
 pub use job::{Arrival, ClientId, Job, JobId, Payer};
-pub use least_used::{LeastUsed, NETWORK_PART};
+pub use least_used::{HALF_LIFE_NS, LeastUsed, NETWORK_PART};
 pub use name::{PolicyName, UnknownPolicy};
 pub use order::Order;
 pub use path::Path;

@@ -1,7 +1,7 @@
 //! Policies by name, as a command line gives them.
 
 use crate::order::{BandMeasure, Fair, Fcf, Fcfs, Fsp, Las, OrderUser, Pljf, Psjf, Srpt, Swift};
-use crate::{Classes, Guard, GuardLimits, Order, Scheduler};
+use crate::{Classes, Guard, GuardLimits, HALF_LIFE_NS, LeastUsed, Order, Scheduler};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -91,6 +91,16 @@ impl PolicyName {
         self.with_order(quantum, Guarded(guard))
     }
 
+    /// The same among the jobs of one payer ([`crate::Payer`]); of the payers of a class the one
+    /// goes first that had the least of late.
+    pub fn scheduler_by_payer(
+        self,
+        quantum: u64,
+        guard: Option<GuardLimits>,
+    ) -> Box<dyn Scheduler + Send> {
+        self.with_order(quantum, GuardedByPayer(guard))
+    }
+
     /// How kernel bands follow it.
     pub fn bands(self) -> BandMeasure {
         self.with_order(1, Bands)
@@ -111,10 +121,28 @@ impl OrderUser for Guarded {
     type Output = Box<dyn Scheduler + Send>;
 
     fn with<O: Order + Clone + Send + 'static>(self, order: O) -> Self::Output {
-        match self.0 {
-            Some(limits) => Box::new(Guard::new(Classes::new(order), limits)),
-            None => Box::new(Classes::new(order)),
-        }
+        guarded(Classes::new(order), self.0)
+    }
+}
+
+/// Makes a scheduler of an order, for each payer.
+struct GuardedByPayer(Option<GuardLimits>);
+
+impl OrderUser for GuardedByPayer {
+    type Output = Box<dyn Scheduler + Send>;
+
+    fn with<O: Order + Clone + Send + 'static>(self, order: O) -> Self::Output {
+        guarded(LeastUsed::new(order, HALF_LIFE_NS), self.0)
+    }
+}
+
+fn guarded<S: Scheduler + Send + 'static>(
+    inner: S,
+    limits: Option<GuardLimits>,
+) -> Box<dyn Scheduler + Send> {
+    match limits {
+        Some(limits) => Box::new(Guard::new(inner, limits)),
+        None => Box::new(inner),
     }
 }
 

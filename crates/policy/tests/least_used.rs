@@ -1,5 +1,7 @@
 //! Who used most lately waits.
 
+mod turns;
+
 use proptest::prelude::*;
 use sooner_policy::order::{Fcfs, Srpt};
 use sooner_policy::{

@@ -6,7 +6,7 @@ mod whole_guard;
 
 use crate::server::{Change, Play, play, run, run_changing};
 use proptest::prelude::*;
-use sooner_policy::{ClientId, GuardLimits, JobId, Path, PolicyName, VirtualTime};
+use sooner_policy::{ClientId, GuardLimits, JobId, Path, PolicyName, Scheduler, VirtualTime};
 use std::collections::BTreeSet;
 
 /// Up to 30 jobs with sizes over four orders of magnitude, sorted by arrival; near and far, on fast
@@ -59,6 +59,17 @@ fn clients() -> impl Strategy<Value = Vec<Option<u64>>> {
 /// Turns that are all alike, or longer ones of large jobs.
 fn turns_max() -> impl Strategy<Value = Option<u64>> {
     proptest::option::of(1..40_u64)
+}
+
+/// A policy, and the same among the jobs of each payer.
+fn alone_and_by_payer(
+    policy: PolicyName,
+    guard: Option<GuardLimits>,
+) -> [Box<dyn Scheduler + Send>; 2] {
+    [
+        policy.scheduler(2, guard),
+        policy.scheduler_by_payer(2, guard),
+    ]
 }
 
 fn total_response(policy: PolicyName, jobs: &[Play]) -> u64 {
@@ -169,14 +180,24 @@ proptest! {
     }
 
     #[test]
-    fn what_changes_loses_no_work(jobs in jobs(), changes in changes(), guarded: bool) {
+    fn what_changes_loses_no_work(
+        mut jobs in jobs(),
+        clients in clients(),
+        changes in changes(),
+        guarded: bool,
+    ) {
+        for (job, client) in jobs.iter_mut().zip(&clients) {
+            job.client = client.map(ClientId);
+        }
         let guard = guarded.then(|| GuardLimits::with_turn(3));
         let fcfs = run(&jobs, PolicyName::Fcfs.scheduler(1, None), true);
         let busy_end = fcfs.done_at.into_iter().max();
         for policy in PolicyName::ALL {
-            let played = run_changing(&jobs, &changes, policy.scheduler(1, guard), true);
-            prop_assert_eq!(played.idle_with_work, 0, "{}", policy);
-            prop_assert_eq!(played.done_at.iter().copied().max(), busy_end, "{}", policy);
+            for scheduler in alone_and_by_payer(policy, guard) {
+                let played = run_changing(&jobs, &changes, scheduler, true);
+                prop_assert_eq!(played.idle_with_work, 0, "{}", policy);
+                prop_assert_eq!(played.done_at.iter().copied().max(), busy_end, "{}", policy);
+            }
         }
     }
 
@@ -275,13 +296,15 @@ proptest! {
             trickle: 1,
         };
         for policy in PolicyName::ALL {
-            let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
-            for (index, job) in jobs.iter().enumerate() {
-                let of_client = jobs[..=index].iter().filter(|older| older.client == job.client);
-                let own_size = of_client.map(|older| older.size).sum::<u64>();
-                let bound = client_count * limits.oldest_share * (own_size + limits.turn);
-                let waited = played.done_at[index] - job.at;
-                prop_assert!(waited <= bound, "{policy}: {waited} > {bound}");
+            for scheduler in alone_and_by_payer(policy, Some(limits)) {
+                let played = run(&jobs, scheduler, true);
+                for (index, job) in jobs.iter().enumerate() {
+                    let of_client = jobs[..=index].iter().filter(|older| older.client == job.client);
+                    let own_size = of_client.map(|older| older.size).sum::<u64>();
+                    let bound = client_count * limits.oldest_share * (own_size + limits.turn);
+                    let waited = played.done_at[index] - job.at;
+                    prop_assert!(waited <= bound, "{policy}: {waited} > {bound}");
+                }
             }
         }
     }
@@ -302,9 +325,11 @@ proptest! {
         let mut jobs = vec![of_client(1, 100); others];
         jobs.push(of_client(2, size));
         for policy in PolicyName::ALL {
-            let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
-            let bound = 2 * limits.oldest_share * (size + limits.turn);
-            prop_assert!(played.done_at[others] <= bound, "{policy}: {}", played.done_at[others]);
+            for scheduler in alone_and_by_payer(policy, Some(limits)) {
+                let done_at = run(&jobs, scheduler, true).done_at[others];
+                let bound = 2 * limits.oldest_share * (size + limits.turn);
+                prop_assert!(done_at <= bound, "{policy}: {done_at}");
+            }
         }
     }
 
@@ -326,13 +351,14 @@ proptest! {
             trickle: 1,
         };
         for policy in PolicyName::ALL {
-            let played = run(&jobs, policy.scheduler(2, Some(limits)), true);
+            let schedulers = alone_and_by_payer(policy, Some(limits));
+            let silences = schedulers.map(|scheduler| run(&jobs, scheduler, true).silence_max);
             let of = |client| jobs.iter().filter(|job| job.client == client).count() as u64;
             let clients: BTreeSet<_> = jobs.iter().map(|job| job.client).collect();
             let most_jobs = clients.iter().map(|&client| of(client)).max().unwrap_or(0);
             let trickles = clients.len() as u64 * most_jobs * trickle;
             let bound = limits.silence_ns_max + 2 * (limits.turn + limits.oldest_share * trickles);
-            prop_assert!(played.silence_max <= bound, "{policy}: {} > {bound}", played.silence_max);
+            prop_assert!(silences.iter().all(|&silence| silence <= bound), "{policy}: {silences:?} > {bound}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One server of rate 1 (a unit of service a nanosecond) that plays jobs against a scheduler.
 
-use sooner_policy::{Arrival, ClientId, JobId, Path, Scheduler, Time};
+use sooner_policy::{Arrival, ClientId, JobId, Path, Payer, Scheduler, Time};
 
 /// A job to play: when it arrives, how large it is, its class.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +137,10 @@ fn announce(
         size: size_known.then_some(job.size),
         trickle: job.trickle,
         client: job.client,
-        payer: None,
+        payer: job.client.map(|client| Payer {
+            client,
+            network: None,
+        }),
     };
     scheduler.arrive(arrival, now);
     scheduler.observe(id, job.path, now);

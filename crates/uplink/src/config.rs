@@ -3,6 +3,7 @@
 use crate::auto_rate::Tell;
 use sooner_kernel::bands::BandsError;
 use sooner_link::{Ahead, StreamRule};
+use sooner_policy::order::BandMeasure;
 use sooner_policy::{BAND_COUNT, PolicyName};
 use std::net::IpAddr;
 
@@ -31,6 +32,9 @@ pub struct UplinkConfig {
     pub tell: Option<Tell>,
     /// Who goes first.
     pub policy: PolicyName,
+    /// Whether of the clients the one goes first that received the least of late, and `policy`
+    /// orders the responses of one. Not with [`Mechanism::Bands`], which know no clients.
+    pub by_client: bool,
     /// Where the order is made.
     pub mechanism: Mechanism,
     /// The device towards the link; `None`: the one that carries a listener's address.
@@ -51,6 +55,13 @@ pub struct UplinkConfig {
 }
 
 impl UplinkConfig {
+    /// Whether what lies in the bands of the kernel is in the order: not where responses of one
+    /// band share it, and not by client.
+    pub(crate) fn has_order_in_bands(&self) -> bool {
+        let measure = self.policy.bands();
+        !self.by_client && !matches!(measure, BandMeasure::Nothing | BandMeasure::Attained)
+    }
+
     /// `policy` at `rate_bits_per_sec` with everything else as by default.
     pub fn new(rate_bits_per_sec: u64, policy: PolicyName) -> Self {
         Self {
@@ -58,6 +69,7 @@ impl UplinkConfig {
             is_auto: false,
             tell: None,
             policy,
+            by_client: false,
             mechanism: Mechanism::Auto,
             device: None,
             bands: BAND_COUNT as u8,
@@ -76,6 +88,9 @@ pub enum UplinkError {
     /// The named device does not exist.
     #[error("--uplink-device: {0}")]
     NoSuchDevice(#[source] std::io::Error),
+    /// Bands alone were to order by client.
+    #[error("bands order no clients; choose turns in user space, or both")]
+    BandsByClient,
     /// Bands were requested, but nothing says where.
     #[error(
         "bands need a device: no listener's address belongs to one that leaves this machine; \

@@ -3,7 +3,7 @@
 use crate::shared_link::SharedLink;
 use crate::stream_flow::StreamFlow;
 use sooner_link::{FlowId, JobReport, ResponseStart, wire};
-use sooner_policy::ClientId;
+use sooner_policy::Payer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -72,9 +72,9 @@ impl Flow {
     }
 
     /// The connection is `client`'s, from its next response on: what the starvation guard gives is
-    /// shared by clients, not by connections or responses. Without this word the connection counts
-    /// as a client.
-    pub fn of_client(&self, client: ClientId) {
+    /// shared by clients, not by connections or responses, and where the order is by client this
+    /// one is charged. Without this word the connection counts as a client.
+    pub fn of_client(&self, client: Payer) {
         self.shared.lock().link.of_client(self.id, client);
     }
 

@@ -11,7 +11,6 @@ use sooner_kernel::bands::{Bands, BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
 use sooner_link::{Ahead, BandChooser, LinkLimits, Pacing, transmission_ns};
-use sooner_policy::order::BandMeasure;
 use sooner_policy::{BAND_COUNT, GuardLimits, Time};
 
 const _: () = assert!(
@@ -71,6 +70,9 @@ impl InstalledBands {
 impl Plan {
     /// Decides, and sets up in the kernel what was decided; on an error nothing is changed.
     pub(crate) fn make(config: &UplinkConfig) -> Result<Self, UplinkError> {
+        if config.by_client && config.mechanism == Mechanism::Bands {
+            return Err(UplinkError::BandsByClient);
+        }
         let device = outward_device(config)?;
         match (config.mechanism, device) {
             (Mechanism::UserSpace, device) => Ok(Self::in_user_space(config, device.as_ref(), "")),
@@ -135,12 +137,7 @@ impl Plan {
     }
 
     fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_paced: bool) -> Self {
-        // Where jobs of one band share it, what lies ahead is in no order.
-        let orders = !matches!(
-            config.policy.bands(),
-            BandMeasure::Nothing | BandMeasure::Attained
-        );
-        let beneath = if orders {
+        let beneath = if config.has_order_in_bands() {
             Beneath::Bands
         } else {
             Beneath::Queue
@@ -154,7 +151,7 @@ impl Plan {
         };
         Self {
             pacing: and_paced.then(|| pacing(limits, config)),
-            bands: Some(BandChooser::into_bands(config.policy, config.bands)),
+            bands: Some(band_chooser(config)),
             backlog: backlog(device, config, Some(config.bands)).filter(|_| and_paced),
             metering,
             installed_bands: InstalledBands {
@@ -166,6 +163,15 @@ impl Plan {
                 fewer(config.bands)
             ),
         }
+    }
+}
+
+/// Bands cut what a policy ranks by; what clients had of late changes with every turn.
+fn band_chooser(config: &UplinkConfig) -> BandChooser {
+    if config.by_client {
+        BandChooser::shared(config.bands)
+    } else {
+        BandChooser::into_bands(config.policy, config.bands)
     }
 }
 
@@ -300,6 +306,7 @@ fn why_no_bands(refusal: &BandsError) -> String {
 mod tests {
     use super::*;
     use sooner_link::wire::PACKET_BYTES;
+    use sooner_policy::PolicyName;
 
     const RATE: u64 = 10_000_000;
 
@@ -331,6 +338,18 @@ mod tests {
             }
             assert_eq!(queued_bytes_max(RATE, ahead), queued * PACKET_BYTES);
         }
+    }
+
+    #[test]
+    fn bands_alone_know_no_clients_and_beneath_turns_they_are_no_order() {
+        let mut config = UplinkConfig::new(RATE, PolicyName::Srpt);
+        assert!(config.has_order_in_bands());
+        config.by_client = true;
+        assert!(!config.has_order_in_bands());
+        assert_eq!(band_chooser(&config).count(), 8);
+        config.mechanism = Mechanism::Bands;
+        let refused = Plan::make(&config).err();
+        assert!(matches!(refused, Some(UplinkError::BandsByClient)));
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl Uplink {
         })?;
         let link = LinkConfig {
             policy: Some(config.policy),
+            by_client: config.by_client,
             rate_bits_per_sec: Some(config.rate_bits_per_sec),
             stream_rule: config.streams,
             pacing: plan.pacing,

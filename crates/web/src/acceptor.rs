@@ -13,7 +13,6 @@ use crate::tls::{Alpn, Tls, TlsStream};
 use sooner_config::ClientNetwork;
 use sooner_http::frames::PREFACE;
 use sooner_operate::say;
-use sooner_policy::ClientId;
 use sooner_uplink::{Flow, GatedStream, Uplink};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -160,7 +159,7 @@ impl Acceptor {
             metrics.connection_refused(Refusal::ConnectionsPerAddress);
             return None;
         }
-        flow.of_client(ClientId(ClientNetwork::from(remote.ip()).number()));
+        flow.of_client(ClientNetwork::from(remote.ip()).payer());
         let Some(tls) = &self.tls else {
             let is_http2 = timeout(head_time, is_http2(stream.get_ref())).await;
             let is_http2 = is_http2.ok()?.ok()?;

@@ -14,7 +14,9 @@ mod uplink;
 
 pub use address::{ListenAddress, NotAnAddress};
 pub use sooner_config::{Misconfigured, SourceText, Spanned, from_command_line, parsed};
-pub use uplink::{AheadAmount, MechanismName, NotAPolicy, Policy, StreamOrder, UplinkTable};
+pub use uplink::{
+    AheadAmount, MechanismName, NotAPolicy, Policy, ShareName, StreamOrder, UplinkTable,
+};
 
 use crate::access_log::LogConfig;
 use crate::admin::AdminConfig;

@@ -58,13 +58,14 @@ use classes::Classes;
 use facts::FactFinder;
 use failure_log::one_line;
 use forward::Forwarding;
-use hyper::{Method, Request};
+use hyper::{HeaderMap, Method, Request};
 use look::Look;
 use sooner_admission::{ClassStatus, Order, Quality, WouldWait};
 use sooner_config::Network;
 use sooner_http::forwarding::forwarded::client_address;
 use sooner_http::forwarding::request::Client;
 use sooner_http::forwarding::routes::Routes;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -211,6 +212,16 @@ impl Proxy {
         self.routes.find(host, path)
     }
 
+    /// Where a request comes from that came from `address`: what a proxy in between says, if that
+    /// is trusted.
+    pub fn client_address(&self, headers: &HeaderMap, address: IpAddr) -> IpAddr {
+        client_address(headers, address, |address| self.is_trusted(address))
+    }
+
+    fn is_trusted(&self, address: IpAddr) -> bool {
+        self.trusted.iter().any(|own| own.contains(address))
+    }
+
     /// Passes `request` on to the upstream of `route`. Dropping the future, or later the response's
     /// body, cancels it: it leaves the queue or the server. Needs a `LocalSet` around it.
     pub fn forward(
@@ -220,10 +231,9 @@ impl Proxy {
         peer: &Peer,
     ) -> impl Future<Output = Forwarded> + use<> {
         let address = peer.remote.ip();
-        let is_trusted = |address| self.trusted.iter().any(|own| own.contains(address));
         let finder = FactFinder {
             route: route.clone(),
-            address: client_address(request.headers(), address, is_trusted),
+            address: self.client_address(request.headers(), address),
             tls: peer.tls.clone(),
             look: self.look.clone(),
         };
@@ -233,7 +243,7 @@ impl Proxy {
                 address,
                 scheme: peer.scheme(),
                 subject: peer.tls.as_ref().and_then(|tls| tls.client_subject.clone()),
-                is_trusted: is_trusted(address),
+                is_trusted: self.is_trusted(address),
             },
             budget: self.budget.clone(),
         };

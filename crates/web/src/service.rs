@@ -16,11 +16,13 @@ use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
 use crate::static_site::{PendingListing, StaticReply};
 use hyper::{Method, Request, StatusCode, Version};
+use sooner_config::ClientNetwork;
 use sooner_http::forwarding::routes::host_name;
 use sooner_http::host::{self, HostError};
 use sooner_http::priority::{Hints, Signal};
 use sooner_http::target;
 use sooner_link::{JobReport, ResponseStart};
+use sooner_policy::Payer;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -55,6 +57,8 @@ pub enum Reply {
 /// What is kept of a request until its response is there.
 pub struct RequestContext {
     is_ordered: bool,
+    /// The client that a proxy in between names.
+    named: Option<Payer>,
     hints: Hints,
     record: Option<OpenRecord>,
     facts: RequestFacts,
@@ -142,8 +146,14 @@ impl Service {
         let mut clock = self.wall_clock.borrow_mut();
         // The streams of one connection wait for each other in any case.
         let is_ordered = self.is_ordered.get() || request.version() == Version::HTTP_2;
+        let active_config = self.active_config();
+        let address = peer.remote.ip();
+        let client = active_config
+            .proxy
+            .client_address(request.headers(), address);
         RequestContext {
             is_ordered,
+            named: (client != address).then(|| ClientNetwork::from(client).payer()),
             hints: if is_ordered {
                 Hints::of(request.headers())
             } else {
@@ -152,7 +162,7 @@ impl Service {
             record: self.log.begin(&mut clock, now, &peer.named, request),
             facts: RequestFacts::new(request),
             is_tls: peer.tls.is_some(),
-            active_config: self.active_config(),
+            active_config,
             outcome: None,
         }
     }
@@ -213,6 +223,7 @@ impl Service {
             body_bytes,
             head_bytes,
             class: signal.class,
+            payer: context.named,
             is_tunnel: response.status == StatusCode::SWITCHING_PROTOCOLS,
             overhead_bytes: if context.is_tls {
                 tls_bytes(u64::from(head_bytes).saturating_add(body_bytes.unwrap_or(0)))

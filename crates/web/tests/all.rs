@@ -5,5 +5,6 @@ mod config_text;
 mod http;
 mod http2;
 mod log_on_a_full_disk;
+mod sharing;
 mod site;
 mod tls;

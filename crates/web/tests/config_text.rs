@@ -39,7 +39,7 @@ fn unknown_keys_are_refused_with_the_nearest() {
         ),
         (
             "[uplink]\n\nrates = \"1mbit\"",
-            "f:3: uplink.rates: unknown key; did you mean `rate`? The keys here are rate, policy, mechanism, bands, ahead, device, replace_qdisc, streams, trust_priority",
+            "f:3: uplink.rates: unknown key; did you mean `rate`? The keys here are rate, policy, share_by, mechanism, bands, ahead, device, replace_qdisc, streams, trust_priority",
         ),
     ]);
 }
@@ -78,6 +78,10 @@ fn values_that_do_not_fit_are_told_what_would() {
         (
             "[uplink]\nbands = \"two\"",
             "f:2: uplink.bands: the text \"two\" does not fit; write a whole number from 0 to 255",
+        ),
+        (
+            "[uplink]\nshare_by = \"clients\"",
+            "f:2: uplink.share_by: unknown value `clients`; did you mean \"client\"? Choose one of client",
         ),
         (
             "[uplink]\nmechanism = \"band\"",
@@ -163,6 +167,18 @@ fn what_is_wrong_together_is_found() {
         (
             "root = \"/a\"\n[uplink]\nrate = \"1mbit\"\nmechanism = \"bands\"\nahead = \"5\"",
             "f:5: uplink.ahead: nothing is held back without turns; choose uplink.mechanism \"user-space\" or \"both\", or remove this",
+        ),
+        (
+            "root = \"/a\"\n[uplink]\nshare_by = \"client\"",
+            "f:3: uplink.share_by: means nothing without a rate; add uplink.rate = \"100mbit\", or remove this",
+        ),
+        (
+            "root = \"/a\"\n[uplink]\nrate = \"1mbit\"\nmechanism = \"bands\"\nshare_by = \"client\"",
+            "f:5: uplink.share_by: clients are told apart only where responses take turns; choose uplink.mechanism \"user-space\" or \"both\", or remove this",
+        ),
+        (
+            "root = \"/a\"\n[uplink]\nrate = \"1mbit\"\nmechanism = \"none\"\nshare_by = \"client\"",
+            "f:5: uplink.share_by: clients are told apart only where responses take turns; choose uplink.mechanism \"user-space\" or \"both\", or remove this",
         ),
         (
             "[proxy_protocol]\nfrom = [\"10.0.0.0/33\"]",

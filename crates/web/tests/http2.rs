@@ -3,7 +3,7 @@
 
 mod endings;
 mod exchanges;
-mod frames;
+pub mod frames;
 mod order;
 mod programs;
 mod support;

@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use sooner_link::{
     Answer, BandChooser, FlowId, LinkConfig, LinkLimits, LinkScheduler, Pacing, ResponseStart, StreamOrder, wire,
 };
-use sooner_policy::{BAND_COUNT, GuardLimits, Path, PolicyName, Time};
+use sooner_policy::{BAND_COUNT, ClientId, GuardLimits, Path, Payer, PolicyName, Time};
 use std::task::Waker;
 
 /// One event; few flows, so that events meet.
@@ -131,6 +131,7 @@ pub fn run(play: Play) {
         .then(|| GuardLimits::with_turn(limits.long_grant_wire_bytes()));
     let config = LinkConfig {
         policy: Some(policy),
+        by_client: play.policy >= 128,
         pacing: Some(Pacing { limits, guard }),
         bands: play.has_bands.then(|| BandChooser::for_policy(policy)),
         ..LinkConfig::default()
@@ -270,6 +271,11 @@ impl World {
 
     fn open(&mut self, comes_when_called: bool) {
         let id = self.link.open(self.now());
+        let client = Payer {
+            client: ClientId(id % 5),
+            network: Some(ClientId(id % 2)),
+        };
+        self.link.of_client(id, client);
         self.flows.push(Flow {
             id,
             comes_when_called,

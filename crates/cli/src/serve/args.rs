@@ -5,7 +5,7 @@ use crate::feasibility::whole_seconds;
 use clap::{Args, ValueEnum};
 use sooner_policy::PolicyName;
 use sooner_web::access_log::{Destination, LogFormat};
-use sooner_web::config::{AheadAmount, ListenAddress, MechanismName, Policy};
+use sooner_web::config::{AheadAmount, ListenAddress, MechanismName, Policy, ShareName};
 use sooner_workload::UplinkRate;
 use std::path::PathBuf;
 
@@ -43,6 +43,10 @@ pub struct ServeArgs {
     // The list is of the table of policies.
     #[arg(long, help = policy_help())]
     pub policy: Option<Policy>,
+    /// Among whom the one goes first that received the least of late [default: the policy orders all
+    /// responses]
+    #[arg(long, value_enum)]
+    pub share_by: Option<ShareArg>,
     /// Rate of the link out of this machine, such as 100mbit or 100M; without it responses are not
     /// ordered. Where it is not known, auto finds it while traffic flows; auto:100mbit is a most
     #[arg(long, value_name = "RATE|auto")]
@@ -84,6 +88,13 @@ pub struct ServeArgs {
     pub quiet: bool,
 }
 
+/// [`ShareName`] as the command line lists it.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ShareArg {
+    /// Clients, by their addresses; --policy orders the responses of one
+    Client,
+}
+
 /// [`MechanismName`] as the command line lists it.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum MechanismArg {
@@ -113,6 +124,14 @@ fn policy_help() -> String {
         "Who goes first on the uplink: {} [default: srpt]",
         PolicyName::offered()
     )
+}
+
+impl From<ShareArg> for ShareName {
+    fn from(arg: ShareArg) -> Self {
+        match arg {
+            ShareArg::Client => Self::Client,
+        }
+    }
 }
 
 impl From<MechanismArg> for MechanismName {

@@ -89,6 +89,7 @@ impl ServeArgs {
             self.uplink.map(|rate| rate.to_string()).as_ref(),
         );
         put(&mut uplink.policy, self.policy.as_ref());
+        put(&mut uplink.share_by, self.share_by.map(Into::into).as_ref());
         put(
             &mut uplink.mechanism,
             self.mechanism.map(Into::into).as_ref(),

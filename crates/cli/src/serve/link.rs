@@ -104,6 +104,7 @@ impl Link {
             MechanismName::Bands => Mechanism::Bands,
             MechanismName::Both => Mechanism::Both,
         };
+        config.by_client = table.is_by_client();
         config.bands = table.bands();
         config.ahead = table.ahead();
         config.streams = match table.streams {

@@ -51,7 +51,12 @@ fn order(config: &Config, link: &Link, mechanism: &str) -> String {
     match (link.rate, link.ordered_rate()) {
         (_, Some(rate)) => {
             let policy = config.uplink.policy().as_str();
-            format!("policy {policy}, uplink {rate}; {mechanism}")
+            let share = if config.uplink.is_by_client() {
+                " by client"
+            } else {
+                ""
+            };
+            format!("policy {policy}{share}, uplink {rate}; {mechanism}")
         }
         (Some(_), None) => "not ordered: uplink.mechanism is none".into(),
         (None, None) => mechanism.into(),
@@ -81,6 +86,10 @@ mod tests {
         assert_eq!(
             tell("[uplink]\nrate = \"10mbit\"\npolicy = \"las\""),
             "policy las, uplink 10mbit; as it goes"
+        );
+        assert_eq!(
+            tell("[uplink]\nrate = \"10mbit\"\nshare_by = \"client\""),
+            "policy srpt by client, uplink 10mbit; as it goes"
         );
         assert_eq!(
             tell("[uplink]\nrate = \"10mbit\"\nmechanism = \"none\""),

@@ -151,6 +151,7 @@ impl<'a> Maker<'a> {
         } else if self.random.chance() {
             self.may("mechanism", &["\"user-space\"", "\"auto\""]);
             self.may("ahead", &["\"5\"", "\"30kb\"", "\"20ms\""]);
+            self.may("share_by", &["\"client\""]);
         } else {
             self.put("mechanism", "\"none\"");
         }

@@ -62,7 +62,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 31] = [
+const KINDS: [(&str, Make); 32] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -76,6 +76,7 @@ const KINDS: [(&str, Make); 31] = [
     ("beside-reports", beside_reports::BesideReports::of),
     ("proxied-cost", proxied_cost::ProxiedCost::of),
     ("sharing", sharing::Sharing::of),
+    ("sharing-link", sharing::SharingLink::of),
     ("demo", programs::Demo::of),
     ("turn-cost", turn_cost::TurnCost::of),
     ("packet-cost", packet_cost::PacketCost::of),

@@ -15,6 +15,9 @@ const UNLIMITED_QUANTUM_BYTES: u64 = 32_768;
 pub struct LinkConfig {
     /// Who goes first; `None`: nothing is ordered but streams, which take turns.
     pub policy: Option<PolicyName>,
+    /// Whether, where writes wait, of the clients of a class the one goes first that received the
+    /// least of late; the policy then orders the responses of one client.
+    pub by_client: bool,
     /// The rate of the link, if there is a limit.
     pub rate_bits_per_sec: Option<u64>,
     /// How the streams of one connection are ordered among themselves.

@@ -7,7 +7,7 @@ use crate::path_estimate::PathEstimate;
 use crate::send_buffer::SendBuffer;
 use crate::siblings::{Sibling, Siblings};
 use crate::wire;
-use sooner_policy::{ClientId, Path, Time};
+use sooner_policy::{Path, Payer, Time};
 use std::collections::BTreeSet;
 use std::task::Waker;
 
@@ -45,7 +45,11 @@ pub(super) struct Flow {
     /// Of a connection: its streams, once it had one.
     pub(super) streams: Option<Box<Streams>>,
     /// Of a connection: its client, where that is known; else the connection counts as one.
-    pub(super) client: Option<ClientId>,
+    pub(super) client: Option<Payer>,
+    /// Of a connection: who was charged for its last response.
+    pub(super) last_payer: Option<Payer>,
+    /// Of a connection: what was charged to those, packet headers included.
+    pub(super) paid_bytes: u64,
     /// Of a connection: the network to its client, where the policy asks for it.
     pub(super) path: Path,
     /// Of a connection: what its path is estimated from.
@@ -64,6 +68,7 @@ pub(super) struct Flow {
 #[derive(Clone, Copy)]
 pub(super) struct Tunnel {
     pub(super) class: u8,
+    pub(super) payer: Option<Payer>,
     /// Between a write and the flush after it.
     pub(super) is_in_burst: bool,
 }
@@ -131,6 +136,14 @@ impl Flow {
     pub(super) fn is_busy(&self) -> bool {
         let is_quiet = self.tunnel.is_some_and(|tunnel| !tunnel.is_in_burst);
         self.account.has_responses() && !is_quiet
+    }
+
+    /// What has left the connection's socket, packet headers and what the kernel does not count
+    /// included.
+    pub(super) fn sent_wire_bytes(&self) -> u64 {
+        let streams = self.streams.as_deref();
+        let prepaid_bytes = streams.map_or(0, |streams| streams.prepaid_bytes);
+        self.charged_bytes + wire::UNCOUNTED_BYTES - prepaid_bytes
     }
 
     /// Takes what the connection's streams paid in advance of the cost of `sent_bytes`; the rest is

@@ -4,7 +4,7 @@ use super::flow::Flow;
 use super::{FlowId, LinkScheduler};
 use crate::band_chooser::{BandChooser, BandInput};
 use crate::path_estimate::PathSample;
-use sooner_policy::{ClientId, JobId, Path, PolicyName, Time};
+use sooner_policy::{ClientId, JobId, Path, Payer, PolicyName, Time};
 use std::collections::BTreeMap;
 
 /// Where the names of clients begin that are connections: an address names a client by the first
@@ -133,12 +133,13 @@ impl LinkScheduler {
     }
 
     /// The client of a connection, or of a stream's connection, and the path there.
-    pub(super) fn client_of(&self, flow: FlowId) -> (ClientId, Path) {
-        let of = |id: FlowId, flow: &Flow| {
-            let client = flow.client.unwrap_or(ClientId(NAMELESS_CLIENTS | id));
-            (client, flow.path)
+    pub(super) fn client_of(&self, flow: FlowId) -> (Payer, Path) {
+        let unnamed = |id: FlowId| Payer {
+            client: ClientId(NAMELESS_CLIENTS | id),
+            network: None,
         };
-        let nameless = (ClientId(NAMELESS_CLIENTS | flow), Path::default());
+        let of = |id: FlowId, flow: &Flow| (flow.client.unwrap_or(unnamed(id)), flow.path);
+        let nameless = (unnamed(flow), Path::default());
         let Some(record) = self.flows.get(&flow) else {
             return nameless;
         };

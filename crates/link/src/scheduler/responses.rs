@@ -6,7 +6,18 @@ use super::{Effects, FlowId, LinkScheduler};
 use crate::response::{JobReport, ResponseStart};
 use crate::snapshot::{Load, Snapshot, size_class};
 use crate::wire;
-use sooner_policy::{Arrival, JobId, PolicyName, Time};
+use sooner_policy::{Arrival, JobId, Payer, PolicyName, Time};
+
+/// A job that a response is, or a part of one.
+struct NewJob {
+    /// All of it, if known.
+    wire_bytes: Option<u64>,
+    /// What it has had of that.
+    had_bytes: u64,
+    class: u8,
+    /// Who is charged; `None`: the connection's client.
+    payer: Option<Payer>,
+}
 
 impl LinkScheduler {
     /// A response is about to be written; on a flow that is gone already it ends at once, which is
@@ -38,7 +49,13 @@ impl LinkScheduler {
             0
         };
         let job_bytes = size_bytes.map(|size| opening_bytes + wire::payload_cost_bytes(size));
-        let rank_at_start = self.start_job(flow, job_bytes, response.class, opening_bytes, now);
+        let job = NewJob {
+            wire_bytes: job_bytes,
+            had_bytes: opening_bytes,
+            class: response.class,
+            payer: response.payer,
+        };
+        let rank_at_start = self.start_job(flow, job, now);
         if let Some(size_bytes) = size_bytes {
             self.record_size(flow, size_bytes);
         }
@@ -47,6 +64,7 @@ impl LinkScheduler {
             if response.is_tunnel {
                 record.tunnel = Some(Tunnel {
                     class: response.class,
+                    payer: response.payer,
                     is_in_burst: true,
                 });
             }
@@ -143,50 +161,54 @@ impl LinkScheduler {
             return;
         };
         if !std::mem::replace(&mut tunnel.is_in_burst, true) {
-            let class = tunnel.class;
-            self.start_job(flow, None, class, 0, now);
+            let burst = NewJob {
+                wire_bytes: None,
+                had_bytes: 0,
+                class: tunnel.class,
+                payer: tunnel.payer,
+            };
+            self.start_job(flow, burst, now);
         }
     }
 
-    /// The flow has a job of `job_bytes` on the wire (`None` if unknown), `had_bytes` of which it
-    /// has had, or its job is so much larger; returns the rank.
-    fn start_job(
-        &mut self,
-        flow: FlowId,
-        job_bytes: Option<u64>,
-        class: u8,
-        had_bytes: u64,
-        now: Time,
-    ) -> u64 {
+    /// The flow has a new job, or its job is so much larger; returns the rank.
+    fn start_job(&mut self, flow: FlowId, new: NewJob, now: Time) -> u64 {
         let (client, path) = self.client_of(flow);
+        let payer = new.payer.unwrap_or(client);
         let record = self.flows.get_mut(&flow);
         let Some(record) = record.filter(|record| record.is_ordered) else {
             return 0;
         };
         let (job, scheduler) = (JobId(flow), &mut self.turns.scheduler);
         if record.has_job {
-            scheduler.enlarge(job, job_bytes.unwrap_or(0), now);
+            scheduler.enlarge(job, new.wire_bytes.unwrap_or(0), now);
         } else {
             record.has_job = true;
             let arrival = Arrival {
                 id: job,
-                class,
-                size: job_bytes,
+                class: new.class,
+                size: new.wire_bytes,
                 trickle: record.record_bytes,
-                client: Some(client),
-                payer: None,
+                client: Some(client.client),
+                payer: Some(payer),
             };
             scheduler.arrive(arrival, now);
             // Not by comparison with the default: the compiler takes 13 KB of code for that.
             if path.is_known() {
                 scheduler.observe(job, path, now);
             }
-            if had_bytes > 0 {
-                scheduler.progress(job, had_bytes, now);
+            if new.had_bytes > 0 {
+                scheduler.progress(job, new.had_bytes, now);
             }
             scheduler.block(job, now);
         }
-        scheduler.rank(job).unwrap_or(0)
+        let rank = scheduler.rank(job).unwrap_or(0);
+        let connection = self.connection_of_stream(flow).unwrap_or(flow);
+        if let Some(record) = self.flows.get_mut(&connection) {
+            record.last_payer = Some(payer);
+            record.paid_bytes += new.had_bytes;
+        }
+        rank
     }
 
     /// Everything of the flow's job is written, or given up.

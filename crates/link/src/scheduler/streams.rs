@@ -68,6 +68,7 @@ impl LinkScheduler {
             scheduler.progress(JobId(stream), cost_bytes, now);
             if let Some(flow) = self.flows.get_mut(&connection) {
                 flow.prepay(written_bytes, cost_bytes);
+                flow.paid_bytes += cost_bytes;
                 flow.leaves_at = leaves_at;
             }
             self.review_send_buffer(connection, now);

@@ -2,7 +2,7 @@
 
 use super::{FlowId, LinkScheduler};
 use crate::wire;
-use sooner_policy::{JobId, Time};
+use sooner_policy::{Arrival, JobId, Time};
 
 impl LinkScheduler {
     /// The connection was granted a turn and wrote `written_bytes` (0 if its socket took nothing),
@@ -39,6 +39,7 @@ impl LinkScheduler {
             if written_bytes > 0 {
                 flow.wrote_at = took_all.then_some(now);
                 let served_bytes = wire::payload_cost_bytes(written_bytes);
+                flow.paid_bytes += served_bytes;
                 let scheduler = &mut self.turns.scheduler;
                 scheduler.progress(JobId(connection), served_bytes, now);
             }
@@ -77,6 +78,30 @@ impl LinkScheduler {
         flow.charged_bytes += uncharged_bytes;
         let band = flow.granted_band;
         self.charge_in(band, uncharged_bytes, now);
+        self.settle_payment(connection, now);
+    }
+
+    /// What was written for the connection's responses has been paid; from now on what was sent
+    /// has: retransmissions and frames in addition, without what is lost in the socket.
+    pub(super) fn settle_payment(&mut self, connection: FlowId, now: Time) {
+        let flow = self.flows.get_mut(&connection);
+        let Some(flow) = flow.filter(|flow| flow.is_ordered && flow.stream.is_none()) else {
+            return;
+        };
+        let Some(payer) = flow.last_payer else {
+            return;
+        };
+        let sent_bytes = flow.sent_wire_bytes();
+        let paid_bytes = std::mem::replace(&mut flow.paid_bytes, sent_bytes);
+        let paid_for = Arrival {
+            id: JobId(connection),
+            class: 0,
+            size: Some(paid_bytes),
+            trickle: 0,
+            client: None,
+            payer: Some(payer),
+        };
+        self.turns.scheduler.settle(&paid_for, sent_bytes, now);
     }
 
     /// `wire_bytes` went out that no grant accounts for, before all bands: acknowledgements, other

@@ -12,13 +12,13 @@ const SEGMENT: u64 = wire::SEGMENT_BYTES;
 const PACKET_NS: u64 = wire::PACKET_BYTES * 1_000;
 
 /// A link and its flows in a world without a network.
-struct World {
-    link: LinkScheduler,
-    now: Time,
+pub struct World {
+    pub link: LinkScheduler,
+    pub now: Time,
     /// Flow, bytes it still has to write.
     flows: Vec<(FlowId, u64)>,
     /// Names of flows in the order of their grants.
-    decisions: String,
+    pub decisions: String,
     done_at: Vec<Option<Time>>,
 }
 
@@ -31,7 +31,7 @@ impl World {
         Self::on(paced(policy, limits, None))
     }
 
-    fn on(link: LinkScheduler) -> Self {
+    pub fn on(link: LinkScheduler) -> Self {
         Self {
             link,
             now: Time::ZERO,
@@ -42,7 +42,7 @@ impl World {
     }
 
     /// A connection without a response.
-    fn open(&mut self) -> FlowId {
+    pub fn open(&mut self) -> FlowId {
         self.link.open(self.now)
     }
 
@@ -52,7 +52,7 @@ impl World {
         self.respond(flow, bytes)
     }
 
-    fn respond(&mut self, flow: FlowId, bytes: u64) -> usize {
+    pub fn respond(&mut self, flow: FlowId, bytes: u64) -> usize {
         start(&mut self.link, flow, Some(bytes), 0, self.now);
         self.flows.push((flow, bytes));
         self.done_at.push(None);
@@ -97,11 +97,11 @@ impl World {
         true
     }
 
-    fn run_until(&mut self, ns: u64) {
+    pub fn run_until(&mut self, ns: u64) {
         while self.step(Time::from_ns(ns)) {}
     }
 
-    fn run_to_the_end(&mut self) {
+    pub fn run_to_the_end(&mut self) {
         while self.link.waiting() > 0 {
             self.step(Time::from_ns(u64::MAX));
         }

@@ -1,13 +1,14 @@
 //! The scheduler without sockets.
 
 mod above_bands;
+mod by_client;
 mod connections;
 mod multiplexed;
 mod responses;
 mod streams;
 
 use sooner_link::{Answer, FlowId, LinkConfig, LinkLimits, LinkScheduler, Pacing, ResponseStart};
-use sooner_policy::{GuardLimits, PolicyName, Time};
+use sooner_policy::{ClientId, GuardLimits, Payer, PolicyName, Time};
 use std::task::Waker;
 
 /// A link where all writes wait.
@@ -18,6 +19,25 @@ fn paced(policy: PolicyName, limits: LinkLimits, guard: Option<GuardLimits>) -> 
         ..LinkConfig::default()
     };
     LinkScheduler::new(config, Time::ZERO)
+}
+
+/// The same, where of the clients the one goes first that received the least of late.
+fn paced_by_client(limits: LinkLimits, guard: Option<GuardLimits>) -> LinkScheduler {
+    let config = LinkConfig {
+        policy: Some(PolicyName::Srpt),
+        by_client: true,
+        pacing: Some(Pacing { limits, guard }),
+        ..LinkConfig::default()
+    };
+    LinkScheduler::new(config, Time::ZERO)
+}
+
+/// A client that is a network of its own.
+fn client(number: u64) -> Payer {
+    Payer {
+        client: ClientId(number),
+        network: None,
+    }
 }
 
 /// A response; the body of the one before it is done. Returns the rank of the flow's job.

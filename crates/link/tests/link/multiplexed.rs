@@ -1,9 +1,9 @@
 //! A scheduler, connections with a model of an HTTP/2 engine and a socket each, streams that have
 //! all their bytes at hand.
 
-use crate::{ask, paced, start};
+use crate::{ask, client, paced, paced_by_client, start};
 use sooner_link::{Answer, FlowId, LinkLimits, LinkScheduler, StreamOrder, wire};
-use sooner_policy::{ClientId, GuardLimits, PolicyName, Time};
+use sooner_policy::{GuardLimits, PolicyName, Time};
 use std::collections::VecDeque;
 
 /// 8 Mbit/s: a byte takes a microsecond.
@@ -59,9 +59,22 @@ impl World {
         Self::within(LinkLimits::without_rate(), PolicyName::Fair, None)
     }
 
+    /// Where the client goes first that received the least of late.
+    pub fn by_client() -> Self {
+        let limits = LinkLimits {
+            credit_ns: 0,
+            ..LinkLimits::at_rate(RATE)
+        };
+        Self::on(paced_by_client(limits, None), limits)
+    }
+
     fn within(limits: LinkLimits, policy: PolicyName, guard: Option<GuardLimits>) -> Self {
+        Self::on(paced(policy, limits, guard), limits)
+    }
+
+    fn on(link: LinkScheduler, limits: LinkLimits) -> Self {
         Self {
-            link: paced(policy, limits, guard),
+            link,
             now: Time::ZERO,
             decisions: String::new(),
             limits,
@@ -254,7 +267,7 @@ impl World {
     /// The connection is a client's.
     pub fn of_client(&mut self, connection: usize, client: u64) {
         self.link
-            .of_client(self.connections[connection].id, ClientId(client));
+            .of_client(self.connections[connection].id, self::client(client));
     }
 
     pub fn set_urgency(&mut self, stream: usize, urgency: u8, order: StreamOrder) {

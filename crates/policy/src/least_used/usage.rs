@@ -21,6 +21,8 @@ pub(super) struct Inflation {
     half_life_ns: u64,
     /// Counts are what they would be then.
     epoch: Time,
+    /// Whole half-lives from there to what was counted last.
+    grown_bits: u32,
 }
 
 impl Inflation {
@@ -28,6 +30,7 @@ impl Inflation {
         Self {
             half_life_ns: half_life_ns.max(1),
             epoch: Time::ZERO,
+            grown_bits: 0,
         }
     }
 
@@ -36,7 +39,13 @@ impl Inflation {
         let periods = now.since(self.epoch) / self.half_life_ns / PERIOD_HALF_LIVES;
         let half_lives = periods * PERIOD_HALF_LIVES;
         self.epoch = self.epoch.after(half_lives * self.half_life_ns);
+        self.grown_bits = (now.since(self.epoch) / self.half_life_ns) as u32;
         u32::try_from(half_lives).unwrap_or(u32::MAX)
+    }
+
+    /// What `count` is worth at the last whole half-life.
+    pub(super) fn amount(&self, count: u128) -> u64 {
+        u64::try_from(count >> (FRACTION_BITS + self.grown_bits)).unwrap_or(u64::MAX)
     }
 
     /// What `amount` counts now.
@@ -146,6 +155,7 @@ mod tests {
             }
             assert!(later > earlier);
         }
+        assert_eq!(inflation.amount(inflation.count(1000, at(1990))), 1000);
         let halfway = inflation.count(1000, at(1995));
         assert_eq!(halfway, inflation.count(1500, at(1990)));
     }

@@ -192,13 +192,7 @@ impl ClientHandle {
             network: None,
         };
         match (share_by, self.peer) {
-            (ShareBy::Client, Some(peer)) => {
-                let client = ClientNetwork::from(peer.ip());
-                Payer {
-                    client: ClientId(client.number()),
-                    network: Some(ClientId(client.neighbourhood().number())),
-                }
-            }
+            (ShareBy::Client, Some(peer)) => ClientNetwork::from(peer.ip()).payer(),
             (ShareBy::Client, None) | (ShareBy::User, _) => text(&self.user),
             (ShareBy::Database, _) => text(&self.database),
             (ShareBy::ApplicationName, _) => text(&self.application_name.borrow()),

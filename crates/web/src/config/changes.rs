@@ -24,6 +24,7 @@ impl Config {
             ),
             ("uplink.rate", uplinks.0.rate != uplinks.1.rate),
             ("uplink.policy", uplinks.0.policy() != uplinks.1.policy()),
+            ("uplink.share_by", uplinks.0.share_by != uplinks.1.share_by),
             (
                 "uplink.mechanism",
                 uplinks.0.mechanism() != uplinks.1.mechanism(),

@@ -21,6 +21,9 @@ pub struct UplinkTable {
     pub rate: Option<Spanned<String>>,
     /// Who goes first; default: `srpt`.
     pub policy: Option<Spanned<Policy>>,
+    /// Among whom the one goes first that received the least of late; default: none, the policy
+    /// orders all responses.
+    pub share_by: Option<Spanned<ShareName>>,
     /// Where the order is made; default: `auto`.
     pub mechanism: Option<Spanned<MechanismName>>,
     /// How many bands the kernel's are; default: 8.
@@ -43,6 +46,7 @@ impl Default for UplinkTable {
         Self {
             rate: None,
             policy: None,
+            share_by: None,
             mechanism: None,
             bands: None,
             ahead: None,
@@ -64,6 +68,14 @@ pub struct Policy(pub PolicyName);
 /// An amount that may lie ahead of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AheadAmount(pub Ahead);
+
+/// Among whom the one goes first that received the least of late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShareName {
+    /// Clients, told by their addresses.
+    Client,
+}
 
 /// Where the order is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -144,6 +156,11 @@ impl UplinkTable {
             .map_or(PolicyName::Srpt, |policy| policy.get_ref().0)
     }
 
+    /// Whether of the clients the one goes first that received the least of late.
+    pub fn is_by_client(&self) -> bool {
+        self.share_by.is_some()
+    }
+
     /// The requested mechanism.
     pub fn mechanism(&self) -> MechanismName {
         self.mechanism
@@ -168,7 +185,8 @@ impl UplinkTable {
     pub(super) fn check(&self) -> Result<(), Misconfigured> {
         self.check_rate()?;
         self.check_bands()?;
-        self.check_ahead()
+        self.check_ahead()?;
+        self.check_share_by()
     }
 
     fn check_bands(&self) -> Result<(), Misconfigured> {
@@ -184,6 +202,20 @@ impl UplinkTable {
             MechanismName::Auto | MechanismName::UserSpace | MechanismName::None => wrong(
                 "only the kernel's bands can be counted, turns in user space follow every byte; add uplink.mechanism = \"bands\", or remove this",
             ),
+        }
+    }
+
+    fn check_share_by(&self) -> Result<(), Misconfigured> {
+        let Some(share_by) = &self.share_by else {
+            return Ok(());
+        };
+        match self.mechanism() {
+            MechanismName::Auto | MechanismName::UserSpace | MechanismName::Both => Ok(()),
+            MechanismName::Bands | MechanismName::None => Err(Misconfigured::at(
+                share_by,
+                "uplink.share_by",
+                "clients are told apart only where responses take turns; choose uplink.mechanism \"user-space\" or \"both\", or remove this",
+            )),
         }
     }
 
@@ -215,6 +247,9 @@ impl UplinkTable {
         }
         if let Some(bands) = &self.bands {
             return Err(Misconfigured::at(bands, "uplink.bands", NO_RATE));
+        }
+        if let Some(share_by) = &self.share_by {
+            return Err(Misconfigured::at(share_by, "uplink.share_by", NO_RATE));
         }
         if let Some(ahead) = &self.ahead {
             return Err(Misconfigured::at(ahead, "uplink.ahead", NO_RATE));

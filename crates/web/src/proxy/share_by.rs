@@ -76,13 +76,7 @@ impl ShareBy {
                     network: None,
                 }
             }
-            None => {
-                let client = ClientNetwork::from(of.address);
-                Payer {
-                    client: ClientId(client.number()),
-                    network: Some(ClientId(client.neighbourhood().number())),
-                }
-            }
+            None => ClientNetwork::from(of.address).payer(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::facts::RequestFacts;
 use super::values::only_value;
 use crate::config::Misconfigured;
 use hyper::header::HeaderName;
-use sooner_admission::{ClientId, KindName, Subject};
+use sooner_admission::{KindName, Subject};
 use sooner_config::ClientNetwork;
 use sooner_http::json_fields::FieldPath;
 use toml::Spanned;
@@ -195,12 +195,12 @@ impl Kind {
         for part in &self.parts {
             part.add_to(&mut name, facts);
         }
-        let client = ClientNetwork::from(facts.address);
+        let of_address = ClientNetwork::from(facts.address).payer();
         Subject {
             kind: name.into_text(),
             amount: self.amount.of(facts),
-            client: Some(ClientId(client.number())),
-            neighbourhood: Some(ClientId(client.neighbourhood().number())),
+            client: Some(of_address.client),
+            neighbourhood: of_address.network,
             payer: None,
         }
     }

@@ -58,7 +58,11 @@ pub struct RawClient {
 impl RawClient {
     /// Connects, exchanges settings, and announces `settings`.
     pub fn connect(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::over(TcpStream::connect(address).unwrap(), settings)
+    }
+
+    /// The same on a connection that is there.
+    pub fn over(stream: TcpStream, settings: &[(u16, u32)]) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut client = Self {

@@ -14,7 +14,7 @@ pub use link_cost::LinkCost;
 pub use replay::Replay;
 pub use script::Script;
 
-use crate::hosts::{Hosts, HostsSpec, SERVER_ADDRESS};
+use crate::hosts::{ClientSpec, Hosts, HostsSpec, SERVER_ADDRESS};
 use crate::measure::bench::Bench;
 use crate::peers::{PORT, Peer, PeerOptions, Running, TLS_PORT};
 use anyhow::{Context, Result};
@@ -25,17 +25,17 @@ use std::fs;
 use std::path::Path;
 
 /// Hosts with a server that answers.
-struct Site {
+pub struct Site {
     // Ended in this order.
     running: Running,
-    hosts: Hosts,
+    pub hosts: Hosts,
 }
 
 /// How a server stands.
-struct PeerSpec<'a> {
-    peer: &'a str,
-    rate_mbit: u64,
-    is_tls: bool,
+pub struct PeerSpec<'a> {
+    pub peer: &'a str,
+    pub rate_mbit: u64,
+    pub is_tls: bool,
 }
 
 /// A certificate for the server, where it needs one.
@@ -47,11 +47,22 @@ fn certificate(is_tls: bool, folder: &Path) -> Result<Option<Certificate>> {
 
 impl Site {
     fn start(bench: &Bench<'_>, peer_spec: &PeerSpec<'_>, root: &Path) -> Result<Site> {
+        Self::with_clients(bench, peer_spec, root, 1)
+    }
+
+    /// For clients with so many addresses.
+    pub fn with_clients(
+        bench: &Bench<'_>,
+        peer_spec: &PeerSpec<'_>,
+        root: &Path,
+        clients: usize,
+    ) -> Result<Site> {
         let peer: Peer = peer_spec.peer.parse()?;
         let folder = bench.folder("peer")?;
         let spec = HostsSpec {
             shaper: peer.shaper(),
             congestion_control: Some("cubic".into()),
+            clients: vec![ClientSpec::default(); clients],
             ..HostsSpec::new(
                 &format!("m{}", bench.number()),
                 peer_spec.rate_mbit * 1_000_000,
@@ -68,7 +79,7 @@ impl Site {
     }
 
     /// Where the server answers.
-    fn origin(is_tls: bool) -> String {
+    pub fn origin(is_tls: bool) -> String {
         if is_tls {
             format!("https://{SERVER_ADDRESS}:{TLS_PORT}")
         } else {
