@@ -7,7 +7,7 @@
 //! until then; after it [`admit`](Admission::admit) is called until it says `None`.
 
 use crate::goals::{ClassStatus, Goal, Goals, Need};
-use crate::order::Order;
+use crate::order::{Order, Within};
 use crate::predict::{Outcome, Outcomes, Prediction, Predictor};
 use crate::queue::{AdmissionQueue, QueueFull, Request};
 use crate::subject::Subject;
@@ -119,6 +119,11 @@ impl Admission {
         }
     }
 
+    /// From now on so many of the last jobs that are done are remembered.
+    pub fn remember(&mut self, jobs: usize) {
+        self.outcomes.remember(jobs);
+    }
+
     /// A job of `class` comes, of which `subject` is known, and which has waited for `waited_ns`
     /// elsewhere: its target counts from when it came there.
     pub fn arrive(
@@ -204,11 +209,22 @@ impl Admission {
                 kind_ns: prediction.kind_ns,
                 service_ns: inside_ns,
             });
+            if self.outcomes.are_news() {
+                self.learn();
+            }
         }
         self.settle(ticket, inside_ns);
         if ticket.generation == self.generation {
             let outside_ns = ticket.waited_ns + outside_ns;
             self.goals.done(ticket.class, outside_ns, inside_ns, now);
+        }
+    }
+
+    /// What orders by the law of all jobs go by, from the last that are done.
+    fn learn(&mut self) {
+        let is_tuned = self.order.within().is_some_and(Within::is_tuned);
+        if is_tuned && let Some(tuning) = self.outcomes.tuning(self.limit) {
+            self.queue.set_tuning(tuning);
         }
     }
 
@@ -252,6 +268,7 @@ impl Admission {
         now: Time,
     ) {
         self.order = order;
+        self.learn();
         self.generation += 1;
         for (number, goal) in (0..=u8::MAX).zip(&goals) {
             self.queue.set_weight(number, goal.weight);
@@ -288,7 +305,7 @@ impl Admission {
 
     /// What was expected of the last jobs that are done, and what came.
     pub fn outcomes(&self) -> Vec<Outcome> {
-        self.outcomes.to_vec()
+        self.outcomes.judged()
     }
 
     /// How the classes are doing, by number.

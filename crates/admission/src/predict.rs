@@ -19,12 +19,14 @@ mod average;
 mod factor;
 mod kind;
 mod line;
+mod outcomes;
 mod quality;
 mod steps;
 mod trust;
 
-pub(crate) use quality::Outcomes;
-pub use quality::{Outcome, Quality, Shadows, quality};
+pub use outcomes::Outcome;
+pub(crate) use outcomes::Outcomes;
+pub use quality::{Quality, Shadows, quality};
 
 use crate::second_chance::SecondChance;
 use crate::subject::Subject;

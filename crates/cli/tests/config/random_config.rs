@@ -278,7 +278,15 @@ impl<'a> Maker<'a> {
             );
             self.may(
                 "order",
-                &["\"shortest\"", "\"fifo\"", "\"expected\"", "\"fcfs\""],
+                &[
+                    "\"shortest\"",
+                    "\"fifo\"",
+                    "\"expected\"",
+                    "\"fcfs\"",
+                    "\"boost\"",
+                    "\"hrrn\"",
+                    "\"nudge\"",
+                ],
             );
         }
         self.may(

@@ -18,6 +18,12 @@ pub enum OrderName {
     Shortest,
     /// What is expected to be long first: what one should not do, for comparison.
     Longest,
+    /// Who came first, where what is expected to be short counts as if it had come earlier.
+    Boost,
+    /// Who has waited longest for what it is expected to take.
+    Hrrn,
+    /// Who came first, but what is expected to be short passes what is long among the last few.
+    Nudge,
 }
 
 /// Which classes are late where there is more load than targets allow.
@@ -31,22 +37,15 @@ pub enum LateName {
     InProportion,
 }
 
-impl From<OrderName> for Order {
-    fn from(name: OrderName) -> Self {
-        match name {
-            OrderName::Fifo => Self::Fcfs,
-            OrderName::Shortest => Self::Expected,
-            OrderName::Longest => Self::Longest,
-        }
-    }
-}
-
 impl From<OrderName> for Within {
     fn from(name: OrderName) -> Self {
         match name {
             OrderName::Fifo => Self::Fcfs,
             OrderName::Shortest => Self::Expected,
             OrderName::Longest => Self::Longest,
+            OrderName::Boost => Self::Boost,
+            OrderName::Hrrn => Self::Hrrn,
+            OrderName::Nudge => Self::Nudge,
         }
     }
 }
@@ -105,9 +104,10 @@ pub fn order(
     if classes.iter().any(|class| class.weight.is_some()) {
         return Order::Shares;
     }
+    let within = Within::from(otherwise);
     match is_shared {
-        true => Order::LeastUsed(otherwise.into()),
-        false => otherwise.into(),
+        true => Order::LeastUsed(within),
+        false => within.into(),
     }
 }
 
