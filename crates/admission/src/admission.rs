@@ -8,6 +8,7 @@
 
 use crate::goals::{ClassStatus, Goal, Goals, Need};
 use crate::order::{Order, Within};
+use crate::player::Recorded;
 use crate::predict::{Outcome, Outcomes, Prediction, Predictor};
 use crate::queue::{AdmissionQueue, QueueFull, Request};
 use crate::subject::Subject;
@@ -84,7 +85,10 @@ impl Ticket {
 /// The jobs of one backend.
 pub struct Admission {
     queue: AdmissionQueue,
+    /// As it is configured.
     order: Order,
+    /// What is taken where that follows what is played.
+    taken: Within,
     predictor: Predictor,
     outcomes: Outcomes,
     goals: Goals,
@@ -103,9 +107,12 @@ pub struct Admission {
 impl Admission {
     /// No job has come yet.
     pub fn new(settings: AdmissionSettings) -> Self {
+        let taken = Within::Fcfs;
+        let order = settings.order.resolved(taken);
         Self {
-            queue: AdmissionQueue::new(settings.order, settings.limit, settings.waiting_max),
+            queue: AdmissionQueue::new(order, settings.limit, settings.waiting_max),
             order: settings.order,
+            taken,
             predictor: Predictor::new(settings.kind_memory),
             outcomes: Outcomes::default(),
             goals: Goals::default(),
@@ -228,6 +235,38 @@ impl Admission {
         }
     }
 
+    /// Whether its order follows what is played of the last jobs.
+    pub fn follows(&self) -> bool {
+        self.order.within() == Some(Within::Auto)
+    }
+
+    /// The order in which jobs of one class or client go in now; `None` where that follows from
+    /// targets or weights.
+    pub fn within(&self) -> Option<Within> {
+        self.order.resolved(self.taken).within()
+    }
+
+    /// From now on an order that follows what is played is this one; who waits goes in as if it had
+    /// been so when it came.
+    pub fn follow(&mut self, taken: Within, now: Time) {
+        self.taken = taken;
+        let order = self.order.resolved(taken);
+        self.queue.set_order(order, |_, request| request, now);
+    }
+
+    /// How many jobs are done of which something had been expected.
+    pub fn seen(&self) -> u64 {
+        self.outcomes.seen()
+    }
+
+    /// All of the last of them that are remembered, and how many may be inside.
+    pub fn recorded(&self) -> Recorded {
+        Recorded {
+            jobs: self.outcomes.all(),
+            places: self.limit,
+        }
+    }
+
     /// The backend has done one more, in a place that is kept: it says nothing about the order.
     pub fn complete_another(&mut self, inside_ns: u64) {
         self.completed += 1;
@@ -299,7 +338,8 @@ impl Admission {
                 ..request
             }
         };
-        self.queue.set_order(order, renewed, now);
+        self.queue
+            .set_order(order.resolved(self.taken), renewed, now);
         self.queue.set_caps(&caps, now);
     }
 

@@ -31,6 +31,9 @@ pub enum Order {
     /// By class; within one who came first, but what is expected to be short passes long ones among
     /// the last few (Nudge-M), as many as are learnt.
     Nudge,
+    /// By class; within one as what is played of the last jobs says ([`crate::Follower`]); first come,
+    /// first served until that is known.
+    Auto,
     /// What is due by its target, then what has none, then what will be due (thesis 10.3).
     Targets(Lateness),
     /// The class that has had the least for its weight; within one first come, first served (thesis
@@ -56,12 +59,27 @@ pub enum Within {
     Hrrn,
     /// Who came first, short ones passing long ones among the last few.
     Nudge,
+    /// What is played of the last jobs says it; who came first until that is known.
+    Auto,
 }
 
 impl Within {
-    /// Whether it goes by what is learnt of the law of all jobs.
+    /// Whether it goes by what is learnt of the law of all jobs, or may before long.
     pub(crate) fn is_tuned(self) -> bool {
-        matches!(self, Self::Boost | Self::Nudge)
+        matches!(self, Self::Boost | Self::Nudge | Self::Auto)
+    }
+
+    /// What a configuration calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Expected => "shortest",
+            Self::Fcfs => "fifo",
+            Self::Longest => "longest",
+            Self::Boost => "boost",
+            Self::Hrrn => "hrrn",
+            Self::Nudge => "nudge",
+            Self::Auto => "auto",
+        }
     }
 }
 
@@ -76,9 +94,19 @@ impl Order {
             Self::Boost => Within::Boost,
             Self::Hrrn => Within::Hrrn,
             Self::Nudge => Within::Nudge,
+            Self::Auto => Within::Auto,
             Self::LeastUsed(within) => within,
             Self::Targets(_) | Self::Shares => return None,
         })
+    }
+
+    /// The same where `taken` stands for the order that follows what is played.
+    pub(crate) fn resolved(self, taken: Within) -> Self {
+        match self {
+            Self::Auto => taken.into(),
+            Self::LeastUsed(Within::Auto) => Self::LeastUsed(taken),
+            _ => self,
+        }
     }
 
     /// Whether it depends on how long jobs are expected to take.
@@ -99,6 +127,7 @@ impl From<Within> for Order {
             Within::Boost => Self::Boost,
             Within::Hrrn => Self::Hrrn,
             Within::Nudge => Self::Nudge,
+            Within::Auto => Self::Auto,
         }
     }
 }

@@ -8,9 +8,9 @@
 //! The futures need no runtime: they are woken when they may go in.
 
 use sooner_admission::{
-    Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Goal, JobId,
-    Need, Order, Quality, QueueFull, Rehearsal, Subject, Ticket, Time, Window, WouldWait, quality,
-    start,
+    Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Follower, Goal,
+    JobId, Need, Order, PlayedOrders, Player, Quality, QueueFull, Recorded, Rehearsal, Subject,
+    Taken, Ticket, Time, Window, WouldWait, quality, start,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -35,7 +35,15 @@ pub fn bounds(max: usize, throughput_loss: f64) -> ControllerLimits {
 #[derive(Clone)]
 pub struct Limiter {
     shared: Arc<Mutex<Shared>>,
+    playing: Arc<Mutex<Playing>>,
     origin: Instant,
+}
+
+/// What each order would give, and which is taken by that.
+#[derive(Default)]
+struct Playing {
+    player: Player,
+    follower: Follower,
 }
 
 struct Shared {
@@ -64,6 +72,7 @@ impl Limiter {
         };
         Self {
             shared: Arc::new(Mutex::new(shared)),
+            playing: Arc::default(),
             origin: Instant::now(),
         }
     }
@@ -167,11 +176,52 @@ impl Limiter {
     /// How good predictions were of late. Takes a time that grows with the squares of some hundred
     /// jobs, and holds none up.
     pub fn quality(&self) -> Quality {
-        let (outcomes, places) = {
+        let (outcomes, places, order) = {
             let admission = &self.lock().admission;
-            (admission.outcomes(), admission.status().limit)
+            let places = admission.status().limit;
+            (admission.outcomes(), places, admission.within())
         };
-        quality(&outcomes, places)
+        Quality {
+            order,
+            played: self.played(),
+            ..quality(&outcomes, places)
+        }
+    }
+
+    /// What each order would have given the last jobs; `None` before that was played.
+    pub fn played(&self) -> Option<PlayedOrders> {
+        self.playing().player.played().cloned()
+    }
+
+    /// [`Admission::remember`].
+    pub fn remember(&self, jobs: usize) {
+        self.lock().admission.remember(jobs);
+    }
+
+    /// Plays on what each order would have given the last jobs, for some hundred microseconds; to be
+    /// called all the time. Where the order follows that, it may be another one from now on.
+    pub fn play_orders(&self) -> Option<Taken> {
+        let now = self.now();
+        let mut playing = self.playing();
+        let Playing { player, follower } = &mut *playing;
+        let (seen, follows) = {
+            let admission = &self.lock().admission;
+            (admission.seen(), admission.follows())
+        };
+        let has_ended = player.play(seen, || self.lock().recorded(), now);
+        if !has_ended || !follows {
+            return None;
+        }
+        let taken = follower.look(player.played()?, now)?;
+        let within = follower.taken();
+        drop(playing);
+        self.change(|shared, now| {
+            if let Some(rehearsal) = &mut shared.rehearsal {
+                rehearsal.follow(within, now);
+            }
+            shared.admission.follow(within, now);
+        });
+        Some(taken)
     }
 
     /// [`Admission::needs`].
@@ -231,6 +281,10 @@ impl Limiter {
         Time::from_ns(self.origin.elapsed().as_nanos() as u64)
     }
 
+    fn playing(&self) -> MutexGuard<'_, Playing> {
+        self.playing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -252,6 +306,16 @@ impl Limiter {
 }
 
 impl Shared {
+    /// What is to be played: where nothing is held, in as many places as there would be.
+    fn recorded(&self) -> Recorded {
+        let recorded = self.admission.recorded();
+        let rehearsed = self.rehearsal.as_ref().map(Rehearsal::limit);
+        Recorded {
+            places: rehearsed.unwrap_or(recorded.places),
+            ..recorded
+        }
+    }
+
     fn rehearse(&mut self, ticket: &Ticket, class: u8, now: Time) {
         if let Some(rehearsal) = &mut self.rehearsal {
             rehearsal.arrive(ticket.job(), class, ticket.subject().clone(), now);

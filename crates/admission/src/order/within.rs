@@ -26,7 +26,7 @@ impl WithinRank {
     pub(crate) fn of(within: Within, tuning: &SharedTuning) -> Option<Self> {
         Some(match within {
             Within::Expected => Self::Expected,
-            Within::Fcfs => Self::Fcfs,
+            Within::Fcfs | Within::Auto => Self::Fcfs,
             Within::Longest => Self::Longest,
             Within::Boost => Self::Boost(tuning.clone()),
             Within::Nudge => Self::Nudge(tuning.clone()),

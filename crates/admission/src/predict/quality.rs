@@ -1,6 +1,8 @@
 //! How good predictions were, and what they were good for.
 
 use super::outcomes::Outcome;
+use crate::order::Within;
+use crate::playback::PlayedOrders;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -30,6 +32,11 @@ pub struct Quality {
     pub calibration: Vec<(u64, u64)>,
     /// What waits would have been; `None` where any number may be inside.
     pub shadows: Option<Shadows>,
+    /// The order in which jobs of one class or client go in now; `None` where that follows from targets
+    /// or weights.
+    pub order: Option<Within>,
+    /// What each order would have given the last jobs; `None` before that was played.
+    pub played: Option<PlayedOrders>,
 }
 
 /// Tenths of the jobs.
@@ -44,6 +51,8 @@ pub fn quality(outcomes: &[Outcome], places: usize) -> Quality {
         ranked_rightly: ranked(|outcome| outcome.expected_ns),
         ranked_rightly_by_kind: ranked(|outcome| outcome.kind_ns),
         calibration: calibration(outcomes),
+        order: None,
+        played: None,
         shadows: (places < usize::MAX && !outcomes.is_empty()).then(|| Shadows {
             fcfs_ns: mean_wait_ns(outcomes, places, |_| 0),
             predicted_ns: mean_wait_ns(outcomes, places, |outcome| outcome.expected_ns),

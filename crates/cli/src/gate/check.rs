@@ -19,6 +19,7 @@ use sooner_report::columns::aligned;
 use sooner_report::number;
 
 use super::look::{Class, Look, Target, explained, look, place_of};
+use super::orders::{self, Orders};
 use super::{read_files, say};
 use crate::config_file::{all_located, read};
 
@@ -77,12 +78,13 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (before, after) = runtime.block_on(observe(args, Duration::from_secs(seconds)))?;
+    let (before, after, orders) = runtime.block_on(observe(args, Duration::from_secs(seconds)))?;
     let seen = seen(&config.class, &before, &after)?;
     let Some(verdict) = verdict(&seen) else {
         bail!("no transaction came in {seconds} s: nothing can be said");
     };
-    let report = Report::new(&config.class, &seen, &verdict, seconds, &source);
+    let mut report = Report::new(&config.class, &seen, &verdict, seconds, &source);
+    report.orders = orders;
     if args.json {
         output::json(&report)?
     } else {
@@ -118,7 +120,7 @@ pub fn probe_servers(settings: &Configuration) -> Result<()> {
     Ok(())
 }
 
-async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {
+async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look, Orders)> {
     let place = place_of(args.gate.as_deref())?;
     let password = env::var("PGPASSWORD").ok();
     let opened = ConsoleClient::open(&place, &args.user, password).await;
@@ -127,7 +129,8 @@ async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {
     say(&format!("watching {} for {} s", place, duration.as_secs()));
     tokio::time::sleep(duration).await;
     let after = of_one_server(look(&mut console, &place).await?)?;
-    Ok((before, after))
+    let orders = orders::ask(&mut console, &place).await?;
+    Ok((before, after, orders))
 }
 
 /// A look at a gate that has one server at most: what is left over in one server pays for nothing
@@ -227,6 +230,8 @@ struct Report {
     left_over_ms: Option<f64>,
     relax_all_by: Option<f64>,
     classes: Vec<Row>,
+    #[serde(flatten)]
+    orders: Orders,
 }
 
 #[derive(Serialize)]
@@ -287,6 +292,7 @@ impl Report {
             left_over_ms: verdict.left_over_ns.map(ms),
             relax_all_by: verdict.factor().filter(|factor| *factor > 1.0),
             classes: rows.map(row).collect(),
+            orders: Orders::default(),
         }
     }
 
@@ -318,6 +324,7 @@ impl Report {
                 ))?;
             }
         }
+        self.orders.print()?;
         let line = format!("{}: {}", self.verdict, self.reason());
         Ok(output::line(line)?)
     }

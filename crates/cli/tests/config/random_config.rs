@@ -286,6 +286,7 @@ impl<'a> Maker<'a> {
                     "\"boost\"",
                     "\"hrrn\"",
                     "\"nudge\"",
+                    "\"auto\"",
                 ],
             );
         }

@@ -24,6 +24,8 @@ pub enum OrderName {
     Hrrn,
     /// Who came first, but what is expected to be short passes what is long among the last few.
     Nudge,
+    /// The one of `fifo`, `shortest` and `boost` under which the last would have done best.
+    Auto,
 }
 
 /// Which classes are late where there is more load than targets allow.
@@ -46,6 +48,7 @@ impl From<OrderName> for Within {
             OrderName::Boost => Self::Boost,
             OrderName::Hrrn => Self::Hrrn,
             OrderName::Nudge => Self::Nudge,
+            OrderName::Auto => Self::Auto,
         }
     }
 }

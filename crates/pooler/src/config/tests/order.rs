@@ -20,6 +20,7 @@ fn the_order_follows_from_what_classes_ask_for() {
         ("boost", Within::Boost),
         ("hrrn", Within::Hrrn),
         ("nudge", Within::Nudge),
+        ("auto", Within::Auto),
     ] {
         let alone = config(&format!("order = \"{word}\"\n{SHOP}"));
         assert_eq!(alone.order(), Order::from(within));
