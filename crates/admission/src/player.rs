@@ -57,6 +57,11 @@ impl Player {
         true
     }
 
+    /// Whether there is more to play at once.
+    pub fn is_playing(&self) -> bool {
+        self.playing.is_some()
+    }
+
     /// What came of it at last; `None` before the first time, and where nothing bounds how many may
     /// be inside.
     pub fn played(&self) -> Option<&PlayedOrders> {

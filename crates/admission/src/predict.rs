@@ -25,7 +25,8 @@ mod steps;
 mod trust;
 
 pub use outcomes::Outcome;
-pub(crate) use outcomes::{Outcomes, tuning_of};
+pub(crate) use outcomes::Outcomes;
+pub use outcomes::tuning_of;
 pub use quality::{Quality, Shadows, quality};
 
 use crate::second_chance::SecondChance;

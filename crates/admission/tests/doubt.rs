@@ -2,8 +2,8 @@
 //! second, and so on.
 
 use sooner_admission::{
-    Admission, AdmissionQueue, AdmissionSettings, ClientId, Goal, JobId, Order, Payer, Request,
-    Time, Tuning, Within,
+    Admission, AdmissionQueue, AdmissionSettings, ClientId, JobId, Order, Payer, Request, Time,
+    Tuning, Within,
 };
 use std::collections::HashMap;
 
@@ -281,11 +281,11 @@ fn what_clients_had_stays_when_the_order_changes() {
     assert_eq!(play.finish(), "acb");
 }
 
-#[test]
-fn a_scale_is_learnt_from_jobs_that_are_done() {
+/// An order, and what has been learnt of jobs of 300 ms and of 20.
+fn taught(order: Order) -> (Admission, Time) {
     let mut admission = Admission::new(AdmissionSettings {
         limit: 1,
-        order: Order::Boost,
+        order,
         waiting_max: None,
         kind_memory: 8,
     });
@@ -298,35 +298,67 @@ fn a_scale_is_learnt_from_jobs_that_are_done() {
         admission.complete(&ticket, 0, took_ms * MS, now);
         admission.leave(&ticket, now);
     }
-    let went = |admission: &mut Admission| {
-        let kinds = ["long", "long", "short", "long", "short"];
-        let tickets = kinds.map(|kind| {
-            let ticket = admission.arrive(0, kind.into(), 0, now).unwrap();
-            let inside = admission.status().inside;
-            if inside == 0 {
-                admission.admit(now);
-            }
-            ticket
-        });
-        let mut went = String::from("a");
-        let mut inside = 0;
-        while went.len() < tickets.len() {
-            admission.leave(&tickets[inside], now);
-            let next = admission.admit(now).unwrap();
-            inside = tickets.iter().position(|it| it.job() == next).unwrap();
-            went.push((b'a' + inside as u8) as char);
+    (admission, now)
+}
+
+/// One is inside; in which order two long ones and two short ones go in that come then.
+fn went(admission: &mut Admission, now: Time) -> String {
+    let tickets = ["long", "long", "short", "long", "short"].map(|kind| {
+        let ticket = admission.arrive(0, kind.into(), 0, now).unwrap();
+        if admission.status().inside == 0 {
+            admission.admit(now);
         }
+        ticket
+    });
+    let mut went = String::from("a");
+    let mut inside = 0;
+    while went.len() < tickets.len() {
         admission.leave(&tickets[inside], now);
-        went
-    };
-    assert_eq!(went(&mut admission), "acebd");
-    let goals: Vec<Goal> = Vec::new();
+        let next = admission.admit(now).unwrap();
+        inside = tickets.iter().position(|it| it.job() == next).unwrap();
+        went.push((b'a' + inside as u8) as char);
+    }
+    admission.leave(&tickets[inside], now);
+    went
+}
+
+#[test]
+fn a_scale_is_learnt_from_jobs_that_are_done() {
+    let (mut admission, now) = taught(Order::Boost);
+    assert_eq!(went(&mut admission, now), "acebd");
     for (order, expected) in [
         (Order::Fcfs, "abcde"),
         (Order::Nudge, "acebd"),
         (Order::Boost, "acebd"),
     ] {
-        admission.set_goals(order, goals.clone(), &HashMap::new(), now);
-        assert_eq!(went(&mut admission), expected, "{order:?}");
+        admission.set_goals(order, Vec::new(), &HashMap::new(), now);
+        assert_eq!(went(&mut admission, now), expected, "{order:?}");
     }
+}
+
+#[test]
+fn an_order_that_follows_is_what_was_taken_last() {
+    let (mut admission, now) = taught(Order::Auto);
+    let set = |admission: &mut Admission, order| {
+        admission.set_goals(order, Vec::new(), &HashMap::new(), now);
+    };
+    assert_eq!(admission.within(), Some(Within::Fcfs));
+    assert_eq!(went(&mut admission, now), "abcde");
+    for within in [Within::Expected, Within::Boost] {
+        admission.follow(within, now);
+        assert_eq!(admission.within(), Some(within));
+        assert_eq!(went(&mut admission, now), "acebd", "{within:?}");
+    }
+    set(&mut admission, Order::Auto);
+    assert_eq!(went(&mut admission, now), "acebd", "as it was");
+    set(&mut admission, Order::Fcfs);
+    assert_eq!(
+        (admission.follows(), went(&mut admission, now)),
+        (false, "abcde".into())
+    );
+    set(&mut admission, Order::LeastUsed(Within::Auto));
+    assert_eq!(
+        (admission.follows(), admission.within()),
+        (true, Some(Within::Boost))
+    );
 }

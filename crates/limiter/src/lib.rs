@@ -188,6 +188,11 @@ impl Limiter {
         }
     }
 
+    /// Whether there is more to play soon.
+    pub fn is_playing(&self) -> bool {
+        self.playing().player.is_playing()
+    }
+
     /// What each order would have given the last jobs; `None` before that was played.
     pub fn played(&self) -> Option<PlayedOrders> {
         self.playing().player.played().cloned()
@@ -199,7 +204,7 @@ impl Limiter {
     }
 
     /// Plays on what each order would have given the last jobs, for some hundred microseconds; to be
-    /// called all the time. Where the order follows that, it may be another one from now on.
+    /// called once a second, and soon again while [`is_playing`](Self::is_playing). Where the order follows that, it may be another one from now on.
     pub fn play_orders(&self) -> Option<Taken> {
         let now = self.now();
         let mut playing = self.playing();

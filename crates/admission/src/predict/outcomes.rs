@@ -88,8 +88,9 @@ impl Outcomes {
     }
 }
 
-/// What follows from how long these took, in so many places; `None` without any.
-pub(crate) fn tuning_of<'a>(
+/// What orders by the law of all jobs go by, from how long these took in so many places; `None`
+/// without any.
+pub fn tuning_of<'a>(
     outcomes: impl IntoIterator<Item = &'a Outcome>,
     places: usize,
 ) -> Option<Tuning> {

@@ -200,6 +200,11 @@ impl Upstream {
         self.limiter.play_orders()
     }
 
+    /// Whether there is more to play soon.
+    pub fn is_playing(&self) -> bool {
+        self.limiter.is_playing()
+    }
+
     /// How long requests would have waited, by the number of their class, where nothing is held.
     pub fn would_wait(&self) -> BTreeMap<u8, WouldWait> {
         let rehearsed = self.limiter.rehearsed();
