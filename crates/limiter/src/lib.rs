@@ -7,10 +7,13 @@
 //!
 //! The futures need no runtime: they are woken when they may go in.
 
+mod playing;
+
+use playing::Playing;
 use sooner_admission::{
-    Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Follower, Goal,
-    JobId, Need, Order, PlayedOrders, Player, Quality, QueueFull, Recorded, Rehearsal, Subject,
-    Taken, Ticket, Time, Window, WouldWait, quality, start,
+    Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Goal, JobId,
+    Need, Order, Quality, QueueFull, Rehearsal, Subject, Ticket, Time, Window, WouldWait, quality,
+    start,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -37,13 +40,6 @@ pub struct Limiter {
     shared: Arc<Mutex<Shared>>,
     playing: Arc<Mutex<Playing>>,
     origin: Instant,
-}
-
-/// What each order would give, and which is taken by that.
-#[derive(Default)]
-struct Playing {
-    player: Player,
-    follower: Follower,
 }
 
 struct Shared {
@@ -188,45 +184,9 @@ impl Limiter {
         }
     }
 
-    /// Whether there is more to play soon.
-    pub fn is_playing(&self) -> bool {
-        self.playing().player.is_playing()
-    }
-
-    /// What each order would have given the last jobs; `None` before that was played.
-    pub fn played(&self) -> Option<PlayedOrders> {
-        self.playing().player.played().cloned()
-    }
-
     /// [`Admission::remember`].
     pub fn remember(&self, jobs: usize) {
         self.lock().admission.remember(jobs);
-    }
-
-    /// Plays on what each order would have given the last jobs, for some hundred microseconds; to be
-    /// called once a second, and soon again while [`is_playing`](Self::is_playing). Where the order follows that, it may be another one from now on.
-    pub fn play_orders(&self) -> Option<Taken> {
-        let now = self.now();
-        let mut playing = self.playing();
-        let Playing { player, follower } = &mut *playing;
-        let (seen, follows) = {
-            let admission = &self.lock().admission;
-            (admission.seen(), admission.follows())
-        };
-        let has_ended = player.play(seen, || self.lock().recorded(), now);
-        if !has_ended || !follows {
-            return None;
-        }
-        let taken = follower.look(player.played()?, now)?;
-        let within = follower.taken();
-        drop(playing);
-        self.change(|shared, now| {
-            if let Some(rehearsal) = &mut shared.rehearsal {
-                rehearsal.follow(within, now);
-            }
-            shared.admission.follow(within, now);
-        });
-        Some(taken)
     }
 
     /// [`Admission::needs`].
@@ -286,10 +246,6 @@ impl Limiter {
         Time::from_ns(self.origin.elapsed().as_nanos() as u64)
     }
 
-    fn playing(&self) -> MutexGuard<'_, Playing> {
-        self.playing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -311,16 +267,6 @@ impl Limiter {
 }
 
 impl Shared {
-    /// What is to be played: where nothing is held, in as many places as there would be.
-    fn recorded(&self) -> Recorded {
-        let recorded = self.admission.recorded();
-        let rehearsed = self.rehearsal.as_ref().map(Rehearsal::limit);
-        Recorded {
-            places: rehearsed.unwrap_or(recorded.places),
-            ..recorded
-        }
-    }
-
     fn rehearse(&mut self, ticket: &Ticket, class: u8, now: Time) {
         if let Some(rehearsal) = &mut self.rehearsal {
             rehearsal.arrive(ticket.job(), class, ticket.subject().clone(), now);
