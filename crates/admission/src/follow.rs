@@ -103,8 +103,11 @@ impl Follower {
 mod tests {
     use super::*;
 
-    /// What is taken after each look: seconds, jobs, and mean and p99 under fifo, shortest and boost.
-    fn looks(looks: &[(u64, usize, [(u64, u64); 3])]) -> String {
+    /// Seconds, jobs, and mean and p99 under fifo, shortest and boost.
+    type Seen = (u64, usize, [(u64, u64); 3]);
+
+    /// What is taken after each look.
+    fn looks(looks: &[Seen]) -> String {
         let mut follower = Follower::default();
         let taken = looks.iter().map(|&(seconds, jobs, figures)| {
             let figures = CANDIDATES.iter().zip(figures);
