@@ -9,7 +9,7 @@
 )]
 
 use sooner_admission::{
-    AdmissionQueue, ClientId, JobId, Lateness, Order, Payer, Promise, Request, Time, Within,
+    AdmissionQueue, ClientId, JobId, Lateness, Order, Payer, Promise, Request, Time, Tuning, Within,
 };
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -19,18 +19,30 @@ const MS: u64 = 1_000_000;
 /// 600 s.
 const MINUTES_NS: u64 = 600_000 * MS;
 
-const ORDERS: [(&str, Order); 7] = [
+const ORDERS: [(&str, Order); 11] = [
     ("expected", Order::Expected),
     ("fcfs", Order::Fcfs),
     ("longest", Order::Longest),
+    ("boost", Order::Boost),
+    ("hrrn", Order::Hrrn),
+    ("nudge", Order::Nudge),
     ("shares", Order::Shares),
     ("least used", Order::LeastUsed(Within::Expected)),
+    ("least used, hrrn", Order::LeastUsed(Within::Hrrn)),
     ("targets, by priority", Order::Targets(Lateness::ByPriority)),
     (
         "targets, in proportion",
         Order::Targets(Lateness::InProportion),
     ),
 ];
+
+/// What boosts and nudges go by.
+const TUNING: Tuning = Tuning {
+    boost_scale_ns: 600_000 * MS,
+    places: 1,
+    small_max_ns: 60_000 * MS,
+    nudge_places: 1000,
+};
 
 /// Numbers in a fixed, scattered order (splitmix64).
 struct Scattered(u64);
@@ -77,6 +89,7 @@ fn request(expected_ns: u64, scattered: &mut Scattered) -> Request {
 /// What decisions took, sorted, and the most grants of the imagined server that one took.
 fn decide(order: Order, jobs: u64, expected_ns: fn(&mut Scattered) -> u64) -> (Vec<Duration>, u64) {
     let mut queue = AdmissionQueue::new(order, 1, None);
+    queue.set_tuning(TUNING);
     let mut scattered = Scattered(1);
     let (mut took, mut most_grants) = (Vec::new(), 0);
     let mut inside = None;

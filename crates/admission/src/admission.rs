@@ -7,7 +7,8 @@
 //! until then; after it [`admit`](Admission::admit) is called until it says `None`.
 
 use crate::goals::{ClassStatus, Goal, Goals, Need};
-use crate::order::Order;
+use crate::order::{Order, Within};
+use crate::player::Recorded;
 use crate::predict::{Outcome, Outcomes, Prediction, Predictor};
 use crate::queue::{AdmissionQueue, QueueFull, Request};
 use crate::subject::Subject;
@@ -84,7 +85,10 @@ impl Ticket {
 /// The jobs of one backend.
 pub struct Admission {
     queue: AdmissionQueue,
+    /// As it is configured.
     order: Order,
+    /// What is taken where that follows what is played.
+    taken: Within,
     predictor: Predictor,
     outcomes: Outcomes,
     goals: Goals,
@@ -103,9 +107,12 @@ pub struct Admission {
 impl Admission {
     /// No job has come yet.
     pub fn new(settings: AdmissionSettings) -> Self {
+        let taken = Within::Fcfs;
+        let order = settings.order.resolved(taken);
         Self {
-            queue: AdmissionQueue::new(settings.order, settings.limit, settings.waiting_max),
+            queue: AdmissionQueue::new(order, settings.limit, settings.waiting_max),
             order: settings.order,
+            taken,
             predictor: Predictor::new(settings.kind_memory),
             outcomes: Outcomes::default(),
             goals: Goals::default(),
@@ -117,6 +124,11 @@ impl Admission {
             admitted: 0,
             completed: 0,
         }
+    }
+
+    /// From now on so many of the last jobs that are done are remembered.
+    pub fn remember(&mut self, jobs: usize) {
+        self.outcomes.remember(jobs);
     }
 
     /// A job of `class` comes, of which `subject` is known, and which has waited for `waited_ns`
@@ -204,11 +216,54 @@ impl Admission {
                 kind_ns: prediction.kind_ns,
                 service_ns: inside_ns,
             });
+            if self.outcomes.are_news() {
+                self.learn();
+            }
         }
         self.settle(ticket, inside_ns);
         if ticket.generation == self.generation {
             let outside_ns = ticket.waited_ns + outside_ns;
             self.goals.done(ticket.class, outside_ns, inside_ns, now);
+        }
+    }
+
+    /// What orders by the law of all jobs go by, from the last that are done.
+    fn learn(&mut self) {
+        let is_tuned = self.order.within().is_some_and(Within::is_tuned);
+        if is_tuned && let Some(tuning) = self.outcomes.tuning(self.limit) {
+            self.queue.set_tuning(tuning);
+        }
+    }
+
+    /// Whether its order follows what is played of the last jobs.
+    pub fn follows(&self) -> bool {
+        self.order.within() == Some(Within::Auto)
+    }
+
+    /// The order in which jobs of one class or client go in now; `None` where that follows from
+    /// targets or weights.
+    pub fn within(&self) -> Option<Within> {
+        self.order.resolved(self.taken).within()
+    }
+
+    /// From now on an order that follows what is played is this one; who waits goes in as if it had
+    /// been so when it came.
+    pub fn follow(&mut self, taken: Within, now: Time) {
+        self.taken = taken;
+        let order = self.order.resolved(taken);
+        self.queue.set_order(order, |_, request| request, now);
+    }
+
+    /// How many jobs are done of which something had been expected.
+    pub fn seen(&self) -> u64 {
+        self.outcomes.seen()
+    }
+
+    /// All of the last of them that are remembered, and how many may be inside.
+    pub fn recorded(&self) -> Recorded {
+        Recorded {
+            jobs: self.outcomes.all(),
+            places: self.limit,
         }
     }
 
@@ -252,6 +307,7 @@ impl Admission {
         now: Time,
     ) {
         self.order = order;
+        self.learn();
         self.generation += 1;
         for (number, goal) in (0..=u8::MAX).zip(&goals) {
             self.queue.set_weight(number, goal.weight);
@@ -282,13 +338,14 @@ impl Admission {
                 ..request
             }
         };
-        self.queue.set_order(order, renewed, now);
+        self.queue
+            .set_order(order.resolved(self.taken), renewed, now);
         self.queue.set_caps(&caps, now);
     }
 
     /// What was expected of the last jobs that are done, and what came.
     pub fn outcomes(&self) -> Vec<Outcome> {
-        self.outcomes.to_vec()
+        self.outcomes.judged()
     }
 
     /// How the classes are doing, by number.

@@ -12,11 +12,14 @@ use sooner_policy::{ClientId, JobId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Those that wait with a promise and those without go in lines of their own, and so do those of
-/// each payer.
+/// each payer, and of each size where a ratio to it decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LineName {
     pub(crate) is_without_promise: bool,
     pub(crate) payer: Option<(ClientId, Option<ClientId>)>,
+    /// Where a ratio to the size decides, which of two sizes is first changes with time; of one size
+    /// it is always the oldest.
+    pub(crate) size_step: u64,
 }
 
 /// Where a job is within its class.
@@ -245,6 +248,7 @@ mod tests {
                 line: LineName {
                     is_without_promise: true,
                     payer: None,
+                    size_step: 0,
                 },
                 ..place(4, 0)
             },

@@ -7,10 +7,14 @@
 mod admission;
 mod caps;
 mod controller;
+mod follow;
 mod goals;
 mod kind_name;
+mod law;
 mod mean;
 mod order;
+mod playback;
+mod player;
 mod predict;
 mod queue;
 mod recent;
@@ -21,12 +25,17 @@ mod window;
 
 pub use admission::{Admission, AdmissionSettings, AdmissionStatus, Ticket};
 pub use controller::{Change, Controller, ControllerLimits, Why, start};
+pub use follow::{Follower, Taken};
 pub use goals::feasible::{Observed, Verdict, verdict};
 pub use goals::{ClassStatus, Done, Goal, Need, ResponseTarget};
 pub use kind_name::KindName;
 pub use mean::Mean;
-pub use order::{Order, Within};
-pub use predict::{KIND_MEMORY, Outcome, Prediction, Predictor, Quality, Shadows, quality};
+pub use order::{Order, Tuning, Within};
+pub use playback::{OrderFigures, PlayedOrders};
+pub use player::{Player, Recorded};
+pub use predict::{
+    KIND_MEMORY, Outcome, Prediction, Predictor, Quality, Shadows, quality, tuning_of,
+};
 pub use queue::{AdmissionQueue, QueueFull, Request, TURN_NS};
 pub use rehearsal::{Rehearsal, WouldWait};
 pub use second_chance::SecondChance;

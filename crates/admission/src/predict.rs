@@ -19,12 +19,15 @@ mod average;
 mod factor;
 mod kind;
 mod line;
+mod outcomes;
 mod quality;
 mod steps;
 mod trust;
 
-pub(crate) use quality::Outcomes;
-pub use quality::{Outcome, Quality, Shadows, quality};
+pub use outcomes::Outcome;
+pub(crate) use outcomes::Outcomes;
+pub use outcomes::tuning_of;
+pub use quality::{Quality, Shadows, quality};
 
 use crate::second_chance::SecondChance;
 use crate::subject::Subject;

@@ -9,8 +9,8 @@
 //! expected time of at most 19 x (its own + that of the jobs that waited when it came + one turn).
 //! That turn counts where nothing is known of a job; any other has at most what it lacks in one.
 //!
-//! A decision costs O(log n), whatever is expected, and O(payers) for a class with a cap where
-//! those share who wait: the oldest is done in 32 turns, of which those of long jobs are longer,
+//! A decision costs O(log n), whatever is expected, O(sizes) where a ratio to the size decides (in
+//! steps of an eighth of an octave), and O(payers) for a class with a cap where those share who wait: the oldest is done in 32 turns, of which those of long jobs are longer,
 //! and before each of them the policy's choice has one grant at most, which ends when it is done or
 //! when the oldest's turn is paid for. So 64 grants are the most.
 //!
@@ -22,7 +22,9 @@
 //! work.
 
 use crate::caps::{Caps, LineName, Place};
-use crate::order::{Order, Ranking, Within};
+mod renewal;
+
+use crate::order::{Order, Ranking, SharedTuning, Tuning, Within};
 use sooner_policy::{Arrival, JobId, Payer, Promise, Time};
 use std::collections::BTreeMap;
 
@@ -72,6 +74,7 @@ pub struct QueueFull {
 pub struct AdmissionQueue {
     order: Order,
     ranking: Ranking,
+    tuning: SharedTuning,
     limit: usize,
     waiting_max: Option<usize>,
     waiting: BTreeMap<JobId, Waiting>,
@@ -90,11 +93,13 @@ pub struct AdmissionQueue {
     grants: u64,
 }
 
+#[derive(Clone, Copy)]
 struct Waiting {
     request: Request,
     /// The imagined service it still needs, ns.
     left_ns: u64,
     sequence: u64,
+    arrived_at: Time,
 }
 
 impl Request {
@@ -118,9 +123,11 @@ impl AdmissionQueue {
     /// `limit` jobs inside, the others ordered by `order`; at most `waiting_max` of them, if that
     /// is said.
     pub fn new(order: Order, limit: usize, waiting_max: Option<usize>) -> Self {
+        let tuning = SharedTuning::default();
         Self {
             order,
-            ranking: Ranking::new(order),
+            ranking: Ranking::new(order, &tuning),
+            tuning,
             limit,
             waiting_max,
             waiting: BTreeMap::new(),
@@ -149,11 +156,11 @@ impl AdmissionQueue {
             request,
             left_ns: request.size_ns().unwrap_or(1),
             sequence: self.arrivals,
+            arrived_at: now,
         };
         self.arrivals += 1;
-        let sequence = waiting.sequence;
         self.waiting.insert(job, waiting);
-        self.enqueue(job, request, sequence, now);
+        self.enqueue(job, waiting, now);
         Ok(())
     }
 
@@ -180,21 +187,28 @@ impl AdmissionQueue {
         self.arrivals += 1;
     }
 
-    fn enqueue(&mut self, job: JobId, request: Request, sequence: u64, now: Time) {
-        self.ranking.scheduler().arrive(request.arrival(job), now);
+    fn enqueue(&mut self, job: JobId, waiting: Waiting, now: Time) {
+        let request = waiting.request;
+        let arrival = Arrival {
+            size: request.expected_ns.map(|_| waiting.left_ns),
+            ..request.arrival(job)
+        };
+        let scheduler = self.ranking.scheduler();
+        scheduler.arrive(arrival, waiting.arrived_at);
         if let Some(promise) = request.promise {
             self.ranking.promise(job, promise);
         }
-        self.hold(job, request, sequence);
+        self.hold(job, request, waiting.sequence);
         self.renew_heads(request.number, now);
     }
 
     /// A job in the order is one of a class with a cap, if its class has one.
     fn hold(&mut self, job: JobId, request: Request, sequence: u64) {
         if self.caps.is_capped(request.number) {
+            let rank = self.ranking.rank_in_line(job);
             let place = Place {
-                line: self.line(request),
-                rank: self.rank(job),
+                line: self.line(request, rank),
+                rank,
                 sequence,
                 job,
             };
@@ -202,32 +216,18 @@ impl AdmissionQueue {
         }
     }
 
-    /// In which line of its class a job waits.
-    fn line(&self, request: Request) -> LineName {
+    /// In which line of its class a job of this rank waits.
+    fn line(&self, request: Request, rank: u64) -> LineName {
         let has_promises = matches!(self.order, Order::Targets(_));
         let has_payers = matches!(self.order, Order::LeastUsed(_));
+        let has_ratios = self.order.within() == Some(Within::Hrrn);
         LineName {
             is_without_promise: has_promises && request.promise.is_none(),
             payer: request
                 .payer
                 .filter(|_| has_payers)
                 .map(|payer| (payer.client, payer.network)),
-        }
-    }
-
-    /// What tells jobs of one line apart.
-    fn rank(&mut self, job: JobId) -> u64 {
-        match self.order {
-            Order::Shares | Order::LeastUsed(Within::Fcfs) => 0,
-            // The whole order's rank is the payer's.
-            Order::LeastUsed(within) => self.waiting.get(&job).map_or(0, |waiting| {
-                match (within, waiting.request.size_ns()) {
-                    (Within::Expected, None) => 0,
-                    (Within::Expected, Some(_)) => waiting.left_ns,
-                    (_, size_ns) => u64::MAX - size_ns.unwrap_or(u64::MAX),
-                }
-            }),
-            _ => self.ranking.scheduler().rank(job).unwrap_or_default(),
+            size_step: if has_ratios { rank } else { 0 },
         }
     }
 
@@ -321,86 +321,22 @@ impl AdmissionQueue {
             if is_done {
                 return Some(grant.job);
             }
-            let rank = self.rank(grant.job);
+            let rank = self.ranking.rank_in_line(grant.job);
             if let Some(number) = self.caps.moved(grant.job, rank) {
                 self.renew_heads(number, now);
             }
         }
     }
 
-    /// From now on those who are here are what `renewed` says, and who waits goes in by `order`;
-    /// who has waited longest is not forgotten, but what it was given in the imagination is, where
-    /// anything changes for those who wait.
-    pub fn set_order(
-        &mut self,
-        order: Order,
-        renewed: impl Fn(JobId, Request) -> Request,
-        now: Time,
-    ) {
-        let mut is_same = order == self.order;
-        for (&job, Waiting { request, .. }) in &mut self.waiting {
-            let before = (request.class, request.promise);
-            *request = renewed(job, *request);
-            is_same &= (request.class, request.promise) == before;
-        }
-        let back = self.back.values_mut();
-        let back = back.map(|(job, request)| (*job, request));
-        let inside = self.inside.iter_mut().map(|(&job, request)| (job, request));
-        for (job, request) in inside.chain(back) {
-            *request = renewed(job, *request);
-        }
-        if is_same {
-            self.set_caps(&self.caps.maxima(), now);
-            return;
-        }
-        self.order = order;
-        self.ranking = Ranking::new(order);
-        for (&class, &weight) in &self.weights {
-            self.ranking.set_weight(class, weight);
-        }
-        let mut waiting: Vec<(u64, JobId, Request)> = Vec::new();
-        for (&job, one) in &mut self.waiting {
-            one.left_ns = one.request.size_ns().unwrap_or(1);
-            waiting.push((one.sequence, job, one.request));
-        }
-        waiting.sort_unstable_by_key(|&(sequence, ..)| sequence);
-        self.caps.reset(self.caps.maxima());
-        self.count_inside();
-        for (sequence, job, request) in waiting {
-            self.enqueue(job, request, sequence, now);
-        }
-    }
-
-    /// From now on at most so many of these classes, by number, may be inside; those beyond it stay
-    /// until they leave.
-    pub fn set_caps(&mut self, maxima: &[(u8, usize)], now: Time) {
-        let scheduler = self.ranking.scheduler();
-        for job in self.caps.out_of_order() {
-            scheduler.unblock(job, now);
-        }
-        self.caps.reset(maxima.iter().copied());
-        self.count_inside();
-        let all = self.waiting.iter();
-        let all: Vec<_> = all
-            .map(|(&job, one)| (job, one.request, one.sequence))
-            .collect();
-        for (job, request, sequence) in all {
-            self.hold(job, request, sequence);
-        }
-        for &(number, _) in maxima {
-            self.renew_heads(number, now);
-        }
-    }
-
-    fn count_inside(&mut self) {
-        let all = self.inside.values();
-        all.for_each(|request| self.caps.entered(request.number));
-    }
-
     /// In an order by weights `class` gets so many parts of the service; 1 unless it is set.
     pub fn set_weight(&mut self, class: u8, weight: u32) {
         self.weights.insert(class, weight);
         self.ranking.set_weight(class, weight);
+    }
+
+    /// What orders by boosts and nudges go by, for jobs that come from now on.
+    pub fn set_tuning(&mut self, tuning: Tuning) {
+        self.tuning.set(tuning);
     }
 
     /// From now on `limit` jobs may be inside; those beyond it stay until they leave.

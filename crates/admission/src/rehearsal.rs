@@ -13,7 +13,7 @@
 
 use crate::admission::{Admission, AdmissionSettings, Ticket};
 use crate::goals::Goal;
-use crate::order::Order;
+use crate::order::{Order, Within};
 use crate::subject::Subject;
 use sooner_policy::{JobId, Time};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -236,6 +236,13 @@ impl Rehearsal {
                 self.by_class.entry(rehearsed.class).or_default().waiting += 1;
             }
         }
+        self.admit(now);
+    }
+
+    /// [`Admission::follow`].
+    pub fn follow(&mut self, taken: Within, now: Time) {
+        self.advance(now);
+        self.admission.follow(taken, now);
         self.admit(now);
     }
 

@@ -3,6 +3,7 @@
 mod backends;
 mod caps;
 mod decisions;
+mod doubt;
 mod grants;
 mod properties;
 mod rehearsal;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sooner_admission::{
     Admission, AdmissionQueue, AdmissionSettings, ClientId, Goal, JobId, Lateness, Order, Payer,
-    Promise, QueueFull, Request, Subject, Ticket, Time, Within,
+    Promise, QueueFull, Request, Subject, Ticket, Time, Tuning, Within,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -258,11 +258,17 @@ fn order() -> impl Strategy<Value = Order> {
         Just(Order::Expected),
         Just(Order::Fcfs),
         Just(Order::Longest),
+        Just(Order::Boost),
+        Just(Order::Hrrn),
+        Just(Order::Nudge),
         Just(Order::Targets(Lateness::ByPriority)),
         Just(Order::Targets(Lateness::InProportion)),
         Just(Order::Shares),
         Just(Order::LeastUsed(Within::Expected)),
         Just(Order::LeastUsed(Within::Fcfs)),
+        Just(Order::LeastUsed(Within::Boost)),
+        Just(Order::LeastUsed(Within::Hrrn)),
+        Just(Order::LeastUsed(Within::Nudge)),
         Just(Order::LeastUsed(Within::Longest)),
     ]
 }
@@ -288,6 +294,12 @@ impl World {
     fn new(order: Order) -> Self {
         let mut queue = AdmissionQueue::new(order, 2, None);
         queue.set_weight(1, 7);
+        queue.set_tuning(Tuning {
+            boost_scale_ns: 300_000_000,
+            places: 2,
+            small_max_ns: 100_000_000,
+            nudge_places: 4,
+        });
         Self {
             queue,
             jobs: BTreeMap::new(),

@@ -2,7 +2,7 @@
 //! wait: no more for expected times of minutes than for any others.
 
 use sooner_admission::{
-    AdmissionQueue, ClientId, JobId, Lateness, Order, Payer, Promise, Request, Time, Within,
+    AdmissionQueue, ClientId, JobId, Lateness, Order, Payer, Promise, Request, Time, Tuning, Within,
 };
 
 const WAITING: u64 = 10_000;
@@ -13,16 +13,30 @@ const GRANTS_MAX: u64 = 2 * 32;
 
 const MS: u64 = 1_000_000;
 
-const ORDERS: [Order; 8] = [
+const ORDERS: [Order; 14] = [
     Order::Expected,
     Order::Fcfs,
     Order::Longest,
+    Order::Boost,
+    Order::Hrrn,
+    Order::Nudge,
     Order::Shares,
     Order::LeastUsed(Within::Expected),
     Order::LeastUsed(Within::Longest),
+    Order::LeastUsed(Within::Boost),
+    Order::LeastUsed(Within::Hrrn),
+    Order::LeastUsed(Within::Nudge),
     Order::Targets(Lateness::ByPriority),
     Order::Targets(Lateness::InProportion),
 ];
+
+/// What boosts and nudges go by.
+const TUNING: Tuning = Tuning {
+    boost_scale_ns: 600_000 * MS,
+    places: 1,
+    small_max_ns: 60_000 * MS,
+    nudge_places: 1000,
+};
 
 /// Numbers in a fixed, scattered order (splitmix64).
 struct Scattered(u64);
@@ -70,6 +84,7 @@ fn most_grants(order: Order, expected_ns: fn(&mut Scattered) -> Option<u64>) -> 
     let mut scattered = Scattered(1);
     let mut queue = AdmissionQueue::new(order, 1, None);
     queue.set_weight(1, 7);
+    queue.set_tuning(TUNING);
     let mut inside = None;
     let mut most = 0;
     for job in 0..WAITING + DECISIONS {

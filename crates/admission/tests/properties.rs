@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sooner_admission::{
     AdmissionQueue, ClientId, JobId, Lateness, Order, Payer, Promise, Request, TURN_NS, Time,
-    Within,
+    Tuning, Within,
 };
 use std::collections::BTreeMap;
 
@@ -50,11 +50,17 @@ fn order() -> impl Strategy<Value = Order> {
         Just(Order::Expected),
         Just(Order::Fcfs),
         Just(Order::Longest),
+        Just(Order::Boost),
+        Just(Order::Hrrn),
+        Just(Order::Nudge),
         Just(Order::Targets(Lateness::ByPriority)),
         Just(Order::Targets(Lateness::InProportion)),
         Just(Order::Shares),
         Just(Order::LeastUsed(Within::Expected)),
         Just(Order::LeastUsed(Within::Fcfs)),
+        Just(Order::LeastUsed(Within::Boost)),
+        Just(Order::LeastUsed(Within::Hrrn)),
+        Just(Order::LeastUsed(Within::Nudge)),
     ]
 }
 
@@ -142,6 +148,12 @@ proptest! {
         let mut world = World::default();
         let mut now = Time::ZERO;
         admission.set_weight(1, 7);
+        admission.set_tuning(Tuning {
+            boost_scale_ns: 300_000_000,
+            places: 2,
+            small_max_ns: 100_000_000,
+            nudge_places: 4,
+        });
         for event in events {
             match event {
                 Event::Come { class, expected_ns, promise } => {

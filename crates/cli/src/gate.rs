@@ -6,6 +6,7 @@ mod check;
 mod import;
 mod listen;
 mod look;
+mod orders;
 mod top;
 mod user;
 

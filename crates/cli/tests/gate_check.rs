@@ -80,6 +80,23 @@ fn targets_are_held_against_what_a_gate_sees() {
         let loose = check(&gate, "mean = \"200ms\"", "p95 = \"900ms\"", &observe);
         assert_eq!(report(&loose)["verdict"], "FEASIBLE", "{}", report(&loose));
         assert!(loose.status.success());
+        let loose = report(&loose);
+        assert_eq!(loose["order"], "fifo");
+        assert!(loose["played_transactions"].as_u64() > Some(0), "{loose}");
+        // All take 10 ms, so it is the same in each order: two at a time, of twelve that are here.
+        let fifo = loose["orders"][0]["mean_ms"].as_f64().unwrap();
+        for (at, name) in ["fifo", "shortest", "boost", "hrrn", "nudge", "perfect"]
+            .iter()
+            .enumerate()
+        {
+            let order = &loose["orders"][at];
+            assert_eq!(&order["order"], name);
+            assert!(order["mean_ms"].as_f64() >= Some(10.0), "{loose}");
+        }
+        assert!(
+            loose["orders"][5]["mean_ms"].as_f64() <= Some(1.1 * fifo),
+            "{loose}"
+        );
         let tight = check(&gate, "mean = \"15ms\"", "mean = \"16ms\"", &observe);
         let tight_report = report(&tight);
         assert_eq!(
@@ -95,6 +112,10 @@ fn targets_are_held_against_what_a_gate_sees() {
             words.contains(
                 "wanted.toml:9: class.target.mean: high: 1.00 ms cannot be had, it is inside for"
             ),
+            "{words}"
+        );
+        assert!(
+            words.contains("what each order would have given the last"),
             "{words}"
         );
         assert_eq!(below.status.code(), Some(1));

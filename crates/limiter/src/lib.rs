@@ -7,6 +7,9 @@
 //!
 //! The futures need no runtime: they are woken when they may go in.
 
+mod playing;
+
+use playing::Playing;
 use sooner_admission::{
     Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Goal, JobId,
     Need, Order, Quality, QueueFull, Rehearsal, Subject, Ticket, Time, Window, WouldWait, quality,
@@ -35,6 +38,7 @@ pub fn bounds(max: usize, throughput_loss: f64) -> ControllerLimits {
 #[derive(Clone)]
 pub struct Limiter {
     shared: Arc<Mutex<Shared>>,
+    playing: Arc<Mutex<Playing>>,
     origin: Instant,
 }
 
@@ -64,6 +68,7 @@ impl Limiter {
         };
         Self {
             shared: Arc::new(Mutex::new(shared)),
+            playing: Arc::default(),
             origin: Instant::now(),
         }
     }
@@ -167,11 +172,21 @@ impl Limiter {
     /// How good predictions were of late. Takes a time that grows with the squares of some hundred
     /// jobs, and holds none up.
     pub fn quality(&self) -> Quality {
-        let (outcomes, places) = {
+        let (outcomes, places, order) = {
             let admission = &self.lock().admission;
-            (admission.outcomes(), admission.status().limit)
+            let places = admission.status().limit;
+            (admission.outcomes(), places, admission.within())
         };
-        quality(&outcomes, places)
+        Quality {
+            order,
+            played: self.played(),
+            ..quality(&outcomes, places)
+        }
+    }
+
+    /// [`Admission::remember`].
+    pub fn remember(&self, jobs: usize) {
+        self.lock().admission.remember(jobs);
     }
 
     /// [`Admission::needs`].

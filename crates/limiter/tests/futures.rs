@@ -1,13 +1,17 @@
 //! The futures: a task that was not woken is not polled, and still every job gets in.
 
 use proptest::prelude::*;
-use sooner_admission::{AdmissionSettings, Goal, KIND_MEMORY, Lateness, Order, ResponseTarget};
+use sooner_admission::{
+    AdmissionSettings, Goal, KIND_MEMORY, Lateness, Order, ResponseTarget, Within,
+};
 use sooner_limiter::{Acquire, Limiter, Permit};
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
 
 #[derive(Default)]
 struct Flag(AtomicBool);
@@ -289,4 +293,62 @@ fn a_rehearsal_holds_none_and_tells_who_would_have_waited() {
     assert_eq!((limit, would.jobs, would.waited), (1, 2, 1));
     limiter.rehearse(false);
     assert!(limiter.rehearsed().is_none());
+}
+
+/// Ten come at a time; every other one is long.
+fn come_and_go(limiter: &Limiter) -> String {
+    let kinds = ["long", "short"].repeat(5);
+    let mut tasks: Vec<Task> = kinds
+        .iter()
+        .map(|&kind| Task::new(limiter.acquire(0, kind.into())))
+        .collect();
+    let mut went = String::new();
+    while went.len() < tasks.len() {
+        for (task, kind) in tasks.iter_mut().zip(&kinds) {
+            task.run();
+            if let Some(permit) = task.permit.take() {
+                let took_us = if *kind == "long" { 5000 } else { 200 };
+                thread::sleep(Duration::from_micros(took_us));
+                permit.complete();
+                went.push_str(&kind[..1]);
+                break;
+            }
+        }
+    }
+    went
+}
+
+#[test]
+fn an_order_that_follows_what_is_played_is_another_one_then() {
+    let limiter = Limiter::new(AdmissionSettings {
+        limit: 1,
+        order: Order::Auto,
+        waiting_max: None,
+        kind_memory: KIND_MEMORY,
+    });
+    limiter.remember(4096);
+    let order = |limiter: &Limiter| limiter.quality().order.map(Within::name);
+    assert_eq!(come_and_go(&limiter), "lslslslsls");
+    assert_eq!((order(&limiter), limiter.played()), (Some("fifo"), None));
+    let mut taken = None;
+    for _ in 0..60 {
+        taken = taken.or(limiter.play_orders());
+        come_and_go(&limiter);
+    }
+    // What is played is played in turns, and begins after a while.
+    for _ in 0..30_000 {
+        if taken.is_some() {
+            break;
+        }
+        taken = limiter.play_orders();
+        thread::sleep(Duration::from_millis(1));
+    }
+    let taken = taken.expect("another one is better");
+    assert!(taken.jobs >= 500, "{taken}");
+    assert_eq!(
+        (taken.before.name(), order(&limiter)),
+        ("fifo", Some(taken.now.name()))
+    );
+    assert!(limiter.played().is_some());
+    assert_eq!(come_and_go(&limiter), "lsssssllll");
 }

@@ -148,6 +148,11 @@ impl<S: Scheduler> Guard<S> {
         &mut self.inner
     }
 
+    /// What decided, without its guard.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
     fn set_ready(&mut self, id: JobId, ready: bool) {
         let Some(watched) = self.jobs.get_mut(&id) else {
             return;

@@ -14,9 +14,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 /// Serves the job with the highest ratio of wait to size, and then no other until it is done; class
 /// 0 before class 1 and so on.
 ///
-/// A job of unknown size counts as the largest of all.
+/// A job of unknown size counts as the largest of all, or where jobs are interrupted as the smallest.
 #[derive(Clone, Debug, Default)]
 pub struct Hrrn {
+    interrupts: bool,
     jobs: BTreeMap<JobId, Waiting>,
     /// Ready jobs by class and step of size, in order of arrival.
     ready: BTreeMap<(u8, usize), BTreeSet<Place>>,
@@ -27,6 +28,10 @@ pub struct Hrrn {
 
 /// When it came, its place in the order of arrival, its name.
 type Place = (Time, u64, JobId);
+
+/// A job on its way from one queue to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moved(JobId, Waiting);
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -40,6 +45,56 @@ struct Waiting {
 }
 
 impl Hrrn {
+    /// The same where a job that has had some of its service waits on like any other: for a queue
+    /// that serves in the imagination, where to be first is all that counts.
+    pub fn interrupting() -> Self {
+        Self {
+            interrupts: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether no job is present.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// The step that a size counts as.
+    fn step_of(&self, size: Option<u64>) -> usize {
+        let unknown = if self.interrupts { 0 } else { u64::MAX };
+        step(size.unwrap_or(unknown))
+    }
+
+    /// A job comes in at `sequence` in the order of arrival, which the caller counts.
+    pub(crate) fn arrive_as(&mut self, arrival: Arrival, sequence: u64, now: Time) {
+        if self.jobs.contains_key(&arrival.id) {
+            return;
+        }
+        let waiting = Waiting {
+            class: arrival.class,
+            step: self.step_of(arrival.size),
+            size: arrival.size,
+            arrived_at: now,
+            sequence,
+            is_ready: true,
+            has_begun: false,
+        };
+        self.put(Moved(arrival.id, waiting));
+    }
+
+    /// Takes a job out for another queue.
+    pub(crate) fn take(&mut self, id: JobId) -> Option<Moved> {
+        let waiting = self.jobs.remove(&id)?;
+        self.take_out(id, waiting);
+        Some(Moved(id, waiting))
+    }
+
+    /// Puts in a job that was taken out of another queue.
+    pub(crate) fn put(&mut self, Moved(id, waiting): Moved) {
+        self.jobs.insert(id, waiting);
+        self.put_in(id, waiting);
+    }
+
     /// Changes a job, and puts it where it belongs then.
     fn change(&mut self, id: JobId, change: impl FnOnce(&mut Waiting)) {
         let Some(waiting) = self.jobs.get_mut(&id) else {
@@ -104,33 +159,20 @@ impl Hrrn {
 
 impl Scheduler for Hrrn {
     fn arrive(&mut self, arrival: Arrival, now: Time) {
-        if self.jobs.contains_key(&arrival.id) {
-            return;
-        }
-        let waiting = Waiting {
-            class: arrival.class,
-            step: step(arrival.size.unwrap_or(u64::MAX)),
-            size: arrival.size,
-            arrived_at: now,
-            sequence: self.arrivals,
-            is_ready: true,
-            has_begun: false,
-        };
+        let sequence = self.arrivals;
         self.arrivals += 1;
-        self.jobs.insert(arrival.id, waiting);
-        self.put_in(arrival.id, waiting);
+        self.arrive_as(arrival, sequence, now);
     }
 
     fn progress(&mut self, job: JobId, amount: u64, _now: Time) {
-        if amount > 0 && self.jobs.get(&job).is_some_and(|job| !job.has_begun) {
+        let begins = |job: &Waiting| !job.has_begun;
+        if amount > 0 && !self.interrupts && self.jobs.get(&job).is_some_and(begins) {
             self.change(job, |waiting| waiting.has_begun = true);
         }
     }
 
     fn depart(&mut self, job: JobId, _now: Time) {
-        if let Some(waiting) = self.jobs.remove(&job) {
-            self.take_out(job, waiting);
-        }
+        self.take(job);
     }
 
     fn block(&mut self, job: JobId, _now: Time) {

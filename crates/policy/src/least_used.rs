@@ -10,12 +10,14 @@
 //! counts as having had less than one part in [`NETWORK_PART`] of what its network had. That many
 //! busy clients in one network are not held against each other.
 
+mod inner;
 mod line;
 mod usage;
 
-use crate::{Arrival, ClientId, Grant, JobId, Order, Path, Payer, Queue, Scheduler, Time};
+use crate::{Arrival, ClientId, Grant, Hrrn, JobId, Order, Path, Payer, Queue, Scheduler, Time};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use inner::Inner;
 use line::Line;
 use usage::{Inflation, Usage};
 
@@ -51,7 +53,8 @@ impl Member {
 /// Serves, inside a class, the client that has had the least of late.
 #[derive(Clone, Debug)]
 pub struct LeastUsed<O> {
-    prototype: O,
+    /// Empty.
+    prototype: Inner<O>,
     classes: BTreeMap<u8, Class<O>>,
     jobs: BTreeMap<JobId, (u8, Member)>,
     inflation: Inflation,
@@ -64,11 +67,20 @@ pub struct LeastUsed<O> {
 type Class<O> = Line<Network<O>>;
 
 /// Those of one network, by client.
-type Network<O> = Line<Queue<O>>;
+type Network<O> = Line<Inner<O>>;
 
 impl<O: Order + Clone> LeastUsed<O> {
     /// Clients' jobs ordered by copies of `prototype`.
     pub fn new(prototype: O, half_life_ns: u64) -> Self {
+        Self::of(Inner::Ranked(Queue::new(prototype)), half_life_ns)
+    }
+
+    /// Clients' jobs ordered by the ratio of wait to size ([`Hrrn::interrupting`]).
+    pub fn by_ratio(half_life_ns: u64) -> Self {
+        Self::of(Inner::Ratio(Hrrn::interrupting()), half_life_ns)
+    }
+
+    fn of(prototype: Inner<O>, half_life_ns: u64) -> Self {
         Self {
             prototype,
             classes: BTreeMap::new(),
@@ -80,22 +92,35 @@ impl<O: Order + Clone> LeastUsed<O> {
         }
     }
 
-    fn queue_of(&mut self, job: JobId) -> Option<&mut Queue<O>> {
+    /// From here on clients had what they had in `from`; before the first job comes.
+    pub fn take_accounts(&mut self, from: Self) {
+        assert!(self.jobs.is_empty(), "accounts come before jobs");
+        self.inflation = from.inflation;
+        self.clients = from.clients.without_jobs();
+        self.networks = from.networks.without_jobs();
+    }
+
+    /// The rank of a job among those of its client, lower first; `None` for an unknown job.
+    pub fn rank_within(&mut self, job: JobId) -> Option<u64> {
+        self.queue_of(job)?.rank(job)
+    }
+
+    fn queue_of(&mut self, job: JobId) -> Option<&mut Inner<O>> {
         let &(class, member) = self.jobs.get(&job)?;
         let network = self.classes.get_mut(&class)?.get(member.network)?;
         network.get(member.client)
     }
 
-    fn queue_for(&mut self, class: u8, member: Member) -> &mut Queue<O> {
+    fn queue_for(&mut self, class: u8, member: Member) -> &mut Inner<O> {
         let prototype = &self.prototype;
         let came = self.arrivals;
         let class = self.classes.entry(class).or_default();
         let network = class.entry(member.network, came, Line::default);
-        network.entry(member.client, came, || Queue::new(prototype.clone()))
+        network.entry(member.client, came, || prototype.clone())
     }
 
     /// Changes a job's queue, and puts its client where it then belongs.
-    fn change(&mut self, job: JobId, now: Time, change: impl FnOnce(&mut Queue<O>)) {
+    fn change(&mut self, job: JobId, now: Time, change: impl FnOnce(&mut Inner<O>)) {
         let Some(&(class, member)) = self.jobs.get(&job) else {
             return;
         };

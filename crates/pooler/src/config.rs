@@ -29,7 +29,7 @@ pub use server::{Encryption, Endpoint, ServerAddress};
 pub use user::{AuthQueryTable, UserTable};
 
 use serde::Deserialize;
-use sooner_admission::{Goal, Order, Within};
+use sooner_admission::{Goal, Order};
 use sooner_config::classes::{self, ClassAims, LateName, OrderName};
 use sooner_config::{Limit, Misconfigured, Spanned};
 use sooner_tls::TlsConfig;
@@ -244,14 +244,7 @@ impl Config {
     /// Whether it matters what transactions say of themselves: for their class, or for how long
     /// they are expected to take.
     pub fn needs_hints(&self) -> bool {
-        let needs_hints = |class: &ClassTable| class.needs_hints() || class.aims().has_target();
-        self.class.iter().any(needs_hints)
-            || matches!(
-                self.order(),
-                Order::Expected
-                    | Order::Longest
-                    | Order::LeastUsed(Within::Expected | Within::Longest)
-            )
+        self.class.iter().any(ClassTable::needs_hints) || self.order().asks_for_times()
     }
 
     /// The entry for a database of this name; none for the gate's own, which no server ever sees.

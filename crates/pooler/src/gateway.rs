@@ -8,7 +8,7 @@ use crate::console::command::Stop;
 use crate::log::{self, log};
 use crate::pool::probe::probe_servers;
 use crate::pool::server_session::keep_alive;
-use crate::pool::{limit_controller, overtime};
+use crate::pool::{limit_controller, orders, overtime};
 use crate::pooler::Pooler;
 use crate::stream::Stream;
 use crate::{lock_waits, metrics_server, priorities, upkeep};
@@ -62,6 +62,7 @@ impl Gateway {
         }
         tasks.spawn_local(upkeep::keep_up(pooler.clone()));
         tasks.spawn_local(limit_controller::run(pooler.clone()));
+        tasks.spawn_local(orders::run(pooler.clone()));
         tasks.spawn_local(overtime::run(pooler.clone()));
         tasks.spawn_local(priorities::keep_connected(pooler.clone()));
         tasks.spawn_local(lock_waits::watch(pooler.clone()));

@@ -12,7 +12,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use sooner_admission::WouldWait;
+use sooner_admission::{OrderFigures, WouldWait};
 use sooner_config::classes::name_of;
 use sooner_operate::admin::{self, Pages};
 use sooner_operate::metrics;
@@ -158,12 +158,27 @@ fn exposition(pooler: &Pooler) -> Result<String, fmt::Error> {
         clients,
         gates,
         targets: targets(&upstreams),
+        orders: orders(&upstreams),
         waiting: waiting(pooler),
         bounded: bounded(pooler),
         would_wait: would_wait_by_name(pooler),
         lock_waits: lock_waits(pooler),
         measured: &measured,
     })
+}
+
+/// What each order would give the transactions of each server.
+fn orders(upstreams: &[Rc<Upstream>]) -> Vec<([String; 2], [f64; 2])> {
+    let of_server = |upstream: &Rc<Upstream>| {
+        let played = upstream.limiter.played().unwrap_or_default();
+        let server = upstream.address.to_string();
+        let row = move |one: OrderFigures| {
+            let figures = [one.mean_ns, one.p99_ns].map(|ns| ns as f64 / 1e9);
+            ([server.clone(), one.name().to_owned()], figures)
+        };
+        played.figures.into_iter().map(row)
+    };
+    upstreams.iter().flat_map(of_server).collect()
 }
 
 /// Classes with a `wait_target`.

@@ -20,6 +20,9 @@ pub struct Snapshot<'a> {
     /// Targets: server, class, `mean` or a percentile; the target and what was achieved of it
     /// recently, s.
     pub targets: Vec<([String; 3], [f64; 2])>,
+    /// Orders: server, name; what the last transactions would have taken under it, mean and 99th
+    /// percentile, s.
+    pub orders: Vec<([String; 2], [f64; 2])>,
     /// Classes, and how many of their clients wait; those in no class have none.
     pub waiting: Vec<(String, u64)>,
     /// Classes, how many of their transactions are inside, how many ran for longer than they may,
@@ -53,6 +56,15 @@ pub fn encode(snapshot: &Snapshot<'_>) -> Result<String, fmt::Error> {
             (labels, Value::Number(figures[at]))
         };
         let rows = snapshot.targets.iter().map(row);
+        told.gauges(name, help, Some(Unit::Seconds), rows);
+    }
+    for (at, (name, help)) in ORDERS.into_iter().enumerate() {
+        let row = |(of, figures): &([String; 2], [f64; 2])| {
+            let labels = ["server", "order"].into_iter();
+            let labels = labels.zip(of.iter().cloned()).collect();
+            (labels, Value::Number(figures[at]))
+        };
+        let rows = snapshot.orders.iter().map(row);
         told.gauges(name, help, Some(Unit::Seconds), rows);
     }
     let Statistics {
@@ -142,6 +154,14 @@ const WOULD_WAIT: [(&str, &str, Option<Unit>); 3] = [
 const TARGETS: [(&str, &str); 2] = [
     ("class_target", "Response time that a class is to have"),
     ("class_achieved", "Response time that it had recently"),
+];
+
+const ORDERS: [(&str, &str); 2] = [
+    (
+        "order_mean",
+        "Mean time, waiting included, that the last transactions would have taken in this order",
+    ),
+    ("order_p99", "99 of 100 of them would have taken no longer"),
 ];
 
 /// Families that something is known of.

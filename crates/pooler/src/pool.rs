@@ -15,6 +15,7 @@ pub mod leases;
 pub mod limit_controller;
 pub mod login_admission;
 pub mod opening;
+pub mod orders;
 pub mod overtime;
 pub mod probe;
 pub mod server_session;

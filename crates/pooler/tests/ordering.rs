@@ -153,8 +153,9 @@ fn what_is_expected_to_be_short_goes_first_or_last() {
     };
     let order_by = |order: &str| {
         gate.rewrite(|text| {
-            let rest = text.replace("order = \"shortest\"\n", "");
-            format!("order = \"{order}\"\n{rest}")
+            let rest = text.lines().filter(|line| !line.starts_with("order = "));
+            let rest: Vec<&str> = rest.collect();
+            format!("order = \"{order}\"\n{}\n", rest.join("\n"))
         });
         gate.admin(&database, "RELOAD");
     };
@@ -169,7 +170,13 @@ fn what_is_expected_to_be_short_goes_first_or_last() {
         client.ask(&sql);
         (client, sql)
     });
-    for (order, expected) in [("shortest", [true, false]), ("longest", [false, true])] {
+    for (order, expected) in [
+        ("shortest", [true, false]),
+        ("longest", [false, true]),
+        ("boost", [true, false]),
+        ("fifo", [false, true]),
+        ("nudge", [true, false]),
+    ] {
         order_by(order);
         inside.ask("BEGIN");
         for (at, (client, sql)) in clients.iter_mut().enumerate() {

@@ -24,6 +24,7 @@ mod health;
 mod in_flight;
 mod look;
 mod maintenance;
+mod orders;
 mod overtime;
 mod pool;
 mod read_ahead;

@@ -101,7 +101,7 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\norder = \"random\"",
-            "f:4: upstream.order: unknown value `random`; choose one of fcfs, fifo, expected, shortest, longest",
+            "f:4: upstream.order: unknown value `random`; choose one of fcfs, fifo, expected, shortest, longest, boost, hrrn, nudge, auto",
         ),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = 8.5",

@@ -1,44 +1,10 @@
 //! How good predictions were, and what they were good for.
 
+use super::outcomes::Outcome;
+use crate::order::Within;
+use crate::playback::PlayedOrders;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
-
-/// A job that is done, as it was predicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// When it came, ns after the origin or before it.
-    pub came_ns: i64,
-    /// How long it was expected to take, ns.
-    pub expected_ns: u64,
-    /// How long one would have expected by its kind alone, ns.
-    pub kind_ns: u64,
-    /// How long it took, ns.
-    pub service_ns: u64,
-}
-
-/// How many of the last jobs are looked at.
-const OUTCOMES: usize = 512;
-
-/// The last jobs that are done.
-#[derive(Debug, Default)]
-pub(crate) struct Outcomes {
-    last: VecDeque<Outcome>,
-}
-
-impl Outcomes {
-    /// One more.
-    pub(crate) fn add(&mut self, outcome: Outcome) {
-        if self.last.len() == OUTCOMES {
-            self.last.pop_front();
-        }
-        self.last.push_back(outcome);
-    }
-
-    /// All.
-    pub(crate) fn to_vec(&self) -> Vec<Outcome> {
-        self.last.iter().copied().collect()
-    }
-}
+use std::collections::{BTreeSet, BinaryHeap};
 
 /// The mean waits of the same jobs in an imagined queue, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +32,11 @@ pub struct Quality {
     pub calibration: Vec<(u64, u64)>,
     /// What waits would have been; `None` where any number may be inside.
     pub shadows: Option<Shadows>,
+    /// The order in which jobs of one class or client go in now; `None` where that follows from targets
+    /// or weights.
+    pub order: Option<Within>,
+    /// What each order would have given the last jobs; `None` before that was played.
+    pub played: Option<PlayedOrders>,
 }
 
 /// Tenths of the jobs.
@@ -80,6 +51,8 @@ pub fn quality(outcomes: &[Outcome], places: usize) -> Quality {
         ranked_rightly: ranked(|outcome| outcome.expected_ns),
         ranked_rightly_by_kind: ranked(|outcome| outcome.kind_ns),
         calibration: calibration(outcomes),
+        order: None,
+        played: None,
         shadows: (places < usize::MAX && !outcomes.is_empty()).then(|| Shadows {
             fcfs_ns: mean_wait_ns(outcomes, places, |_| 0),
             predicted_ns: mean_wait_ns(outcomes, places, |outcome| outcome.expected_ns),

@@ -9,6 +9,7 @@ use super::law::{self, LawFigures};
 use super::play::{Known, Played};
 use super::tokens::TokenFigures;
 use serde::Serialize;
+use sooner_admission::Within;
 
 /// Kinds that are told of, those with the most time.
 const KINDS_SHOWN: usize = 10;
@@ -109,7 +110,8 @@ pub struct Limit {
 /// What requests get.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Order {
-    /// `as-it-was`, `fifo`, `shortest` (by what is expected from those before) or `perfect` (by what it takes).
+    /// `as-it-was`, `fifo`, `shortest`, `boost`, `hrrn` or `nudge` (by what is expected from those
+    /// before), or `perfect` (by what it takes).
     pub order: &'static str,
     /// Most inside; `null` as it was.
     pub limit: Option<usize>,
@@ -233,6 +235,10 @@ impl QueueFigures {
         add("as-it-was", None, visits.iter().map(was).collect());
         add("fifo", Some(limit), played.responses(limit, Known::Nothing));
         add("shortest", Some(limit), shortest);
+        for within in [Within::Boost, Within::Hrrn, Within::Nudge] {
+            let responses = played.responses_in(within, limit, Known::Likes);
+            add(within.name(), Some(limit), responses);
+        }
         add(
             "perfect",
             Some(limit),

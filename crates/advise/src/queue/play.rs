@@ -4,7 +4,9 @@
 //! Those inside share equally: with n inside each takes `stretch[n]` times as long as alone.
 
 use super::inside::Visit;
-use sooner_admission::{AdmissionQueue, JobId, KIND_MEMORY, Order, Predictor, Request, Time};
+use sooner_admission::{
+    AdmissionQueue, JobId, KIND_MEMORY, Order, Outcome, Predictor, Request, Time, Within, tuning_of,
+};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -73,13 +75,36 @@ impl Server<'_> {
 }
 
 impl Played<'_> {
+    /// When each comes, and how long it takes where so many are inside.
+    fn outcomes(&self, limit: usize) -> Vec<Outcome> {
+        let stretch = self.stretch[limit.min(self.stretch.len() - 1)];
+        let outcome = |(visit, alone_ns): (&Visit, &f64)| {
+            let service_ns = (alone_ns * stretch) as u64;
+            Outcome {
+                came_ns: i64::try_from(visit.at_ns).unwrap_or(i64::MAX),
+                expected_ns: service_ns,
+                kind_ns: service_ns,
+                service_ns,
+            }
+        };
+        self.visits.iter().zip(self.alone_ns).map(outcome).collect()
+    }
+
     /// From arrival to departure of each where at most `limit` are inside, ns.
     pub fn responses(&self, limit: usize, known: Known) -> Vec<f64> {
-        let order = match known {
-            Known::Nothing => Order::Fcfs,
-            Known::Likes | Known::Everything => Order::Expected,
+        let within = match known {
+            Known::Nothing => Within::Fcfs,
+            Known::Likes | Known::Everything => Within::Expected,
         };
-        let mut queue = AdmissionQueue::new(order, limit, None);
+        self.responses_in(within, limit, known)
+    }
+
+    /// The same in any order; what it has to learn of the law of all times is taken from all.
+    pub fn responses_in(&self, within: Within, limit: usize, known: Known) -> Vec<f64> {
+        let mut queue = AdmissionQueue::new(Order::from(within), limit, None);
+        if let Some(tuning) = tuning_of(&self.outcomes(limit), limit) {
+            queue.set_tuning(tuning);
+        }
         let mut predictor = Predictor::new(KIND_MEMORY);
         let mut server = Server {
             stretch: self.stretch,
@@ -174,6 +199,35 @@ mod tests {
             (42, 2.0, 1),
         ];
         assert_eq!(played(&later, 1, Known::Likes), [10.0, 2.0, 3.0, 14.0, 3.0]);
+    }
+
+    #[test]
+    fn a_short_one_passes_by_a_boost_who_came_a_little_earlier() {
+        let in_order = |within, last_at: u64| {
+            let jobs = [(0, 10e3), (1000, 8e3), (last_at, 2e3)];
+            let visits = jobs.map(|(at_ns, _): (u64, f64)| Visit {
+                at_ns,
+                enter_ns: at_ns,
+                leave_ns: at_ns + 1,
+                kind: 0,
+                amount: None,
+                client: None,
+            });
+            let played = Played {
+                visits: &visits,
+                alone_ns: &jobs.map(|(_, alone_ns)| alone_ns),
+                stretch: &[1.0, 1.0],
+                kinds: &["a".into()],
+            };
+            let responses = played.responses_in(within, 1, Known::Everything);
+            responses.iter().map(|ns| ns / 1e3).collect::<Vec<_>>()
+        };
+        assert_eq!(in_order(Within::Fcfs, 2000), [10.0, 17.0, 18.0]);
+        for within in [Within::Boost, Within::Hrrn, Within::Nudge] {
+            assert_eq!(in_order(within, 2000), [10.0, 19.0, 10.0], "{within:?}");
+        }
+        // By 10 the other one has waited for 9 of 8, and it for 1 of 2.
+        assert_eq!(in_order(Within::Hrrn, 9000), [10.0, 17.0, 11.0]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use sooner_pooler::config::{ClassTable, Config};
 use sooner_pooler::{Configuration, ConsoleClient};
 
 use super::look::{Class, Look, Target, explained, look, place_of};
+use super::orders::{self, Orders};
 use super::{read_files, say};
 use crate::config_file::{all_located, located, read};
 use crate::feasibility::{Found, Jobs, Place, Seen, no_target, whole_seconds};
@@ -67,7 +68,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (before, after) = runtime.block_on(observe(args, Duration::from_secs(seconds)))?;
+    let (before, after, orders) = runtime.block_on(observe(args, Duration::from_secs(seconds)))?;
     let seen = seen(&config.class, &before, &after)?;
     let aims: Vec<ClassAims<'_>> = config.class.iter().map(ClassTable::aims).collect();
     let place = Place {
@@ -85,8 +86,10 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
             time_unit: "ms",
             observed_seconds: seconds,
             found,
+            orders,
         })?
     } else {
+        orders.print()?;
         found.print(seconds)?
     }
     Ok(match is_feasible {
@@ -118,7 +121,7 @@ pub fn probe_servers(settings: &Configuration) -> Result<()> {
     Ok(())
 }
 
-async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {
+async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look, Orders)> {
     let place = place_of(args.gate.as_deref())?;
     let password = env::var("PGPASSWORD").ok();
     let opened = ConsoleClient::open(&place, &args.user, password).await;
@@ -127,7 +130,8 @@ async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look)> {
     say(&format!("watching {} for {} s", place, duration.as_secs()));
     tokio::time::sleep(duration).await;
     let after = of_one_server(look(&mut console, &place).await?)?;
-    Ok((before, after))
+    let orders = orders::ask(&mut console, &place).await?;
+    Ok((before, after, orders))
 }
 
 /// A look at a gate that has one server at most: what is left over in one server pays for nothing
@@ -217,4 +221,6 @@ struct Report {
     observed_seconds: u64,
     #[serde(flatten)]
     found: Found,
+    #[serde(flatten)]
+    orders: Orders,
 }

@@ -279,7 +279,16 @@ impl<'a> Maker<'a> {
             );
             self.may(
                 "order",
-                &["\"shortest\"", "\"fifo\"", "\"expected\"", "\"fcfs\""],
+                &[
+                    "\"shortest\"",
+                    "\"fifo\"",
+                    "\"expected\"",
+                    "\"fcfs\"",
+                    "\"boost\"",
+                    "\"hrrn\"",
+                    "\"nudge\"",
+                    "\"auto\"",
+                ],
             );
         }
         self.may(

@@ -18,6 +18,14 @@ pub enum OrderName {
     Shortest,
     /// What is expected to be long first: what one should not do, for comparison.
     Longest,
+    /// Who came first, where what is expected to be short counts as if it had come earlier.
+    Boost,
+    /// Who has waited longest for what it is expected to take.
+    Hrrn,
+    /// Who came first, but what is expected to be short passes what is long among the last few.
+    Nudge,
+    /// The one of `fifo`, `shortest` and `boost` under which the last would have done best.
+    Auto,
 }
 
 /// Which classes are late where there is more load than targets allow.
@@ -31,22 +39,16 @@ pub enum LateName {
     InProportion,
 }
 
-impl From<OrderName> for Order {
-    fn from(name: OrderName) -> Self {
-        match name {
-            OrderName::Fifo => Self::Fcfs,
-            OrderName::Shortest => Self::Expected,
-            OrderName::Longest => Self::Longest,
-        }
-    }
-}
-
 impl From<OrderName> for Within {
     fn from(name: OrderName) -> Self {
         match name {
             OrderName::Fifo => Self::Fcfs,
             OrderName::Shortest => Self::Expected,
             OrderName::Longest => Self::Longest,
+            OrderName::Boost => Self::Boost,
+            OrderName::Hrrn => Self::Hrrn,
+            OrderName::Nudge => Self::Nudge,
+            OrderName::Auto => Self::Auto,
         }
     }
 }
@@ -105,9 +107,10 @@ pub fn order(
     if classes.iter().any(|class| class.weight.is_some()) {
         return Order::Shares;
     }
+    let within = Within::from(otherwise);
     match is_shared {
-        true => Order::LeastUsed(otherwise.into()),
-        false => otherwise.into(),
+        true => Order::LeastUsed(within),
+        false => within.into(),
     }
 }
 

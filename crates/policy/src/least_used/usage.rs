@@ -7,6 +7,7 @@
 
 use crate::{ClientId, Time};
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 /// After so many half-lives all counts shrink by as many bits.
 const PERIOD_HALF_LIVES: u64 = 32;
@@ -116,6 +117,15 @@ impl Usage {
         {
             self.known.remove(&forgotten);
         }
+    }
+
+    /// The same counts where none of them has a job.
+    pub(super) fn without_jobs(mut self) -> Self {
+        let ids: Vec<ClientId> = self.known.keys().copied().collect();
+        for id in ids {
+            self.change(id, |known| known.jobs = 0);
+        }
+        self
     }
 
     /// All counts shrink by so many bits.

@@ -38,7 +38,7 @@ impl Boost {
             most: 0,
             interrupts: false,
         };
-        boost.most = boost.of(1);
+        boost.most = boost.earlier_ns(1);
         boost
     }
 
@@ -50,8 +50,8 @@ impl Boost {
         }
     }
 
-    /// How much earlier a job of `size` counts, ns.
-    fn of(&self, size: u64) -> u64 {
+    /// How much earlier than it came a job of `size` counts, ns.
+    pub fn earlier_ns(&self, size: u64) -> u64 {
         if self.scale == 0 {
             return 0;
         }
@@ -69,7 +69,7 @@ impl Order for Boost {
     }
 
     fn arrived(&mut self, job: &mut Job) {
-        let boost = job.size.map_or(0, |size| self.of(size));
+        let boost = job.size.map_or(0, |size| self.earlier_ns(size));
         let latest = job.arrived_at.as_ns().saturating_add(self.most);
         job.tag = latest.saturating_sub(boost).saturating_add(1);
     }

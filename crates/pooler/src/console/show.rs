@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
 mod connections;
+mod prediction;
 mod statistics;
 
 /// Makes a table.
@@ -57,8 +58,8 @@ const TABLES: &[(&str, &str, Make)] = &[
     ),
     (
         "PREDICTION",
-        "servers: how well times inside were expected of late, and what that was worth",
-        |pooler| statistics::prediction(pooler),
+        "servers: how well times inside were expected of late, and what each order would have given",
+        |pooler| prediction::prediction(pooler),
     ),
     ("SERVERS", "server connections", |pooler| {
         connections::servers(pooler)

@@ -7,7 +7,7 @@ use crate::log::{Seldom, log};
 use crate::pool::capacity::{Capacity, KnownCapacity, LoginShare};
 use crate::pool::login_admission::LoginAdmission;
 use crate::pool::overtime::SparePlaces;
-use crate::pool::{Pool, ServerConnection, limit_controller};
+use crate::pool::{Pool, ServerConnection, limit_controller, orders};
 use crate::tls::Connector;
 use sooner_admission::{AdmissionSettings, Controller, Goal, Order};
 use sooner_config::Limit;
@@ -93,6 +93,7 @@ impl Upstream {
             lock_map: RefCell::default(),
             lock_map_failures: Seldom::default(),
         };
+        upstream.limiter.remember(orders::PLAYED);
         if config.observe {
             log(&format!(
                 "{}: only observed; nothing is held back (observe = true)",

@@ -379,6 +379,8 @@ mod tests {
             "sooner_upstream_prediction_ranked_ratio{upstream=\"app\",by=\"kind\"} 0.625",
             "sooner_upstream_prediction_taken_ratio{upstream=\"app\",tenth=\"2\"} 0.5",
             "sooner_upstream_prediction_wait_seconds{upstream=\"app\",order=\"perfect\"} 0.001",
+            "sooner_upstream_order_mean_seconds{upstream=\"app\",order=\"boost\"} 0.02",
+            "sooner_upstream_order_p99_seconds{upstream=\"app\",order=\"perfect\"} 0.125",
             "sooner_config_loads_total{result=\"ok\"} 1",
             "sooner_config_info{hash=\"0000000000000abc\"} 1",
             "sooner_log_lines_lost_total 4",

@@ -211,7 +211,30 @@ fn predictions(status: &Status) -> String {
         "Shortest expected first",
         "With perfect knowledge",
     ];
-    table("Expectations before upstreams", &columns, &rows)
+    table("Expectations before upstreams", &columns, &rows) + &orders(status)
+}
+
+/// What each order would have given, and which is in force.
+fn orders(status: &Status) -> String {
+    let rows = status.upstream_predictions.iter().flat_map(|one| {
+        one.orders.iter().map(|order| {
+            let is_taken = one.order.as_ref() == Some(&order.order);
+            vec![
+                html(&one.upstream),
+                html(&order.order),
+                if is_taken { "in force" } else { "" }.to_owned(),
+                one.played_requests.to_string(),
+                seconds(Some(order.mean_seconds)),
+                seconds(Some(order.p99_seconds)),
+            ]
+        })
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let columns = ["Upstream", "Order", "", "Requests", "Mean", "p99"];
+    table("What each order would have given", &columns, &rows)
 }
 
 fn rehearsals(status: &Status) -> String {

@@ -4,7 +4,7 @@
 use super::sources::seconds;
 use crate::proxy::PredictionState;
 use serde::Serialize;
-use sooner_admission::Shadows;
+use sooner_admission::{OrderFigures, Shadows};
 
 /// The expectations of the last requests of an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -22,6 +22,34 @@ pub struct PredictionReading {
     pub calibration: Vec<CalibrationReading>,
     /// Mean waits of the same requests in an imagined queue; `null` where there is no limit.
     pub mean_waits: Option<WaitsReading>,
+    /// The order of requests of one class, or client, now; `null` where targets or weights say it.
+    pub order: Option<String>,
+    /// How many requests `orders` is about.
+    pub played_requests: u64,
+    /// What each order would have given them; empty before that was played, and without a limit.
+    pub orders: Vec<OrderReading>,
+}
+
+/// What the last requests would have taken under an order, waiting included, with as many places as
+/// there were and no classes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct OrderReading {
+    /// Its name; `perfect` is the shortest first with perfect knowledge.
+    pub order: String,
+    /// In the mean.
+    pub mean_seconds: f64,
+    /// 99 of 100.
+    pub p99_seconds: f64,
+}
+
+impl From<OrderFigures> for OrderReading {
+    fn from(figures: OrderFigures) -> Self {
+        Self {
+            order: figures.name().to_owned(),
+            mean_seconds: seconds(figures.mean_ns),
+            p99_seconds: seconds(figures.p99_ns),
+        }
+    }
 }
 
 /// A tenth of the requests.
@@ -61,6 +89,7 @@ impl From<PredictionState> for PredictionReading {
             mean_expected_seconds: seconds(expected_ns),
             mean_inside_seconds: seconds(inside_ns),
         });
+        let played = quality.played.unwrap_or_default();
         Self {
             upstream: upstream.as_ref().into(),
             requests: quality.jobs as u64,
@@ -68,6 +97,9 @@ impl From<PredictionState> for PredictionReading {
             ranked_rightly_by_kind: quality.ranked_rightly_by_kind,
             calibration: calibration.collect(),
             mean_waits: quality.shadows.map(WaitsReading::from),
+            order: quality.order.map(|order| order.name().to_owned()),
+            played_requests: played.jobs as u64,
+            orders: played.figures.into_iter().map(OrderReading::from).collect(),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::access_log::AccessLog;
 use crate::metrics::{Metrics, SIZE_CLASSES};
 use crate::proxy::{ClassState, PredictionState, RehearsalState, Standing, UpstreamState};
 use serde::{Deserialize, Serialize};
-use sooner_admission::{Order, ResponseTarget};
+use sooner_admission::{Order, ResponseTarget, Within};
 use sooner_config::classes::name_of;
 use sooner_link::Load;
 use sooner_uplink::{Found, Uplink};
@@ -288,13 +288,11 @@ impl From<(ResponseTarget, Option<u64>)> for TargetReading {
 
 /// An order in a word, as `upstream.order` has it where it can be said there.
 fn order_name(order: Order) -> &'static str {
-    match order {
-        Order::Expected => "shortest",
-        Order::Fcfs => "fifo",
-        Order::Longest => "longest",
-        Order::Targets(_) => "targets",
-        Order::Shares => "weights",
-        Order::LeastUsed(_) => "share_by",
+    match (order, order.within()) {
+        (Order::Targets(_), _) => "targets",
+        (Order::Shares, _) => "weights",
+        (Order::LeastUsed(_), _) => "share_by",
+        (_, within) => within.map_or("fifo", Within::name),
     }
 }
 

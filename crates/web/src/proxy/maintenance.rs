@@ -3,6 +3,7 @@
 
 use super::connect::Connector;
 use super::failure::Exhausted;
+use super::orders;
 use super::server_limit;
 use super::upload::Upload;
 use super::upstream::{HostRule, Upstream};
@@ -24,6 +25,10 @@ pub fn start(upstream: &Rc<Upstream>) {
     spawn_local(sweep(Rc::downgrade(upstream), upstream.keep));
     if upstream.servers.iter().any(|server| server.finds_limit()) {
         spawn_local(server_limit::run(Rc::downgrade(upstream)));
+    }
+    // Without a limit none waits, and there is no order.
+    if upstream.most() < usize::MAX {
+        spawn_local(orders::run(Rc::downgrade(upstream)));
     }
     if let Some(check) = &upstream.check {
         for index in 0..upstream.servers.len() {

@@ -19,7 +19,9 @@ use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
 use crate::proxy::tell_wait::TellWait;
 use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionStatus, Change, ClassStatus, Quality, Subject, Time, WouldWait};
+use sooner_admission::{
+    AdmissionStatus, Change, ClassStatus, Quality, Subject, Taken, Time, WouldWait,
+};
 use sooner_config::classes::Longest;
 use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Acquire, Limiter, Permit};
@@ -190,6 +192,17 @@ impl Upstream {
     /// How good expectations of its requests were of late.
     pub fn quality(&self) -> Quality {
         self.limiter.quality()
+    }
+
+    /// Plays a little of what each order would give its requests; gives another one that is taken by
+    /// that.
+    pub fn play_orders(&self) -> Option<Taken> {
+        self.limiter.play_orders()
+    }
+
+    /// Whether there is more to play soon.
+    pub fn is_playing(&self) -> bool {
+        self.limiter.is_playing()
     }
 
     /// How long requests would have waited, by the number of their class, where nothing is held.

@@ -15,6 +15,19 @@ fn the_order_follows_from_what_classes_ask_for() {
     assert_eq!(shared.order(), Order::Targets(Lateness::InProportion));
     let shortest = config(&format!("order = \"shortest\"\n{SHOP}"));
     assert_eq!(shortest.order(), Order::Expected);
+    for (word, within) in [
+        ("longest", Within::Longest),
+        ("boost", Within::Boost),
+        ("hrrn", Within::Hrrn),
+        ("nudge", Within::Nudge),
+        ("auto", Within::Auto),
+    ] {
+        let alone = config(&format!("order = \"{word}\"\n{SHOP}"));
+        assert_eq!(alone.order(), Order::from(within));
+        assert!(alone.needs_hints(), "{word}");
+        let shared = format!("order = \"{word}\"\nshare_by = \"user\"\n{SHOP}");
+        assert_eq!(config(&shared).order(), Order::LeastUsed(within));
+    }
     let by_user = config(&format!("share_by = \"user\"\n{SHOP}"));
     assert_eq!(by_user.order(), Order::LeastUsed(Within::Fcfs));
     let both = config(&format!(
@@ -61,6 +74,10 @@ fn targets_and_weights_that_cannot_be_have_a_line_too() {
                 "order = \"shortest\"\n{SHOP}[[class]]\nname = \"a\"\ntarget.mean = \"30ms\"\n"
             ),
             "gate.toml:1: order: the order follows from the classes' targets or weights",
+        ),
+        (
+            format!("order = \"boosted\"\n{SHOP}"),
+            "gate.toml:1: order: unknown value `boosted`; did you mean \"boost\"? Choose one of",
         ),
         (
             format!("share_by = \"user\"\n{SHOP}[[class]]\nname = \"a\"\nweight = 3\n"),

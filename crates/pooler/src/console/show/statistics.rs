@@ -374,34 +374,6 @@ fn index_percent(target_ns: u64, achieved_ns: u64) -> u64 {
     achieved_ns.saturating_mul(100) / target_ns.max(1)
 }
 
-/// Percentages are of pairs that were ranked rightly, waits are means in an imagined queue.
-pub fn prediction(pooler: &Pooler) -> Table {
-    let mut table = Table::new(&[
-        "server",
-        "#transactions",
-        "#ranked_percent",
-        "#ranked_by_kind_percent",
-        "#fifo_wait_us",
-        "#expected_wait_us",
-        "#perfect_wait_us",
-    ]);
-    let percent = |share: f64| (100.0 * share).round() as u64;
-    for upstream in pooler.upstreams() {
-        let quality = upstream.limiter.quality();
-        let waits = quality.shadows;
-        table.row([
-            upstream.address.to_string().into(),
-            quality.jobs.into(),
-            quality.ranked_rightly.map(percent).into(),
-            quality.ranked_rightly_by_kind.map(percent).into(),
-            waits.map(|waits| waits.fcfs_ns / 1000).into(),
-            waits.map(|waits| waits.predicted_ns / 1000).into(),
-            waits.map(|waits| waits.perfect_ns / 1000).into(),
-        ]);
-    }
-    table
-}
-
 pub fn targets(pooler: &Pooler) -> Table {
     let mut table = Table::new(&[
         "server",

@@ -200,6 +200,7 @@ impl Exposition {
         let mut ranked: Vec<(Labels, f64)> = Vec::new();
         let mut taken: Vec<(Labels, f64)> = Vec::new();
         let mut waits: Vec<(Labels, f64)> = Vec::new();
+        let (mut means, mut p99s) = (Vec::new(), Vec::new());
         for one in &self.predictions {
             let labels = |name: &'static str, value: &str| -> Labels {
                 vec![("upstream", one.upstream.clone()), (name, value.to_owned())]
@@ -215,6 +216,16 @@ impl Exposition {
                     (labels("order", "expected"), mean.expected_seconds),
                     (labels("order", "perfect"), mean.perfect_seconds),
                 ]);
+            }
+        }
+        for one in &self.predictions {
+            for order in &one.orders {
+                let labels = || -> Labels {
+                    let name = order.order.clone();
+                    vec![("upstream", one.upstream.clone()), ("order", name)]
+                };
+                means.push((labels(), order.mean_seconds));
+                p99s.push((labels(), order.p99_seconds));
             }
         }
         to.gauges(
@@ -234,6 +245,18 @@ impl Exposition {
             "Mean wait of the last requests in an imagined queue",
             Some(Unit::Seconds),
             waits,
+        );
+        to.gauges(
+            "sooner_upstream_order_mean",
+            "Mean time, waiting included, that the last requests would have taken in this order",
+            Some(Unit::Seconds),
+            means,
+        );
+        to.gauges(
+            "sooner_upstream_order_p99",
+            "99 of 100 of them would have taken no longer",
+            Some(Unit::Seconds),
+            p99s,
         );
     }
 

@@ -8,7 +8,8 @@ use crate::metrics::{Metrics, RequestFacts};
 use crate::proxy::{ClassState, PredictionState, RehearsalState, Standing, UpstreamState};
 use hyper::Request;
 use sooner_admission::{
-    ClassStatus, Done, Lateness, Order, Quality, ResponseTarget, Shadows, WouldWait,
+    ClassStatus, Done, Lateness, Order, OrderFigures, PlayedOrders, Quality, ResponseTarget,
+    Shadows, Within, WouldWait,
 };
 use sooner_link::shadow::Compared;
 use std::sync::Arc;
@@ -106,6 +107,23 @@ fn prediction() -> PredictionState {
                 predicted_ns: 2_000_000,
                 perfect_ns: 1_000_000,
             }),
+            order: Some(Within::Boost),
+            played: Some(PlayedOrders {
+                jobs: 4096,
+                span_ns: 1,
+                figures: vec![
+                    OrderFigures {
+                        order: Some(Within::Boost),
+                        mean_ns: 20_000_000,
+                        p99_ns: 250_000_000,
+                    },
+                    OrderFigures {
+                        order: None,
+                        mean_ns: 10_000_000,
+                        p99_ns: 125_000_000,
+                    },
+                ],
+            }),
         },
     }
 }
@@ -189,6 +207,12 @@ fn says_what_the_order_was_worth_and_all_the_rest() {
     assert_eq!(prediction.calibration[1].mean_inside_seconds, 0.04);
     let waits = prediction.mean_waits.as_ref();
     assert_eq!(waits.map(|waits| waits.perfect_seconds), Some(0.001));
+    assert_eq!(prediction.order.as_deref(), Some("boost"));
+    let perfect = &prediction.orders[1];
+    assert_eq!(
+        (perfect.order.as_str(), perfect.p99_seconds),
+        ("perfect", 0.125)
+    );
     assert_eq!(
         (
             status.config.hash.as_str(),

@@ -9,6 +9,7 @@ use crate::proxy::connect::Connector;
 use crate::proxy::endpoint::{Endpoint, EndpointProtocol};
 use crate::proxy::failure_log::FailureLog;
 use crate::proxy::health::HealthLimits;
+use crate::proxy::orders;
 use crate::proxy::server::Server;
 use crate::proxy::server_limit::ServerLimit;
 use crate::proxy::share_by::ShareBy;
@@ -73,6 +74,7 @@ impl Upstream {
             clock: Clock::start(),
             is_started: Cell::new(false),
         };
+        upstream.limiter.remember(orders::PLAYED);
         if table.observe {
             upstream.limiter.rehearse(true);
             upstream.servers.iter().for_each(|server| server.observe());

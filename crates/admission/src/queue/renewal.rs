@@ -1,0 +1,75 @@
+//! Who waits under another order, in other classes, within other caps.
+
+use super::{AdmissionQueue, Request, Waiting};
+use crate::order::{Order, Ranking};
+use sooner_policy::{JobId, Time};
+
+impl AdmissionQueue {
+    /// From now on those who are here are what `renewed` says, and who waits goes in by `order`;
+    /// each as if it had come under it when it came, and as if it lacked no more than it does in the
+    /// imagination.
+    pub fn set_order(
+        &mut self,
+        order: Order,
+        renewed: impl Fn(JobId, Request) -> Request,
+        now: Time,
+    ) {
+        let mut is_same = order == self.order;
+        for (&job, Waiting { request, .. }) in &mut self.waiting {
+            let before = (request.class, request.promise);
+            *request = renewed(job, *request);
+            is_same &= (request.class, request.promise) == before;
+        }
+        let back = self.back.values_mut();
+        let back = back.map(|(job, request)| (*job, request));
+        let inside = self.inside.iter_mut().map(|(&job, request)| (job, request));
+        for (job, request) in inside.chain(back) {
+            *request = renewed(job, *request);
+        }
+        if is_same {
+            self.set_caps(&self.caps.maxima(), now);
+            return;
+        }
+        self.order = order;
+        let ranking = Ranking::new(order, &self.tuning);
+        let before = std::mem::replace(&mut self.ranking, ranking);
+        self.ranking.take_accounts(before);
+        for (&class, &weight) in &self.weights {
+            self.ranking.set_weight(class, weight);
+        }
+        self.caps.reset(self.caps.maxima());
+        self.count_inside();
+        let waiting = self.waiting.iter();
+        let mut waiting: Vec<(JobId, Waiting)> = waiting.map(|(&job, &one)| (job, one)).collect();
+        waiting.sort_unstable_by_key(|(_, one)| one.sequence);
+        for (job, one) in waiting {
+            self.enqueue(job, one, now);
+        }
+    }
+
+    /// From now on at most so many of these classes, by number, may be inside; those beyond it stay
+    /// until they leave.
+    pub fn set_caps(&mut self, maxima: &[(u8, usize)], now: Time) {
+        let scheduler = self.ranking.scheduler();
+        for job in self.caps.out_of_order() {
+            scheduler.unblock(job, now);
+        }
+        self.caps.reset(maxima.iter().copied());
+        self.count_inside();
+        let all = self.waiting.iter();
+        let all: Vec<_> = all
+            .map(|(&job, one)| (job, one.request, one.sequence))
+            .collect();
+        for (job, request, sequence) in all {
+            self.hold(job, request, sequence);
+        }
+        for &(number, _) in maxima {
+            self.renew_heads(number, now);
+        }
+    }
+
+    fn count_inside(&mut self) {
+        let all = self.inside.values();
+        all.for_each(|request| self.caps.entered(request.number));
+    }
+}
