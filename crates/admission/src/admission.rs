@@ -369,14 +369,15 @@ impl Admission {
         self.set_capacity(limit);
     }
 
-    /// A limit becomes another one: times inside grow and shrink with it.
+    /// A limit becomes another one: times inside grow and shrink with the number of those that are
+    /// inside, which is the limit where there are as many.
     pub fn rescale(&mut self, before: usize, after: usize) {
-        // While none waits, how many may be inside says nothing about how many are; nor does no
-        // limit at all.
-        let is_bounded = before != usize::MAX && after != usize::MAX;
-        if is_bounded && self.wait_for_places() > 0 {
-            self.goals.rescale(after as f64 / before.max(1) as f64);
+        if before == usize::MAX || after == usize::MAX {
+            return;
         }
+        let jobs = self.queue.inside().saturating_sub(self.kept) + self.wait_for_places();
+        let inside = |limit: usize| limit.min(jobs).max(1) as f64;
+        self.goals.rescale(inside(after) / inside(before));
     }
 
     /// The same where servers come and go and each takes as many as before, so that times inside

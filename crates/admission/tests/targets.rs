@@ -189,7 +189,9 @@ fn times_inside_stay_where_servers_come_and_go() {
     assert_eq!(admission.admit(now), Some(done.job()));
     admission.complete(&done, 0, 5_000_000, now);
     admission.leave(&done, now);
-    let _waits = admission.arrive(0, "k".into(), 0, now).unwrap();
+    for _ in 0..40 {
+        admission.arrive(0, "k".into(), 0, now).unwrap();
+    }
     let inside_ns = |admission: &Admission| admission.class_statuses()[0].inside_ns;
     for limit in [0, 1, 16] {
         admission.set_capacity(limit);
@@ -209,4 +211,17 @@ fn times_inside_stay_where_servers_come_and_go() {
         admission.set_capacity(32);
         assert_eq!(inside_ns(&admission), Some(10_000_000));
     }
+    // With the one limit forty are inside and none waits, with the other some wait.
+    admission.set_limit(40);
+    while admission.admit(now).is_some() {}
+    assert_eq!(inside_ns(&admission), Some(12_500_000));
+    for _ in 0..3 {
+        admission.set_limit(16);
+        assert_eq!(inside_ns(&admission), Some(5_000_000));
+        admission.set_limit(40);
+        assert_eq!(inside_ns(&admission), Some(12_500_000));
+    }
+    // No more are inside than there are.
+    admission.set_limit(80);
+    assert_eq!(inside_ns(&admission), Some(12_500_000));
 }

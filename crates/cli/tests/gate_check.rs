@@ -36,6 +36,25 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(output)))
 }
 
+fn says(output: &Output, words: &str) {
+    assert!(said(output).contains(words), "{}", said(output));
+}
+
+/// What each order would have given jobs of 10 ms, two at a time, of which twelve are here.
+fn orders_are_told(report: &Value) {
+    assert_eq!(report["order"], "fifo");
+    assert!(report["played_transactions"].as_u64() > Some(0), "{report}");
+    let names = ["fifo", "shortest", "boost", "hrrn", "nudge", "perfect"];
+    for (at, name) in names.iter().enumerate() {
+        let order = &report["orders"][at];
+        assert_eq!(&order["order"], name);
+        assert!(order["mean_ms"].as_f64() >= Some(10.0), "{report}");
+    }
+    // All take the same, so there is no better order.
+    let mean_ms = |at: usize| report["orders"][at]["mean_ms"].as_f64();
+    assert!(mean_ms(5) <= mean_ms(0).map(|fifo| 1.1 * fifo), "{report}");
+}
+
 #[test]
 fn targets_are_held_against_what_a_gate_sees() {
     let Some(database) = Database::start("targets_are_held_against") else {
@@ -53,17 +72,12 @@ fn targets_are_held_against_what_a_gate_sees() {
     fs::write(&script, "SELECT pg_sleep(0.01);\n").unwrap();
     database.give(&script);
     let nothing = check(&gate, "mean = \"1s\"", "", &["--observe", "1s"]);
-    assert!(
-        said(&nothing).contains("no transaction came in 1 s"),
-        "{}",
-        said(&nothing)
-    );
+    says(&nothing, "no transaction came in 1 s");
     let no_target = check(&gate, "", "", &["--observe", "1s"]);
     assert_eq!(no_target.status.code(), Some(2));
-    assert!(
-        said(&no_target).contains("wanted.toml: class.target: no class has a target"),
-        "{}",
-        said(&no_target)
+    says(
+        &no_target,
+        "wanted.toml: class.target: no class has a target",
     );
     thread::scope(|scope| {
         for user in ["ann", "postgres"] {
@@ -81,22 +95,7 @@ fn targets_are_held_against_what_a_gate_sees() {
         assert_eq!(report(&loose)["verdict"], "FEASIBLE", "{}", report(&loose));
         assert!(loose.status.success());
         let loose = report(&loose);
-        assert_eq!(loose["order"], "fifo");
-        assert!(loose["played_transactions"].as_u64() > Some(0), "{loose}");
-        // All take 10 ms, so it is the same in each order: two at a time, of twelve that are here.
-        let fifo = loose["orders"][0]["mean_ms"].as_f64().unwrap();
-        for (at, name) in ["fifo", "shortest", "boost", "hrrn", "nudge", "perfect"]
-            .iter()
-            .enumerate()
-        {
-            let order = &loose["orders"][at];
-            assert_eq!(&order["order"], name);
-            assert!(order["mean_ms"].as_f64() >= Some(10.0), "{loose}");
-        }
-        assert!(
-            loose["orders"][5]["mean_ms"].as_f64() <= Some(1.1 * fifo),
-            "{loose}"
-        );
+        orders_are_told(&loose);
         let tight = check(&gate, "mean = \"15ms\"", "mean = \"16ms\"", &observe);
         let tight_report = report(&tight);
         assert_eq!(
@@ -124,11 +123,7 @@ fn targets_are_held_against_what_a_gate_sees() {
     gate.admin(&database, "RELOAD");
     let others = check(&gate, "mean = \"1s\"", "", &["--observe", "1"]);
     assert_eq!(others.status.code(), Some(2));
-    assert!(
-        said(&others).contains("has other classes (high, other, )"),
-        "{}",
-        said(&others)
-    );
+    says(&others, "has other classes (high, other, )");
 }
 
 #[test]

@@ -295,10 +295,16 @@ impl<'a> Maker<'a> {
             "tell_wait",
             &["[]", "[\"server\"]", "[\"client\", \"server\"]"],
         );
-        self.may("amount", &["\"length\"", "\"body:max_tokens\""]);
+        self.may(
+            "amount",
+            &["\"length\"", "\"body:max_tokens\"", "\"query:rows\""],
+        );
         self.may(
             "kind",
-            &["[\"path\", \"query\"]", "[\"host\", \"header:X-Model\"]"],
+            &[
+                "[\"path\", \"query\"]",
+                "[\"query:route\", \"header:X-Model\"]",
+            ],
         );
         for key in [
             "queue_seconds",
@@ -313,21 +319,26 @@ impl<'a> Maker<'a> {
         self.may("fails", &["1", "1000"]);
         self.may("observe", &["true", "false"]);
         self.may("host", &["\"upstream\"", "\"h.example\""]);
-        if self.random.chance() {
-            let mut health = String::from("path = \"/health\"");
-            self.table = "upstream.health";
-            self.note("path");
-            for (key, values) in [
-                ("seconds", ["0.02", "5"]),
-                ("fails", ["100", "1000"]),
-                ("passes", ["1", "3"]),
-            ] {
-                self.note(key);
-                write!(health, ", {key} = {}", self.random.one(&values)).unwrap();
-            }
-            self.table = "upstream";
-            writeln!(self.text, "health = {{ {health} }}").unwrap();
+        self.health();
+    }
+
+    fn health(&mut self) {
+        if !self.random.chance() {
+            return;
         }
+        let mut health = String::from("path = \"/health\"");
+        self.table = "upstream.health";
+        self.note("path");
+        for (key, values) in [
+            ("seconds", ["0.02", "5"]),
+            ("fails", ["100", "1000"]),
+            ("passes", ["1", "3"]),
+        ] {
+            self.note(key);
+            write!(health, ", {key} = {}", self.random.one(&values)).unwrap();
+        }
+        self.table = "upstream";
+        writeln!(self.text, "health = {{ {health} }}").unwrap();
     }
 
     /// With weights or targets, where upstreams have no order of their own; else with priorities.
