@@ -62,7 +62,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 32] = [
+const KINDS: [(&str, Make); 33] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -77,6 +77,7 @@ const KINDS: [(&str, Make); 32] = [
     ("proxied-cost", proxied_cost::ProxiedCost::of),
     ("sharing", sharing::Sharing::of),
     ("sharing-link", sharing::SharingLink::of),
+    ("sharing-postgres", sharing::SharingPostgres::of),
     ("demo", programs::Demo::of),
     ("turn-cost", turn_cost::TurnCost::of),
     ("packet-cost", packet_cost::PacketCost::of),

@@ -14,22 +14,32 @@ const DEADLINE: Duration = Duration::from_secs(120);
 const PIECE_BYTES: usize = 1 << 16;
 const HEADER_BYTES: usize = 5;
 
-/// A session of the user postgres.
+/// A session in the database postgres.
 pub struct Client {
     stream: BufReader<UnixStream>,
 }
 
 impl Client {
-    /// Logs in.
+    /// Logs in as the user postgres.
     pub fn new(socket: &Path) -> Result<Self> {
+        Self::of_user(socket, "postgres")
+    }
+
+    /// Logs in as this user.
+    pub fn of_user(socket: &Path, user: &str) -> Result<Self> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(DEADLINE))?;
         stream.set_write_timeout(Some(DEADLINE))?;
         let stream = BufReader::with_capacity(PIECE_BYTES, stream);
         let mut client = Self { stream };
-        let said = b"user\0postgres\0database\0postgres\0\0";
+        let said = format!("user\0{user}\0database\0postgres\0\0");
         let length = 8 + said.len() as i32;
-        let packet = [&length.to_be_bytes()[..], &VERSION.to_be_bytes(), said].concat();
+        let packet = [
+            &length.to_be_bytes()[..],
+            &VERSION.to_be_bytes(),
+            said.as_bytes(),
+        ]
+        .concat();
         client.stream.get_mut().write_all(&packet)?;
         client.read_to(b'Z')?;
         Ok(client)

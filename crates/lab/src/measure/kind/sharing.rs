@@ -4,8 +4,10 @@
 mod clients;
 mod files;
 mod link;
+mod postgres;
 
 pub use link::SharingLink;
+pub use postgres::SharingPostgres;
 
 use super::local::on_core;
 use super::proxies::{Addresses, PROXY_CORE, Program, backend, command, started};
