@@ -97,6 +97,8 @@ pub struct Admission {
     windows: Windows,
     /// How many may be inside besides those that keep their places.
     limit: usize,
+    /// The same where all servers that are there take as many as they may.
+    places: usize,
     /// Places that are kept and not used.
     kept: usize,
     arrived: u64,
@@ -119,6 +121,7 @@ impl Admission {
             generation: 0,
             windows: Windows::default(),
             limit: settings.limit,
+            places: settings.limit,
             kept: 0,
             arrived: 0,
             admitted: 0,
@@ -230,7 +233,7 @@ impl Admission {
     /// What orders by the law of all jobs go by, from the last that are done.
     fn learn(&mut self) {
         let is_tuned = self.order.within().is_some_and(Within::is_tuned);
-        if is_tuned && let Some(tuning) = self.outcomes.tuning(self.limit) {
+        if is_tuned && let Some(tuning) = self.outcomes.tuning(self.places) {
             self.queue.set_tuning(tuning);
         }
     }
@@ -263,8 +266,13 @@ impl Admission {
     pub fn recorded(&self) -> Recorded {
         Recorded {
             jobs: self.outcomes.all(),
-            places: self.limit,
+            places: self.places,
         }
+    }
+
+    /// What is taken where the order follows what is played.
+    pub fn taken(&self) -> Within {
+        self.taken
     }
 
     /// The backend has done one more, in a place that is kept: it says nothing about the order.
@@ -366,6 +374,7 @@ impl Admission {
     /// From now on `limit` jobs may be inside; those beyond it stay until they leave.
     pub fn set_limit(&mut self, limit: usize) {
         self.rescale(self.limit, limit);
+        self.set_places(limit);
         self.set_capacity(limit);
     }
 
@@ -385,6 +394,17 @@ impl Admission {
     pub fn set_capacity(&mut self, limit: usize) {
         self.limit = limit;
         self.apply_limit();
+    }
+
+    /// So many may be inside where all servers are well: what is learnt and played goes by that, and
+    /// not by the one request of a server that is on probation.
+    pub fn set_places(&mut self, places: usize) {
+        self.places = places;
+    }
+
+    /// The same number.
+    pub fn places(&self) -> usize {
+        self.places
     }
 
     /// The class that a job has now, by number: the goals may have changed since it came.

@@ -44,12 +44,24 @@ fn step(ns: u64) -> usize {
     ((octave as usize) << SUB_BITS) + sub
 }
 
+/// How many come in a ns, by the half of the arrivals in the middle: one that has waited for long
+/// came long before the others that are done.
+fn rate(mut came_ns: Vec<i64>) -> Option<f64> {
+    if came_ns.len() < RATE_JOBS {
+        return None;
+    }
+    came_ns.sort_unstable();
+    let (first, last) = (came_ns.len() / 4, 3 * came_ns.len() / 4);
+    let span_ns = came_ns[first].abs_diff(came_ns[last]) as f64;
+    (span_ns > 0.0).then(|| (last - first) as f64 / span_ns)
+}
+
 impl Law {
     /// Of jobs that came at these times and took so long, both in ns; `None` without any.
     pub(crate) fn of(jobs: impl Iterator<Item = (i64, u64)>) -> Option<Self> {
         let mut counted = vec![(0_u32, 0.0); STEPS];
         let (mut count, mut sum) = (0_usize, 0.0);
-        let mut span = (i64::MAX, i64::MIN);
+        let mut came = Vec::new();
         for (came_ns, took_ns) in jobs {
             let took_ns = took_ns.max(1);
             let (jobs, total) = &mut counted[step(took_ns)];
@@ -57,7 +69,7 @@ impl Law {
             *total += took_ns as f64;
             count += 1;
             sum += took_ns as f64;
-            span = (span.0.min(came_ns), span.1.max(came_ns));
+            came.push(came_ns);
         }
         if count == 0 {
             return None;
@@ -68,11 +80,10 @@ impl Law {
             let jobs = f64::from(jobs);
             (total / jobs / mean_ns, jobs / count as f64)
         };
-        let span_ns = span.0.abs_diff(span.1) as f64;
         Some(Self {
             mean_ns,
             steps: counted.map(step).collect(),
-            rate: (count >= RATE_JOBS && span_ns > 0.0).then(|| (count - 1) as f64 / span_ns),
+            rate: rate(came),
         })
     }
 
@@ -167,6 +178,15 @@ mod tests {
                 assert!(off.abs() < 0.01, "{tuning:?} {exact_ms}");
             }
         }
+    }
+
+    #[test]
+    fn one_that_came_long_ago_does_not_make_the_load_low() {
+        let even = |from: i64| (from..4000).map(|at| (10 * at * MS as i64, 9 * MS));
+        let all = Law::of(even(0)).unwrap().tuning(1);
+        let straggler = std::iter::once((-600_000 * MS as i64, 9 * MS));
+        let with_one = Law::of(straggler.chain(even(1))).unwrap().tuning(1);
+        assert!(all.boost_scale_ns.abs_diff(with_one.boost_scale_ns) < all.boost_scale_ns / 100);
     }
 
     #[test]

@@ -6,8 +6,8 @@ mod within;
 use crate::queue::TURNS_MAX;
 use crate::{JobId, TURN_NS};
 use sooner_policy::{
-    Classes, Guard, GuardLimits, HALF_LIFE_NS, Hrrn, Lateness, LeastUsed, Promise, Scheduler,
-    Shares, Targets,
+    Classes, Guard, GuardDebts, GuardLimits, HALF_LIFE_NS, Hrrn, Lateness, LeastUsed, Promise,
+    Scheduler, Shares, Targets,
 };
 pub(crate) use tuning::SharedTuning;
 pub use tuning::Tuning;
@@ -177,8 +177,27 @@ impl Ranking {
         }
     }
 
-    /// What clients had in the order before this one, if both count that.
+    fn debts(&self) -> GuardDebts {
+        match self {
+            Self::Ranked(guard) => guard.debts(),
+            Self::Ratio(guard) => guard.debts(),
+            Self::Targets(guard) => guard.debts(),
+            Self::Shares(guard) => guard.debts(),
+            Self::LeastUsed(guard) => guard.debts(),
+        }
+    }
+
+    /// What is owed to the oldest in the order before this one, and what clients had there, if both
+    /// count that.
     pub(crate) fn take_accounts(&mut self, before: Self) {
+        let debts = before.debts();
+        match self {
+            Self::Ranked(guard) => guard.take_debts(debts),
+            Self::Ratio(guard) => guard.take_debts(debts),
+            Self::Targets(guard) => guard.take_debts(debts),
+            Self::Shares(guard) => guard.take_debts(debts),
+            Self::LeastUsed(guard) => guard.take_debts(debts),
+        }
         if let (Self::LeastUsed(guard), Self::LeastUsed(before)) = (self, before) {
             guard.inner_mut().take_accounts(before.into_inner());
         }

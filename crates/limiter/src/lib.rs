@@ -131,12 +131,18 @@ impl Limiter {
     /// none, and the owner sets a limit that lets in all for which there is room. What comes of
     /// that begins anew; goals have to be set again.
     pub fn rehearse(&self, rehearses: bool) {
+        let now = self.now();
         let mut shared = self.lock();
         if shared.rehearsal.is_some() != rehearses {
             let settings = shared.settings;
             let status = shared.admission.status();
             let here = status.inside + status.waiting;
-            shared.rehearsal = rehearses.then(|| Rehearsal::new(settings, here));
+            let taken = shared.admission.taken();
+            shared.rehearsal = rehearses.then(|| {
+                let mut rehearsal = Rehearsal::new(settings, here);
+                rehearsal.follow(taken, now);
+                rehearsal
+            });
         }
     }
 
@@ -174,7 +180,7 @@ impl Limiter {
     pub fn quality(&self) -> Quality {
         let (outcomes, places, order) = {
             let admission = &self.lock().admission;
-            let places = admission.status().limit;
+            let places = admission.places();
             (admission.outcomes(), places, admission.within())
         };
         Quality {
@@ -208,6 +214,11 @@ impl Limiter {
     /// [`Admission::rescale`].
     pub fn rescale(&self, before: usize, after: usize) {
         self.change(|shared, _| shared.admission.rescale(before, after));
+    }
+
+    /// [`Admission::set_places`].
+    pub fn set_places(&self, places: usize) {
+        self.change(|shared, _| shared.admission.set_places(places));
     }
 
     /// [`Admission::set_capacity`].

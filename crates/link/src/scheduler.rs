@@ -213,7 +213,7 @@ impl LinkScheduler {
                 .wakers
                 .extend(stream.and_then(|stream| stream.waker));
         }
-        self.settle_payment(flow, now);
+        self.settle_payment(flow, true, now);
         self.stop_ordering(flow, now);
         self.remove(flow);
         self.check();

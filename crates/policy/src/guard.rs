@@ -128,7 +128,29 @@ impl Watched {
     }
 }
 
+/// What a guard owes.
+#[derive(Clone, Copy, Debug)]
+pub struct GuardDebts {
+    oldest: Credit,
+    trickle: Credit,
+}
+
 impl<S: Scheduler> Guard<S> {
+    /// What it owes, for the guard of the same limits that takes its place.
+    pub fn debts(&self) -> GuardDebts {
+        GuardDebts {
+            oldest: self.oldest_credit,
+            trickle: self.trickle_credit,
+        }
+    }
+
+    /// Owes that too from now on; to be called before any job comes.
+    pub fn take_debts(&mut self, debts: GuardDebts) {
+        assert!(self.jobs.is_empty(), "nothing was earned here yet");
+        self.oldest_credit.take_over(debts.oldest);
+        self.trickle_credit.take_over(debts.trickle);
+    }
+
     /// Guards `inner` within `limits`.
     pub fn new(inner: S, limits: GuardLimits) -> Self {
         let credit = |turn: u64| Credit::new(limits.oldest_share, turn.saturating_mul(2));

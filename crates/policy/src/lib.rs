@@ -36,7 +36,7 @@ mod virtual_time;
 
 pub use classes::Classes;
 pub use cutoffs::{BAND_COUNT, Cutoffs, Largest};
-pub use guard::{Guard, GuardLimits, WholeGuard};
+pub use guard::{Guard, GuardDebts, GuardLimits, WholeGuard};
 pub use hrrn::Hrrn;
 pub use job::{Arrival, ClientId, Job, JobId, Payer};
 pub use least_used::{HALF_LIFE_NS, LeastUsed, NETWORK_PART};

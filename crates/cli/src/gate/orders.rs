@@ -83,6 +83,12 @@ impl Orders {
             "what each order would have given the last {} transactions, without classes:",
             self.played_transactions
         ))?;
-        Ok(output::line(aligned(&rows))?)
+        output::line(aligned(&rows))?;
+        if matches!(self.order.as_str(), "fifo" | "") {
+            output::line(
+                "texts are not read for this order, so expectations are those of classes and clients: order = \"auto\" tells statements apart",
+            )?;
+        }
+        Ok(())
     }
 }

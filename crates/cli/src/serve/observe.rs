@@ -155,8 +155,8 @@ fn rows<'a>(look: &'a Look, upstream: &'a str) -> impl Iterator<Item = &'a Class
 fn remark(upstream: &str, look: &Look) {
     let mut servers = look.upstreams.iter();
     let server = servers.find(|server| server.upstream == upstream);
-    let looks_at_length = ["shortest", "longest", "share_by"];
-    if let Some(server) = server.filter(|one| looks_at_length.contains(&one.order.as_str())) {
+    let by_arrival = ["fifo", "targets", "weights"];
+    if let Some(server) = server.filter(|one| !by_arrival.contains(&one.order.as_str())) {
         say(format_args!(
             "upstream `{upstream}` of the server that runs orders requests by {}; beside targets they go by when they came, within a class, and the mean of all may be another one; for certainty watch it with targets, or with order = \"fifo\"",
             match server.order.as_str() {

@@ -259,7 +259,8 @@ impl<'a> Maker<'a> {
         self.begin("upstream", "[[upstream]]");
         self.put("name", &format!("\"{name}\""));
         self.put("servers", servers);
-        if self.random.chance() {
+        let is_found = self.random.chance();
+        if is_found {
             self.put("limit", "\"auto\"");
             self.may("limit_max", &["8", "300"]);
             self.may("throughput_loss", &["0.02", "0.2"]);
@@ -277,19 +278,18 @@ impl<'a> Maker<'a> {
                     "\"body:user\"",
                 ],
             );
-            self.may(
-                "order",
-                &[
-                    "\"shortest\"",
-                    "\"fifo\"",
-                    "\"expected\"",
-                    "\"fcfs\"",
-                    "\"boost\"",
-                    "\"hrrn\"",
-                    "\"nudge\"",
-                    "\"auto\"",
-                ],
-            );
+            let orders = [
+                "\"auto\"",
+                "\"shortest\"",
+                "\"fifo\"",
+                "\"expected\"",
+                "\"fcfs\"",
+                "\"boost\"",
+                "\"hrrn\"",
+                "\"nudge\"",
+            ];
+            // There is nothing to follow without a limit.
+            self.may("order", &orders[usize::from(!is_found)..]);
         }
         self.may(
             "tell_wait",

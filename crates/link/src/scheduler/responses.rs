@@ -180,6 +180,7 @@ impl LinkScheduler {
             return 0;
         };
         let (job, scheduler) = (JobId(flow), &mut self.turns.scheduler);
+        let is_new = !record.has_job;
         if record.has_job {
             scheduler.enlarge(job, new.wire_bytes.unwrap_or(0), now);
         } else {
@@ -205,7 +206,10 @@ impl LinkScheduler {
         let rank = scheduler.rank(job).unwrap_or(0);
         let connection = self.connection_of_stream(flow).unwrap_or(flow);
         if let Some(record) = self.flows.get_mut(&connection) {
-            record.last_payer = Some(payer);
+            // Those of one job are all paid by who began it.
+            if is_new {
+                record.last_payer = Some(payer);
+            }
             record.paid_bytes += new.had_bytes;
         }
         rank

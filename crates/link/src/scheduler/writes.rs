@@ -78,20 +78,24 @@ impl LinkScheduler {
         flow.charged_bytes += uncharged_bytes;
         let band = flow.granted_band;
         self.charge_in(band, uncharged_bytes, now);
-        self.settle_payment(connection, now);
+        self.settle_payment(connection, false, now);
     }
 
-    /// What was written for the connection's responses has been paid; from now on what was sent
-    /// has: retransmissions and frames in addition, without what is lost in the socket.
-    pub(super) fn settle_payment(&mut self, connection: FlowId, now: Time) {
+    /// What was written for the connection's responses has been paid; from now on what was sent has
+    /// as well: retransmissions, frames, and handshakes, which its client pays where no response
+    /// began. At its end what is lost is given back; before, what lies in the socket will be sent.
+    pub(super) fn settle_payment(&mut self, connection: FlowId, is_end: bool, now: Time) {
         let flow = self.flows.get_mut(&connection);
         let Some(flow) = flow.filter(|flow| flow.is_ordered && flow.stream.is_none()) else {
             return;
         };
-        let Some(payer) = flow.last_payer else {
+        let Some(payer) = flow.last_payer.or(flow.client) else {
             return;
         };
-        let sent_bytes = flow.sent_wire_bytes();
+        let sent_bytes = match is_end {
+            true => flow.sent_wire_bytes(),
+            false => flow.sent_wire_bytes().max(flow.paid_bytes),
+        };
         let paid_bytes = std::mem::replace(&mut flow.paid_bytes, sent_bytes);
         let paid_for = Arrival {
             id: JobId(connection),

@@ -163,6 +163,46 @@ fn what_was_written_and_not_sent_is_given_back_and_what_was_sent_twice_is_charge
 }
 
 #[test]
+fn what_lies_in_the_socket_is_paid_by_its_own_client_and_not_by_the_next() {
+    let now = Time::ZERO;
+    let mut link = link(None);
+    let flow = link.open(now);
+    link.of_client(flow, client(9));
+    let handshake = wire::CONNECTION_BYTES - wire::UNCOUNTED_BYTES;
+    let respond = |link: &mut LinkScheduler, of: Payer, segments: u64, sent: u64| {
+        let response = ResponseStart {
+            body_bytes: Some(segments * SEGMENT),
+            payer: Some(of),
+            ..ResponseStart::default()
+        };
+        link.body_done(flow);
+        _ = link.start(flow, response, Box::new(|_| {}), now);
+        link.settle(flow, segments * SEGMENT, sent * SEGMENT, now);
+        crate::finish(link, flow, now);
+    };
+    respond(&mut link, client(1), 10, 4);
+    link.account(flow, handshake + 4 * wire::PACKET_BYTES, now);
+    respond(&mut link, client(2), 1, 7);
+    link.account(flow, handshake + 11 * wire::PACKET_BYTES, now);
+    link.close(flow, now);
+    let of_first = had(&mut link, client(1), now);
+    let of_second = had(&mut link, client(2), now);
+    assert!(of_first >= 10 * wire::PACKET_BYTES, "{of_first}");
+    assert!(of_second < 3 * wire::PACKET_BYTES, "{of_second}");
+}
+
+#[test]
+fn who_only_shakes_hands_pays_for_that() {
+    let now = Time::ZERO;
+    let mut link = link(None);
+    let flow = link.open(now);
+    link.of_client(flow, client(1));
+    link.account(flow, 5 * wire::PACKET_BYTES, now);
+    link.close(flow, now);
+    assert!(had(&mut link, client(1), now) >= 5 * wire::PACKET_BYTES);
+}
+
+#[test]
 fn what_was_handed_over_and_not_sent_is_given_back() {
     let now = Time::ZERO;
     let mut link = link(None);

@@ -19,6 +19,15 @@ impl Credit {
         }
     }
 
+    /// What was owed under the same rule before.
+    pub(super) fn take_over(&mut self, before: Self) {
+        assert_eq!(self.others, before.others, "the same part is kept");
+        *self = Self {
+            most: self.most.max(before.most),
+            ..before
+        };
+    }
+
     /// From now on `amount` can be owed, and as much again.
     pub(super) fn hold(&mut self, amount: u64) {
         self.most = self.most.max(amount.saturating_mul(2));

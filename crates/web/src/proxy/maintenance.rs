@@ -26,7 +26,7 @@ pub fn start(upstream: &Rc<Upstream>) {
     if upstream.servers.iter().any(|server| server.finds_limit()) {
         spawn_local(server_limit::run(Rc::downgrade(upstream)));
     }
-    // Without a limit none waits, and there is no order.
+    // Without a limit none waits but for the cap of its class, of which nothing is played.
     if upstream.most() < usize::MAX {
         spawn_local(orders::run(Rc::downgrade(upstream)));
     }

@@ -475,6 +475,11 @@ impl Upstream {
             .map(|server| server.capacity(now).max(server.in_flight()))
             .fold(0, usize::saturating_add);
         self.limiter.set_capacity(limit);
+        let there = self.servers.iter();
+        let there = there.filter(|server| server.standing(now) != Standing::Down);
+        let places = there.map(|server| server.limit());
+        self.limiter
+            .set_places(places.fold(0, usize::saturating_add));
         if self.table.observe {
             let all = self.servers.iter();
             let limits = all.map(|server| server.rehearsed_capacity(now));

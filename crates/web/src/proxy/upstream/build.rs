@@ -46,6 +46,7 @@ impl Upstream {
     ) -> Result<Rc<Self>, Misconfigured> {
         let (check, limits) = health(table)?;
         let limit = server_limit(table)?;
+        check_followed(table)?;
         let upstream = Self {
             name: table.name.get_ref().as_str().into(),
             table: table.clone(),
@@ -157,6 +158,20 @@ fn servers(
 fn order(table: &UpstreamTable) -> OrderName {
     let order = table.order.as_ref();
     order.map_or(OrderName::Shortest, |order| *order.get_ref())
+}
+
+/// An order that follows what is played needs places to play in.
+fn check_followed(table: &UpstreamTable) -> Result<(), Misconfigured> {
+    let order = table.order.as_ref();
+    let followed = order.filter(|order| *order.get_ref() == OrderName::Auto);
+    match (followed, &table.limit) {
+        (Some(order), None) => Err(Misconfigured::at(
+            order,
+            "upstream.order",
+            "what each order would give is played before a limit, and there is none: write limit = \"auto\" or a number as well, or another order",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// How many jobs each server gets at once.

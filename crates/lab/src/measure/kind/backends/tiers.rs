@@ -2,6 +2,7 @@
 //! of each target.
 
 use super::calls::Answer;
+use anyhow::{Result, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -65,12 +66,13 @@ pub fn config(tiers: &[Tier], mean_ms: f64) -> String {
 }
 
 /// What was achieved of each target, over it.
-pub fn achieved(tiers: &[Tier], mean_ms: f64, answers: &[&Answer]) -> Map<String, Value> {
+pub fn achieved(tiers: &[Tier], mean_ms: f64, answers: &[&Answer]) -> Result<Map<String, Value>> {
     let mut row = Map::new();
     let mut most: f64 = 0.0;
     for (number, tier) in with_the_last(tiers).iter().enumerate() {
         let of_tier = answers.iter().filter(|one| one.tier == number);
         let mut times: Vec<f64> = of_tier.map(|one| one.ms).collect();
+        ensure!(!times.is_empty(), "class {} got no answer", name(number));
         times.sort_by(f64::total_cmp);
         let at = |share: f64| times.get((share * times.len() as f64) as usize).copied();
         let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
@@ -88,7 +90,7 @@ pub fn achieved(tiers: &[Tier], mean_ms: f64, answers: &[&Answer]) -> Map<String
         }
     }
     row.insert("most_over_target".into(), most.into());
-    row
+    Ok(row)
 }
 
 #[cfg(test)]
@@ -119,7 +121,7 @@ mod tests {
         };
         let answers = [answer(0, 330.0), answer(1, 330.0), answer(2, 2671.43)];
         let answers: Vec<&Answer> = answers.iter().collect();
-        let row = achieved(&tiers, 1000.0, &answers);
+        let row = achieved(&tiers, 1000.0, &answers).expect("answers of all classes");
         let of = |name: &str| row[name].as_f64().expect("a number");
         assert!((of("c0_mean_over_target") - 1.0).abs() < 1e-6);
         assert!((of("c1_mean_over_target") - 0.5).abs() < 1e-6);
