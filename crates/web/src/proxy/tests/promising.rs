@@ -80,12 +80,19 @@ fn where_a_class_is_to_vary_little_what_takes_long_goes_early() {
     run(async {
         // As many as make a kind believed.
         let known = ["/slow/1/a", "/quick/1/a"].repeat(8);
-        // A turn in twenty is the first one's, whatever it is.
-        let paths = ["/quick/2/a", "/quick/3/a", "/quick/4/a", "/slow/2/a"];
+        // A turn in twenty is the first one's, whatever it is, and two can be owed by now.
+        let paths = [
+            "/quick/2/a",
+            "/quick/3/a",
+            "/quick/4/a",
+            "/quick/5/a",
+            "/quick/6/a",
+            "/slow/2/a",
+        ];
         let reduce = "[[class]]\nname='a'\npath=['/slow/*', '/quick/*']\nvariability='reduce'\n";
         let order = order_of(&with_classes("URL", reduce), &known, &paths).await;
         let slow = order.iter().position(|path| path == "/slow/2/a");
-        assert!(slow < Some(2), "{order:?}");
+        assert!(slow <= Some(2), "{order:?}");
         let plain = reduce.replace("variability='reduce'\n", "");
         let order = order_of(&with_classes("URL", &plain), &known, &paths).await;
         assert_eq!(order, paths);
