@@ -104,10 +104,6 @@ fn values_that_do_not_fit_are_told_what_would() {
             "f:4: upstream.order: unknown value `random`; choose one of fcfs, fifo, expected, shortest, longest, boost, hrrn, nudge, auto",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b:1\"]\norder = \"auto\"\n[[route]]\npath = \"/\"\nupstream = \"a\"",
-            "f:4: upstream.order: what each order would give is played before a limit, and there is none: write limit = \"auto\" or a number as well, or another order",
-        ),
-        (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = 8.5",
             "f:4: upstream.limit: a number from 1 on, or \"auto\"",
         ),

@@ -110,6 +110,10 @@ fn what_is_wrong_about_a_limit_or_a_target_is_one_line() {
             "limit = 8\nthroughput_loss = 0.1",
             &format!("8: upstream.throughput_loss: {alone}"),
         ),
+        (
+            "order = \"auto\"",
+            "7: upstream.order: what each order would give is played before a limit, and there is none: write limit = \"auto\" or a number as well, or another order",
+        ),
         ("limit = \"auto\"\nthroughput_loss = 0.9", loss),
         ("limit = \"auto\"\nthroughput_loss = nan", loss),
         (
