@@ -4,8 +4,8 @@ use crate::playback::{Playback, PlayedOrders};
 use crate::predict::Outcome;
 use sooner_policy::Time;
 
-/// Steps at a time: some hundred microseconds.
-const STEPS: u64 = 1024;
+/// Steps at a time: some hundred microseconds, 1.4 ms at most (example playback_cost).
+const STEPS: u64 = 512;
 /// From the beginning of one playback of many jobs to the next, ns (a minute).
 const MANY_EVERY_NS: u64 = 60_000_000_000;
 /// The same of few jobs, which cost little (a second).
