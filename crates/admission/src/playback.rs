@@ -1,6 +1,6 @@
 //! What each order would have given the last jobs: the same arrivals, each inside for as long as it
 //! was in truth, before as many places as there are now, by the very queue that holds jobs back,
-//! guard and all. There are no classes in it and nobody gives up.
+//! guard and all. There are no classes in it, and no job gives up.
 //!
 //! It is played a little at a time, so that it is in the way of none.
 

@@ -208,6 +208,6 @@ proptest! {
                 world.admitted(job)?;
             }
         }
-        prop_assert!(world.seen.is_empty(), "somebody was forgotten");
+        prop_assert!(world.seen.is_empty(), "a job was forgotten");
     }
 }

@@ -6,6 +6,7 @@
 //! is still in flight at a server that is out: such a request takes nothing from the others.
 
 mod build;
+mod capacity;
 use crate::clock::Clock;
 use crate::proxy::classes::Classes;
 use crate::proxy::config::UpstreamTable;
@@ -19,9 +20,7 @@ use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
 use crate::proxy::tell_wait::TellWait;
 use hyper::header::HeaderValue;
-use sooner_admission::{
-    AdmissionStatus, Change, ClassStatus, Quality, Subject, Taken, Time, WouldWait,
-};
+use sooner_admission::{AdmissionStatus, ClassStatus, Quality, Subject, Taken, Time, WouldWait};
 use sooner_config::classes::Longest;
 use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Acquire, Limiter, Permit};
@@ -30,11 +29,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::pin::pin;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 /// `Retry-After` of a status 503 where it is unknown when a server comes back, s.
@@ -229,34 +227,6 @@ impl Upstream {
         }
     }
 
-    /// Looks for the limits of servers that have none of the operator's; gives what changed, by the
-    /// server's name.
-    pub fn look_for_limits(&self) -> Vec<(Arc<str>, Change)> {
-        let (whole, now) = (self.limiter.take_window(), self.now());
-        // Times inside are known of all servers together: with several, what one of them tries
-        // would be held against the others.
-        let needs = match self.servers.len() {
-            1 => self.limiter.needs(),
-            _ => Vec::new(),
-        };
-        let before = self.servers.first().map_or(0, |server| server.limit());
-        let look = |server: &Rc<Server>| {
-            let change = server.look_for_limit(&whole, &needs, now)?;
-            Some((server.name.clone(), change))
-        };
-        let changes: Vec<_> = self.servers.iter().filter_map(look).collect();
-        if let ([server], [(_, change)]) = (&self.servers[..], &changes[..])
-            && server.standing(now) == Standing::Up
-        {
-            // Not from one capacity to the next: those beyond a lower limit leave one by one.
-            self.limiter.rescale(before, change.limit);
-        }
-        if !changes.is_empty() {
-            self.update_capacity();
-        }
-        changes
-    }
-
     /// A request of `class`, of which `subject` is known, waits for admission: see
     /// [`Upstream::admit`].
     pub fn acquire(&self, class: u8, subject: Subject) -> Acquire {
@@ -446,56 +416,5 @@ impl Upstream {
     fn note_failure(&self, server: &Server, why: &dyn Display) {
         let text = format!("{}: {}", server.name, one_line(why));
         self.last_failure.replace(Some(text.into()));
-    }
-
-    fn standing_changed(self: &Rc<Self>, server: &Server) {
-        let now = self.now();
-        self.update_capacity();
-        if let Some(at) = server.changes_at(now) {
-            let upstream = Rc::downgrade(self);
-            let wait = Duration::from_nanos(at.since(now));
-            spawn_local(update_capacity_later(upstream, wait));
-        }
-    }
-
-    fn is_down(&self) -> bool {
-        let now = self.now();
-        self.servers
-            .iter()
-            .all(|server| server.standing(now) == Standing::Down)
-    }
-
-    /// Sets the limit of requests in flight. To be called whenever a server's capacity changes:
-    /// with a limit above this sum a request would be admitted that finds no slot, again and again.
-    pub fn update_capacity(&self) {
-        let now = self.now();
-        let limit = self
-            .servers
-            .iter()
-            .map(|server| server.capacity(now).max(server.in_flight()))
-            .fold(0, usize::saturating_add);
-        self.limiter.set_capacity(limit);
-        let there = self.servers.iter();
-        let there = there.filter(|server| server.standing(now) != Standing::Down);
-        let places = there.map(|server| server.limit());
-        self.limiter
-            .set_places(places.fold(0, usize::saturating_add));
-        if self.table.observe {
-            let all = self.servers.iter();
-            let limits = all.map(|server| server.rehearsed_capacity(now));
-            let limiter = &self.limiter;
-            limiter.set_rehearsed_limit(limits.fold(0, usize::saturating_add));
-        }
-        if self.is_down() {
-            self.all_down.notify_waiters();
-        }
-    }
-}
-
-/// A server's time out has an end that nothing else announces.
-async fn update_capacity_later(upstream: Weak<Upstream>, wait: Duration) {
-    sleep(wait).await;
-    if let Some(upstream) = upstream.upgrade() {
-        upstream.update_capacity();
     }
 }
