@@ -137,11 +137,20 @@ impl Part {
 
     /// A part for each test.
     pub fn one_by_one(&self) -> Vec<Self> {
-        let alone = |test: &String| Self {
-            tests: vec![test.clone()],
+        self.tests.iter().map(|test| self.only(test)).collect()
+    }
+
+    /// Its part with one of its tests.
+    pub fn only(&self, test: &str) -> Self {
+        Self {
+            tests: vec![test.to_owned()],
             ..self.clone()
-        };
-        self.tests.iter().map(alone).collect()
+        }
+    }
+
+    /// The name of the first of its tests among those of all crates.
+    pub fn name(&self) -> String {
+        self.full_name(self.tests.first().map_or("", String::as_str))
     }
 
     /// The name of a test among those of all crates.

@@ -12,6 +12,8 @@ pub struct Tally {
     failed: u64,
     failures: BTreeSet<String>,
     skipped: BTreeMap<String, String>,
+    /// Of the passed, those that failed beside others first.
+    unsteady: BTreeSet<String>,
     /// Of the passed, those that said that they were skipped.
     announced: u64,
 }
@@ -29,6 +31,11 @@ impl Tally {
     fn fail(&mut self, name: &str) {
         self.failed += 1;
         self.failures.insert(name.to_owned());
+    }
+
+    /// A test that was counted as passed had failed beside others.
+    pub fn unsteady(&mut self, name: &str) {
+        self.unsteady.insert(name.to_owned());
     }
 
     /// Counts one step or test that could not run, with the reason; a repetition counts once.
@@ -73,10 +80,13 @@ impl Tally {
             .map(|(name, reason)| (name.as_str(), reason.as_str()))
     }
 
-    /// Prints what failed and what was skipped, and the summary alone on the last line.
+    /// Prints what failed, what passed only alone and what was skipped, and the summary alone on the last line.
     pub fn print(&self) {
         for name in self.failures() {
             println!("failed: {name}");
+        }
+        for name in &self.unsteady {
+            println!("unsteady: {name}: failed beside others, passed alone");
         }
         for (name, reason) in self.skipped() {
             println!("skipped: {name}: {reason}");
@@ -112,6 +122,15 @@ mod tests {
         assert_eq!(tally.summary(), "1 passed, 1 failed, 0 skipped");
         assert_eq!(tally.failures().collect::<Vec<_>>(), ["b"]);
         assert!(!tally.is_good());
+    }
+
+    #[test]
+    fn what_passed_only_alone_is_passed_and_named() {
+        let mut tally = Tally::default();
+        tally.step("a", true);
+        tally.unsteady("a");
+        assert_eq!(tally.summary(), "1 passed, 0 failed, 0 skipped");
+        assert!(tally.is_good() && tally.unsteady.contains("a"));
     }
 
     #[test]

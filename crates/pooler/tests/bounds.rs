@@ -42,7 +42,14 @@ fn shown(gate: &Gate, database: &Database, column: &str) -> String {
 }
 
 fn until_shown(gate: &Gate, database: &Database, column: &str, value: &str) {
-    until(column, || shown(gate, database, column) == value);
+    let mut last = String::new();
+    until(column, || {
+        let before = std::mem::replace(&mut last, shown(gate, database, column));
+        if last != before {
+            println!("{column} is {last}, and is to be {value}");
+        }
+        last == value
+    });
 }
 
 #[test]

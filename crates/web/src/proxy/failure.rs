@@ -135,7 +135,7 @@ impl Failure {
             Self::Refused(Refusal::Method) => "this method is not passed on",
             Self::Refused(Refusal::Target) => "the request has no path",
             Self::Refused(Refusal::Loop) => "the request goes in a circle",
-            Self::AllDown { .. } => "nobody can answer now, try again later",
+            Self::AllDown { .. } => "no server can answer now, try again later",
             Self::QueueFull { .. } => "too many wait already, try again later",
             Self::QueuedTooLong(_) | Self::Exhausted(_) => "too much to do, try again later",
             Self::Unreachable(_) => "the server behind this one cannot be reached",

@@ -164,7 +164,7 @@ impl Body for Upload {
         let this = self.get_mut();
         let progress = &this.progress;
         if progress.is_abandoned.get() {
-            return Poll::Ready(Some(Err("nobody needs the rest".into())));
+            return Poll::Ready(Some(Err("the rest is not needed".into())));
         }
         *progress.waker.borrow_mut() = Some(cx.waker().clone());
         if let Some(hold) = &mut this.hold {

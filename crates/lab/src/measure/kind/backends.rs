@@ -27,8 +27,7 @@ use std::time::{Duration, Instant};
 use tiers::Tier;
 
 const WORKERS: u32 = 200;
-/// Before anything is measured.
-/// With a hundred inside, the longest that is measured takes 12 s.
+/// Before anything is measured. With a hundred inside, the longest that is measured takes 12 s.
 const WARM_UP: Duration = Duration::from_secs(15);
 /// So long it is looked for at most.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -52,6 +51,9 @@ struct BackendKeys {
     /// So many disks share the requests, each of which takes 15 ms of one.
     #[serde(default)]
     disks: u32,
+    /// The length of the vectors of what batches, where it is not its own choice: a shorter one makes
+    /// steps shorter.
+    width: Option<u32>,
     /// Clients that each always wait for an answer.
     clients: Option<u32>,
     /// Requests a second, by chance, whatever came of those before.
@@ -95,6 +97,9 @@ impl Backends {
         }
         if own.routes.iter().map(|route| route.2).sum::<u32>() != 100 {
             return Err(("routes".into(), "their shares are a hundred".into()));
+        }
+        if own.width.is_some() && own.server != Server::Batching {
+            return Err(("width".into(), "for `server = \"batching\"` alone".into()));
         }
         Ok(Box::new(Self {
             keys: own,
@@ -228,6 +233,9 @@ impl Kind for Backends {
                 at = port::free()?;
                 let mut command = on_core(BACKEND_CORE, "/usr/bin/python3");
                 command.arg(path).args(["--listen", &at.to_string()]);
+                if let Some(width) = self.keys.width {
+                    command.args(["--width", &width.to_string()]);
+                }
                 _child = started(bench, command, at)?;
             }
         }

@@ -18,7 +18,7 @@ fn others_pass_a_class_of_which_as_many_are_inside_as_may_be() {
         let (url, seen) = slow_and_fast().await;
         let classes = "[[class]]\nname='batch'\npath=['/slow/*']\npriority=1\nrequests=1\n";
         let proxy = proxy(&with_classes(&url, classes).replace("limit=1", "limit=2"));
-        let first = spawn(&proxy, "/slow/1");
+        let first = spawn(&proxy, "/slow/held");
         until(|| seen.count() == 1).await;
         let later = ["/slow/2", "/slow/3"].map(|path| spawn(&proxy, path));
         until(|| waiting(&proxy) == 2).await;
@@ -26,10 +26,14 @@ fn others_pass_a_class_of_which_as_many_are_inside_as_may_be() {
         // They do not wait for the other place, and others have it.
         let quick = ask(&proxy, get("/quick")).await;
         assert_eq!((quick.status, quick.report.wait_ns), (200, 0));
+        seen.let_go.set(1);
         for one in [first].into_iter().chain(later) {
             assert_eq!(one.await.unwrap().status, 200);
         }
-        assert_eq!(order(&seen, 0), ["/slow/1", "/quick", "/slow/2", "/slow/3"]);
+        assert_eq!(
+            order(&seen, 0),
+            ["/slow/held", "/quick", "/slow/2", "/slow/3"]
+        );
     });
 }
 
@@ -172,9 +176,10 @@ fn where_it_is_only_observed_none_waits_and_the_wait_is_told() {
         let class = "[[class]]\nname='slow'\npath=['/slow/*']\nrequests=1\nlongest='10ms'\nlongest_action='cancel'\n";
         let config = with_classes(&url, class).replace("limit=1", "limit=1\nobserve=true");
         let proxy = proxy(&config);
-        let both = ["/slow/1", "/slow/2"].map(|path| spawn(&proxy, path));
+        let both = ["/slow/held/1", "/slow/held/2"].map(|path| spawn(&proxy, path));
         until(|| seen.count() == 2).await;
         assert_eq!(waiting(&proxy), 0);
+        seen.let_go.set(1);
         for one in both {
             let whole = one.await.unwrap();
             assert_eq!((whole.status, whole.report.wait_ns), (200, 0));

@@ -267,7 +267,7 @@ fn no_path_takes_the_only_server_from_others() {
             }
         })
         .await;
-        let proxy = to(&[&url], "fails = 1\nresponse_seconds = 0.05");
+        let proxy = to(&[&url], "fails = 1\nresponse_seconds = 0.3");
         for path in ["/close", "/hang", "/nonsense", "/two-lengths", "/broken"] {
             for number in 0..3 {
                 ask(&proxy, get(&format!("{path}/{number}"))).await;
@@ -360,7 +360,7 @@ fn a_job_that_is_left_in_a_server_that_is_out_takes_no_place_of_another() {
         })
         .await;
         let (well, _) = scripted(|_, _| ok("well")).await;
-        let keys = "limit = 1\nhealth = { path = '/health', seconds = 0.02, fails = 1 }";
+        let keys = "limit = 1\nhealth = { path = '/health', seconds = 0.2, fails = 1 }";
         let proxy = to(&[&sick, &well], keys);
         let long = forward(&proxy, get("/")).await;
         assert_eq!(proxy.states()[0].inside, 1);
@@ -441,7 +441,7 @@ fn regular_questions_find_out_before_a_client_does() {
         let (well, asked) = scripted(|_, _| ok("well")).await;
         let proxy = to(
             &[&sick, &well],
-            "health = { path = '/health', seconds = 0.02, fails = 1 }",
+            "health = { path = '/health', seconds = 0.2, fails = 1 }",
         );
         until(|| proxy.states()[0].standing == Standing::Down).await;
         for _ in 0..4 {

@@ -27,11 +27,10 @@ async fn order_after(
     }
     let inside = spawn(&proxy, "/held");
     until(|| seen.count() == known.len() + 1).await;
-    let mut later = Vec::new();
-    for (ahead, path) in paths.iter().enumerate() {
-        later.push(spawn(&proxy, path));
-        until(|| waiting(&proxy) == ahead + 1).await;
-    }
+    // All at once, in this order: what is expected of them is some milliseconds, and a busy machine
+    // takes as long from one to the next.
+    let later: Vec<_> = paths.iter().map(|path| spawn(&proxy, path)).collect();
+    until(|| waiting(&proxy) == paths.len()).await;
     tokio::time::sleep(held).await;
     seen.let_go.set(1);
     inside.await.unwrap();
@@ -79,20 +78,13 @@ fn late_says_who_pays_where_not_all_can_be_in_time() {
 fn where_a_class_is_to_vary_little_what_takes_long_goes_early() {
     run(async {
         // As many as make a kind believed.
-        let known = ["/slow/1/a", "/quick/1/a"].repeat(8);
-        // A turn in twenty is the first one's, whatever it is, and two can be owed by now.
-        let paths = [
-            "/quick/2/a",
-            "/quick/3/a",
-            "/quick/4/a",
-            "/quick/5/a",
-            "/quick/6/a",
-            "/slow/2/a",
-        ];
-        let reduce = "[[class]]\nname='a'\npath=['/slow/*', '/quick/*']\nvariability='reduce'\n";
+        let known = ["/slow/1/a", "/short/1/a"].repeat(8);
+        let paths = ["/short/2/a", "/short/3/a", "/short/4/a", "/slow/2/a"];
+        let reduce = "[[class]]\nname='a'\npath=['/slow/*', '/short/*']\nvariability='reduce'\n";
         let order = order_of(&with_classes("URL", reduce), &known, &paths).await;
-        let slow = order.iter().position(|path| path == "/slow/2/a");
-        assert!(slow <= Some(2), "{order:?}");
+        // A turn in twenty is the first one's: too little for one of those, six of which are a slow
+        // one.
+        assert_eq!(order[0], "/slow/2/a", "{order:?}");
         let plain = reduce.replace("variability='reduce'\n", "");
         let order = order_of(&with_classes("URL", &plain), &known, &paths).await;
         assert_eq!(order, paths);
