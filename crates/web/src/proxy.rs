@@ -40,6 +40,7 @@ mod upload;
 mod upstream;
 mod upstream_connection;
 mod values;
+mod waiting_stream;
 
 pub use build::ProxyTables;
 pub use classes::ClassTable;
@@ -227,7 +228,16 @@ impl Proxy {
         async move {
             let report = SharedReport::new(forwarding.route.upstream.name.clone());
             let (facts, request) = finder.find(request).await;
-            let response = forwarding.answer(request, facts, &report).await;
+            let comments_every = facts.comments_every;
+            let upstream = forwarding.route.upstream.clone();
+            let answering = forwarding.answer(request, facts, report.clone());
+            let response = match comments_every {
+                None => answering.await,
+                Some(period) => {
+                    let answering = Box::pin(answering);
+                    waiting_stream::answer(upstream, answering, &report, period).await
+                }
+            };
             Forwarded { response, report }
         }
     }

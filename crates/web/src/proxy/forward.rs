@@ -50,10 +50,10 @@ impl Forwarding {
         self,
         request: Request<RequestBody>,
         facts: Facts,
-        report: &SharedReport,
+        report: SharedReport,
     ) -> Response {
         let is_head = request.method() == Method::HEAD;
-        let forwarded = self.run(request, facts, report).await;
+        let forwarded = self.run(request, facts, &report).await;
         let mut report = report.lock();
         report.answered_at = Some(Instant::now());
         forwarded.unwrap_or_else(|failure| {

@@ -16,6 +16,10 @@ pub struct Report {
     pub upstream: Arc<str>,
     /// The server of the last attempt.
     pub server: Option<Arc<str>>,
+    /// Whether it waits for admission.
+    pub is_waiting: bool,
+    /// Whether its client has got comments in place of an answer.
+    pub is_commented: bool,
     /// Time in the queue, ns.
     pub wait_ns: u64,
     /// Time from the last server's turn to the beginning of its response, ns; `None` if none began.
@@ -32,7 +36,8 @@ pub struct Report {
     pub tunnel: Option<Tunnel>,
 }
 
-/// A report that is written while its request is forwarded, and read when its response is over.
+/// A report that is written while its request is forwarded, and read when its response is over: a
+/// response that begins with comments begins before there is anything to report.
 #[derive(Clone, Debug)]
 pub struct SharedReport(Arc<Mutex<Report>>);
 
@@ -42,6 +47,8 @@ impl SharedReport {
         Self(Arc::new(Mutex::new(Report {
             upstream,
             server: None,
+            is_waiting: false,
+            is_commented: false,
             wait_ns: 0,
             response_ns: None,
             answered_at: None,
@@ -55,6 +62,13 @@ impl SharedReport {
     /// What is known by now.
     pub fn lock(&self) -> MutexGuard<'_, Report> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The request goes to `server` now; tells whether its client has got comments already.
+    pub fn start_try(&self, server: &Arc<str>) -> bool {
+        let mut report = self.lock();
+        report.server = Some(server.clone());
+        report.is_commented
     }
 
     /// One attempt more was made; gives how many.
@@ -92,6 +106,10 @@ impl Report {
                 .filter(|failure| last != Some(*failure))
                 .map(|failure| one_line(failure)),
         );
+        // Without comments a client that leaves so early has no response, and no line.
+        if self.is_commented && self.answered_at.is_none() {
+            errors.push("the client left before there was an answer".into());
+        }
         (!errors.is_empty()).then(|| errors.join("; "))
     }
 }

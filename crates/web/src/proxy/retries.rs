@@ -10,6 +10,7 @@ use super::server::Server;
 use super::tell_wait::Wait;
 use super::upload::Upload;
 use super::upstream::{Choice, Times};
+use super::waiting_stream::want_plain;
 use super::{Route, SharedReport};
 use sooner_http::forwarding::request::Outgoing;
 use sooner_limiter::{Acquire, Permit};
@@ -85,11 +86,10 @@ impl RoutedRequest<'_> {
         let (came_at, ahead) = (self.facts.came_at, upstream.status().waiting);
         let acquire = upstream.acquire(self.facts.class, std::mem::take(&mut self.facts.subject));
         let mut permit = self.admit(acquire, report).await?;
-        let told = upstream.tell_wait.server.then(|| {
+        let mut told = upstream.tell_wait.server.then(|| {
             let wait = (came_at, report.lock().wait_ns, ahead);
             self.telling(permit.class(), wait)
         });
-        let outgoing = told.as_ref().unwrap_or(self.outgoing);
         let mut admitted_at = Instant::now();
         loop {
             let mut slot = match upstream.choose_server(&attempts.tried) {
@@ -107,7 +107,11 @@ impl RoutedRequest<'_> {
                 }
             };
             let server = slot.server().clone();
-            report.lock().server = Some(server.name.clone());
+            if report.start_try(&server.name) {
+                let outgoing = told.get_or_insert_with(|| self.outgoing.clone());
+                want_plain(&mut outgoing.headers);
+            }
+            let outgoing = told.as_ref().unwrap_or(self.outgoing);
             if let Some(failed) = attempts.failed.take() {
                 failed.count_retry();
             }
@@ -163,7 +167,9 @@ impl RoutedRequest<'_> {
 
     async fn admit(&self, acquire: Acquire, report: &SharedReport) -> Result<Permit, Failure> {
         let route = self.route;
+        report.lock().is_waiting = true;
         let admitted = route.upstream.admit(acquire, route.times.queue).await;
+        report.lock().is_waiting = false;
         let permit = admitted.map_err(|failure| self.reject(failure))?;
         report.lock().wait_ns += permit.wait_ns();
         Ok(permit)
