@@ -28,6 +28,7 @@ mod orders;
 mod overtime;
 mod pool;
 mod read_ahead;
+mod report;
 mod retries;
 mod server;
 mod server_limit;
@@ -39,6 +40,7 @@ mod upload;
 mod upstream;
 mod upstream_connection;
 mod values;
+mod waiting_stream;
 
 pub use build::ProxyTables;
 pub use classes::ClassTable;
@@ -47,19 +49,18 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use failure::{Exhausted, Failure};
 pub use health::Standing;
 pub use look::LookedBody;
+pub use report::{Report, SharedReport};
 pub use tunnel::{Tunnel, TunnelEnd};
 pub use upload::ClientFault;
 
-use crate::body::Source;
 use crate::peer::Peer;
 use crate::request_body::RequestBody;
 use crate::response::Response;
 use buffer_budget::BufferBudget;
 use classes::Classes;
 use facts::FactFinder;
-use failure_log::one_line;
 use forward::Forwarding;
-use hyper::{HeaderMap, Method, Request};
+use hyper::{HeaderMap, Request};
 use look::Look;
 use sooner_admission::{ClassStatus, Order, Quality, WouldWait};
 use sooner_config::Network;
@@ -71,9 +72,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use upstream::{Times, Upstream};
-
-/// The most failed tries of a request that are remembered.
-const FAILED_TRIES_MAX: usize = 8;
 
 /// All routes and upstreams of a configuration.
 pub struct Proxy {
@@ -102,28 +100,7 @@ pub struct Forwarded {
     /// The response, the upstream's or ours in its place.
     pub response: Response,
     /// For the log.
-    pub report: Report,
-}
-
-/// How a request was forwarded, up to the beginning of its response.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The upstream.
-    pub upstream: Arc<str>,
-    /// The server of the last attempt.
-    pub server: Option<Arc<str>>,
-    /// Time in the queue, ns.
-    pub wait_ns: u64,
-    /// Time from the last server's turn to the beginning of its response, ns; `None` if none began.
-    pub response_ns: Option<u64>,
-    /// How many attempts were made.
-    pub tries: u32,
-    /// Why there is no response of a server.
-    pub failure: Option<Failure>,
-    /// Tries that led to no response, each with its server; the first ones and the last.
-    pub failed_tries: Vec<(Arc<str>, Failure)>,
-    /// The connection after the protocol was switched.
-    pub tunnel: Option<Tunnel>,
+    pub report: SharedReport,
 }
 
 /// How one server of an upstream is doing.
@@ -249,18 +226,16 @@ impl Proxy {
             budget: self.budget.clone(),
         };
         async move {
-            let is_head = request.method() == Method::HEAD;
-            let mut report = Report::new(forwarding.route.upstream.name.clone());
+            let report = SharedReport::new(forwarding.route.upstream.name.clone());
             let (facts, request) = finder.find(request).await;
-            let response = match forwarding.run(request, facts, &mut report).await {
-                Ok(response) => response,
-                Err(failure) => {
-                    let mut response = failure.response();
-                    report.failure = Some(failure);
-                    if is_head {
-                        response.source = Source::Empty;
-                    }
-                    response
+            let comments_every = facts.comments_every;
+            let upstream = forwarding.route.upstream.clone();
+            let answering = forwarding.answer(request, facts, report.clone());
+            let response = match comments_every {
+                None => answering.await,
+                Some(period) => {
+                    let answering = Box::pin(answering);
+                    waiting_stream::answer(upstream, answering, &report, period).await
                 }
             };
             Forwarded { response, report }
@@ -349,49 +324,6 @@ impl Route {
     /// The name of its upstream.
     pub fn upstream(&self) -> &str {
         &self.upstream.name
-    }
-}
-
-impl Report {
-    fn new(upstream: Arc<str>) -> Self {
-        Self {
-            upstream,
-            server: None,
-            wait_ns: 0,
-            response_ns: None,
-            tries: 0,
-            failure: None,
-            failed_tries: Vec::new(),
-            tunnel: None,
-        }
-    }
-
-    fn note_failed(&mut self, server: &Arc<str>, failure: &Failure) {
-        let is_known = |(name, known): &(Arc<str>, Failure)| name == server && known == failure;
-        if self.failed_tries.last().is_some_and(is_known) {
-            return;
-        }
-        if self.failed_tries.len() == FAILED_TRIES_MAX {
-            self.failed_tries.pop();
-        }
-        self.failed_tries.push((server.clone(), failure.clone()));
-    }
-
-    /// Everything that went wrong, in one line, which servers and how; `None` if nothing did.
-    pub fn error(&self) -> Option<String> {
-        let mut errors: Vec<String> = self
-            .failed_tries
-            .iter()
-            .map(|(server, failure)| format!("{server}: {}", one_line(failure)))
-            .collect();
-        let last = self.failed_tries.last().map(|(_, failure)| failure);
-        errors.extend(
-            self.failure
-                .as_ref()
-                .filter(|failure| last != Some(*failure))
-                .map(|failure| one_line(failure)),
-        );
-        (!errors.is_empty()).then(|| errors.join("; "))
     }
 }
 

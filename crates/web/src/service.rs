@@ -11,7 +11,7 @@ use crate::body::Source;
 use crate::clock::Moment;
 use crate::metrics::{Metrics, Protocol, RequestFacts};
 use crate::peer::Peer;
-use crate::proxy::{Forwarded, Route, Tunnel, TunnelEnd};
+use crate::proxy::{Forwarded, Route, SharedReport, TunnelEnd};
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
 use crate::static_site::{PendingListing, StaticReply};
@@ -67,10 +67,26 @@ pub struct RequestContext {
     outcome: Option<Rc<OnceCell<ProxyOutcome>>>,
 }
 
-/// What is known of a request that was forwarded, when its response is there.
+/// What is known of a request that was forwarded: all of it when its response is over.
+#[derive(Clone)]
 struct ProxyOutcome {
-    upstream_facts: UpstreamFacts,
-    tunnel: Option<Tunnel>,
+    came_at: Instant,
+    report: SharedReport,
+}
+
+impl ProxyOutcome {
+    fn upstream_facts(&self) -> UpstreamFacts {
+        let report = self.report.lock();
+        let answered_at = report.answered_at.unwrap_or_else(Instant::now);
+        let answer_ns = answered_at.duration_since(self.came_at).as_nanos();
+        UpstreamFacts {
+            error: report.error().map(Into::into),
+            upstream: report.upstream.clone(),
+            server: report.server.clone(),
+            answer_ns: u64::try_from(answer_ns).unwrap_or(u64::MAX),
+            tries: report.tries,
+        }
+    }
 }
 
 /// What is known of a response before its first byte.
@@ -245,13 +261,14 @@ impl Service {
                 head_bytes,
                 body_bytes,
                 urgency: context.hints.urgency(),
-                upstream_facts: outcome.map(|outcome| outcome.upstream_facts.clone()),
+                upstream_facts: None,
             })
         });
-        let tunnel = outcome.and_then(|outcome| outcome.tunnel.clone());
+        let tunnel = outcome.and_then(|outcome| outcome.report.lock().tunnel.clone());
         let completion = Completion {
             facts,
             record,
+            outcome: outcome.cloned(),
             log: self.log.clone(),
             metrics: self.metrics.clone(),
         };
@@ -266,10 +283,17 @@ impl Service {
     }
 }
 
+/// The line of a response that was forwarded, if it was, as is known at its end.
+fn with_upstream(mut record: Record, outcome: Option<ProxyOutcome>) -> Record {
+    record.set_upstream_facts(outcome.map(|outcome| outcome.upstream_facts()));
+    record
+}
+
 /// What is written down of a response when it is over.
 struct Completion {
     facts: RequestFacts,
     record: Option<Record>,
+    outcome: Option<ProxyOutcome>,
     log: AccessLog,
     metrics: Arc<Metrics>,
 }
@@ -279,7 +303,8 @@ impl Completion {
         self.metrics.request_done(&self.facts, report);
         if let Some(record) = self.record {
             let fair_ns = self.metrics.fair_response_ns(report);
-            self.log.write(&record, report, fair_ns);
+            self.log
+                .write(&with_upstream(record, self.outcome), report, fair_ns);
         }
     }
 
@@ -292,6 +317,7 @@ impl Completion {
         report.completed = end.is_clean;
         self.metrics.tunnel_done(&self.facts, &report);
         if let Some(record) = self.record {
+            let record = with_upstream(record, self.outcome);
             self.log.write(&record, &report, None);
         }
     }
@@ -348,17 +374,11 @@ fn forward(
             mut response,
             report,
         } = forwarding.await;
-        let has_failed = report.failure.is_some();
+        let has_failed = report.lock().failure.is_some();
         // Empty until now.
         let _ = outcome.set(ProxyOutcome {
-            upstream_facts: UpstreamFacts {
-                error: report.error().map(Into::into),
-                upstream: report.upstream,
-                server: report.server,
-                answer_ns: u64::try_from(now.instant.elapsed().as_nanos()).unwrap_or(u64::MAX),
-                tries: report.tries,
-            },
-            tunnel: report.tunnel,
+            came_at: now.instant,
+            report,
         });
         let site = active_config.sites.at(site_index);
         if !has_failed {

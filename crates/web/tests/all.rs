@@ -1,6 +1,7 @@
 //! One program of all tests that use the crate from outside, because each program is linked anew.
 
 mod admin;
+mod commenting;
 mod config_text;
 mod http;
 mod http2;

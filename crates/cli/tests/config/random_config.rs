@@ -293,7 +293,12 @@ impl<'a> Maker<'a> {
         }
         self.may(
             "tell_wait",
-            &["[]", "[\"server\"]", "[\"client\", \"server\"]"],
+            &[
+                "[]",
+                "[\"server\"]",
+                "[\"client\", \"server\"]",
+                "[\"stream\"]",
+            ],
         );
         self.may(
             "amount",

@@ -161,6 +161,11 @@ impl OpenRecord {
 }
 
 impl Record {
+    /// Which upstream made the response, as is known when it is over.
+    pub fn set_upstream_facts(&mut self, upstream_facts: Option<UpstreamFacts>) {
+        self.with_response.upstream_facts = upstream_facts;
+    }
+
     /// Appends the line to `out`, with what the uplink says about the response, and with what FAIR
     /// gave it where that is known already.
     pub fn write(&self, report: &JobReport, fair_ns: Option<u64>, out: &mut Vec<u8>) {

@@ -82,7 +82,7 @@ pub struct UpstreamTable {
     #[serde(default)]
     pub share_by: Option<Spanned<String>>,
     /// Who is told how long a request waited here: `server`, in fields of its head, `client`, in
-    /// `Server-Timing`.
+    /// `Server-Timing`, `stream`, in comments on event streams that a client waits for.
     #[serde(default)]
     pub tell_wait: Option<Vec<Spanned<String>>>,
     /// Whether nothing is held back, and it is only found out what would be.
@@ -235,7 +235,7 @@ mod tests {
             waiting_max = 1000
             order = "fcfs"
             share_by = "header:authorization"
-            tell_wait = ["server", "client"]
+            tell_wait = ["server", "client", "stream"]
             kind = ["method", "path", "query", "header:x-model"]
             amount = "body:max_tokens"
             queue_seconds = 30

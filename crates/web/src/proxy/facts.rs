@@ -6,6 +6,7 @@ use super::look::{BodyFields, Look};
 use crate::peer::TlsPeer;
 use crate::request_body::RequestBody;
 use hyper::body::Body;
+use hyper::header::EXPECT;
 use hyper::{HeaderMap, Request, Uri};
 use sooner_admission::Subject;
 use sooner_http::forwarding::routes::host_name;
@@ -13,7 +14,7 @@ use sooner_http::host;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The class of requests without one: the middle of 0 to 7 (RFC 9218, 4.1).
 const DEFAULT_CLASS: u8 = 3;
@@ -64,6 +65,8 @@ pub struct Facts {
     pub class: u8,
     /// By what its time is told, and who is charged for it.
     pub subject: Subject,
+    /// After how long its client is told by comments that it waits, and how often.
+    pub comments_every: Option<Duration>,
 }
 
 impl FactFinder {
@@ -80,6 +83,7 @@ impl FactFinder {
                 came_at,
                 class,
                 subject,
+                comments_every: None,
             };
             return (facts, request);
         }
@@ -89,7 +93,11 @@ impl FactFinder {
         let request = Request::from_parts(parts, body);
         // There may be other classes by now.
         let facts = self.facts(&request, Some(&fields));
+        let comments = upstream.tell_wait.stream.as_ref();
         let facts = Facts {
+            comments_every: comments
+                .filter(|comments| comments.are_wanted(&facts) && !waits_to_send(&request))
+                .map(|comments| comments.period.get()),
             came_at,
             class: self.class(facts).unwrap_or(DEFAULT_CLASS),
             subject: upstream.subject(&facts),
@@ -125,4 +133,12 @@ impl FactFinder {
         }
         current.classes.number_of(facts)
     }
+}
+
+/// Whether the client sends its body only when it is asked to: a response that begins before says
+/// that it is not wanted. One that was looked at was asked for.
+fn waits_to_send(request: &Request<RequestBody>) -> bool {
+    let (headers, body) = (request.headers(), request.body());
+    let is_asked = matches!(body, RequestBody::Looked(_)) || body.is_end_stream();
+    headers.contains_key(EXPECT) && !is_asked
 }

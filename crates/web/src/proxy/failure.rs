@@ -62,6 +62,9 @@ pub enum Failure {
     /// What came was a response that is not passed on.
     #[error("sent a response that is not passed on: {0}")]
     BadResponse(BadResponse),
+    /// The answer came behind comments, and is nothing that could follow them.
+    #[error("answered with status {0} and no plain event stream, when comments had been sent")]
+    Unfit(StatusCode),
     /// The client's body does not come to its end.
     #[error("no whole body came from the client: {0:?}")]
     ClientBody(ClientFault),
@@ -84,6 +87,8 @@ impl Failure {
             Self::ConnectTimeout(_) | Self::ResponseTimeout(_) | Self::RanTooLong(_) => {
                 StatusCode::GATEWAY_TIMEOUT
             }
+            Self::Unfit(status) if status.is_client_error() || status.is_server_error() => *status,
+            Self::Unfit(_) => StatusCode::BAD_GATEWAY,
             Self::ClientBody(ClientFault::BrokeOff) => StatusCode::BAD_REQUEST,
             Self::ClientBody(ClientFault::TooLong) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ClientBody(ClientFault::TooSlow) => StatusCode::REQUEST_TIMEOUT,
@@ -122,7 +127,7 @@ impl Failure {
     }
 
     /// The text for the client: no address, no name and no message of the system.
-    fn client_message(&self) -> &'static str {
+    pub fn client_message(&self) -> &'static str {
         match self {
             Self::Refused(Refusal::Host) => "a request needs exactly one valid Host",
             Self::Refused(Refusal::TransferCoding) => {
@@ -145,6 +150,10 @@ impl Failure {
             Self::Unreadable(_) | Self::BadResponse(_) => {
                 "the server behind this one sent no valid answer"
             }
+            Self::Unfit(status) if status.is_client_error() || status.is_server_error() => {
+                "the server behind this one answered with an error"
+            }
+            Self::Unfit(_) => "the server behind this one answered with no event stream",
             Self::ConnectTimeout(_) => "the server behind this one could not be reached in time",
             Self::RanTooLong(_) => "this took longer than it may",
             Self::ResponseTimeout(_) => "the server behind this one did not answer in time",

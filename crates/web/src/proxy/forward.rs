@@ -16,7 +16,7 @@ use super::tell_wait::add_server_timing;
 use super::tunnel::{self, Tunnel};
 use super::upload::{ClientFault, Upload};
 use super::upstream::HostRule;
-use super::{Report, Route};
+use super::{Route, SharedReport};
 use crate::body::Source;
 use crate::http1::UpgradeGuard;
 use crate::request_body::RequestBody;
@@ -30,6 +30,7 @@ use sooner_http::forwarding::request::{self, Client, Outgoing, Rules};
 use sooner_http::forwarding::response::{self, Framing};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::task::spawn_local;
 
 /// A request and where it is to go.
@@ -43,12 +44,33 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Forwards `request`, of which `facts` are known, and notes in `report` how it went.
-    pub async fn run(
+    /// The response to `request`, of which `facts` are known: the upstream's or ours in its place.
+    /// Notes in `report` how it went.
+    pub async fn answer(
+        self,
+        request: Request<RequestBody>,
+        facts: Facts,
+        report: SharedReport,
+    ) -> Response {
+        let is_head = request.method() == Method::HEAD;
+        let forwarded = self.run(request, facts, &report).await;
+        let mut report = report.lock();
+        report.answered_at = Some(Instant::now());
+        forwarded.unwrap_or_else(|failure| {
+            let mut response = failure.response();
+            report.failure = Some(failure);
+            if is_head {
+                response.source = Source::Empty;
+            }
+            response
+        })
+    }
+
+    async fn run(
         &self,
         mut request: Request<RequestBody>,
         facts: Facts,
-        report: &mut Report,
+        report: &SharedReport,
     ) -> Result<Response, Failure> {
         let client_side = hyper::upgrade::on(&mut request);
         let (mut parts, body) = request.into_parts();
@@ -67,7 +89,8 @@ impl Forwarding {
             summary,
         };
         let (upstream_response, in_flight) = routed.send(upload, report).await?;
-        report.response_ns = Some(in_flight.sent_at.elapsed().as_nanos() as u64);
+        let response_ns = in_flight.sent_at.elapsed().as_nanos() as u64;
+        report.lock().response_ns = Some(response_ns);
         let server = in_flight.slot.server().name.clone();
         let response = if upstream_response.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.switch(
@@ -78,20 +101,20 @@ impl Forwarding {
                 upgrade_guard,
             )
             .map(|(response, tunnel)| {
-                report.tunnel = Some(tunnel);
+                report.lock().tunnel = Some(tunnel);
                 response
             })
         } else {
             let delivered = self.deliver(upstream_response, in_flight, &outgoing.method);
             delivered.map(|mut response| {
                 if self.route.upstream.tell_wait.client {
-                    let response_ns = report.response_ns.unwrap_or_default();
-                    add_server_timing(&mut response.headers, report.wait_ns, response_ns);
+                    let wait_ns = report.lock().wait_ns;
+                    add_server_timing(&mut response.headers, wait_ns, response_ns);
                 }
                 response
             })
         };
-        response.inspect_err(|failure| report.note_failed(&server, failure))
+        response.inspect_err(|failure| report.lock().note_failed(&server, failure))
     }
 
     fn outgoing(&self, parts: &Parts, upload: &Upload) -> Result<Outgoing, Failure> {

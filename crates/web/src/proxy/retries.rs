@@ -10,7 +10,8 @@ use super::server::Server;
 use super::tell_wait::Wait;
 use super::upload::Upload;
 use super::upstream::{Choice, Times};
-use super::{Report, Route};
+use super::waiting_stream::want_plain;
+use super::{Route, SharedReport};
 use sooner_http::forwarding::request::Outgoing;
 use sooner_limiter::{Acquire, Permit};
 use std::rc::Rc;
@@ -78,18 +79,17 @@ impl RoutedRequest<'_> {
     pub async fn send(
         mut self,
         mut upload: Upload,
-        report: &mut Report,
+        report: &SharedReport,
     ) -> Result<(UpstreamResponse, InFlight), Failure> {
         let (upstream, times) = (&self.route.upstream, &self.route.times);
         let mut attempts = Attempts::default();
         let (came_at, ahead) = (self.facts.came_at, upstream.status().waiting);
         let acquire = upstream.acquire(self.facts.class, std::mem::take(&mut self.facts.subject));
         let mut permit = self.admit(acquire, report).await?;
-        let told = upstream.tell_wait.server.then(|| {
-            let wait = (came_at, report.wait_ns, ahead);
+        let mut told = upstream.tell_wait.server.then(|| {
+            let wait = (came_at, report.lock().wait_ns, ahead);
             self.telling(permit.class(), wait)
         });
-        let outgoing = told.as_ref().unwrap_or(self.outgoing);
         let mut admitted_at = Instant::now();
         loop {
             let mut slot = match upstream.choose_server(&attempts.tried) {
@@ -107,7 +107,11 @@ impl RoutedRequest<'_> {
                 }
             };
             let server = slot.server().clone();
-            report.server = Some(server.name.clone());
+            if report.start_try(&server.name) {
+                let outgoing = told.get_or_insert_with(|| self.outgoing.clone());
+                want_plain(&mut outgoing.headers);
+            }
+            let outgoing = told.as_ref().unwrap_or(self.outgoing);
             if let Some(failed) = attempts.failed.take() {
                 failed.count_retry();
             }
@@ -120,25 +124,23 @@ impl RoutedRequest<'_> {
                     others
                         .filter(|suspect| !Rc::ptr_eq(suspect, &server))
                         .for_each(|suspect| upstream.note_server_fault(suspect));
-                    report.tries += 1;
                     let in_flight = InFlight {
                         slot,
                         permit,
                         upstream: upstream.clone(),
                         sent_at,
                         summary: self.summary,
-                        tries: report.tries,
+                        tries: report.count_try(),
                     };
                     return Ok((response, in_flight));
                 }
                 Err(failed) => {
                     drop(slot);
-                    report.note_failed(&server.name, &failed.failure);
+                    report.lock().note_failed(&server.name, &failed.failure);
                     upload = if failed.failure.is_exhausted() {
                         self.wait_for_resources(&server, failed, &mut attempts, Instant::now())?
                     } else {
-                        report.tries += 1;
-                        self.retry_after(&server, failed, &mut attempts, report.tries)?
+                        self.retry_after(&server, failed, &mut attempts, report.count_try())?
                     };
                 }
             }
@@ -163,14 +165,13 @@ impl RoutedRequest<'_> {
         outgoing
     }
 
-    async fn admit(&self, acquire: Acquire, report: &mut Report) -> Result<Permit, Failure> {
+    async fn admit(&self, acquire: Acquire, report: &SharedReport) -> Result<Permit, Failure> {
         let route = self.route;
-        let permit = route
-            .upstream
-            .admit(acquire, route.times.queue)
-            .await
-            .map_err(|failure| self.reject(failure))?;
-        report.wait_ns += permit.wait_ns();
+        report.lock().is_waiting = true;
+        let admitted = route.upstream.admit(acquire, route.times.queue).await;
+        report.lock().is_waiting = false;
+        let permit = admitted.map_err(|failure| self.reject(failure))?;
+        report.lock().wait_ns += permit.wait_ns();
         Ok(permit)
     }
 

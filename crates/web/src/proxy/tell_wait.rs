@@ -1,6 +1,8 @@
 //! `[[upstream]] tell_wait`: who is told how long a request waited here. The server, in fields of
-//! the request's head; the client, in `Server-Timing` (W3C Server Timing, 3).
+//! the request's head; the client, in `Server-Timing` (W3C Server Timing, 3), and while it waits for an
+//! event stream, in comments on it (`waiting_stream`).
 
+use super::waiting_stream::Comments;
 use crate::config::Misconfigured;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
@@ -18,12 +20,14 @@ const QUEUE_CLASS: HeaderName = HeaderName::from_static("x-queue-class");
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Who is told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TellWait {
     /// The server.
     pub server: bool,
     /// The client.
     pub client: bool,
+    /// The client while it waits for an event stream.
+    pub stream: Option<Comments>,
 }
 
 /// How a request waited.
@@ -46,15 +50,20 @@ impl TellWait {
     pub fn parse(texts: &Option<Vec<Spanned<String>>>) -> Result<Self, Misconfigured> {
         let mut told = Self::default();
         for text in texts.iter().flatten() {
-            let one = match text.get_ref().as_str() {
-                "server" => &mut told.server,
-                "client" => &mut told.client,
-                other => {
-                    let words = format!("`{other}` cannot be told; write \"server\" or \"client\"");
-                    return Err(Misconfigured::at(text, "upstream.tell_wait", words));
+            let wrong = |words: String| Misconfigured::at(text, "upstream.tell_wait", words);
+            match text.get_ref().as_str() {
+                "server" => told.server = true,
+                "client" => told.client = true,
+                "stream" => {
+                    let comments = Comments::new().map_err(|error| wrong(error.to_string()))?;
+                    told.stream = Some(comments);
                 }
-            };
-            *one = true;
+                other => {
+                    return Err(wrong(format!(
+                        "`{other}` cannot be told; write \"server\", \"client\" or \"stream\""
+                    )));
+                }
+            }
         }
         Ok(told)
     }
@@ -157,6 +166,7 @@ mod tests {
     fn nothing_else_can_be_told() {
         let place = |text: &str| Some(vec![Spanned::new(3..4, text.to_owned())]);
         assert!(TellWait::parse(&place("client")).unwrap().client);
+        assert!(TellWait::parse(&place("stream")).unwrap().stream.is_some());
         assert_eq!(TellWait::parse(&None).unwrap(), TellWait::default());
         let error = TellWait::parse(&place("clients")).unwrap_err();
         assert_eq!(error.span, Some(3..4));

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod bounds;
+mod commenting;
 mod expecting;
 mod failing;
 mod framing;

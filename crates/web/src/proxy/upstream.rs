@@ -19,6 +19,7 @@ use crate::proxy::server::Server;
 use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
 use crate::proxy::tell_wait::TellWait;
+use crate::proxy::waiting_stream::Comments;
 use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionStatus, ClassStatus, Quality, Subject, Taken, Time, WouldWait};
 use sooner_config::classes::Longest;
@@ -157,10 +158,11 @@ impl Upstream {
         self.own_fields().next().is_some()
     }
 
-    /// The fields of bodies that kinds, and who is charged, go by.
+    /// The fields of bodies that kinds, who is charged, and comments go by.
     fn own_fields(&self) -> impl Iterator<Item = &FieldPath> {
         let share_by = self.share_by.as_ref().and_then(ShareBy::field);
-        self.kind.fields().chain(share_by)
+        let comments = self.tell_wait.stream.as_ref().map(Comments::field);
+        self.kind.fields().chain(share_by).chain(comments)
     }
 
     /// By what a request's time is told, and who is charged for it.

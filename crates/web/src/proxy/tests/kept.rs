@@ -105,7 +105,7 @@ fn a_body_of_which_nothing_was_taken_is_sent_anew() {
         assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 100 "));
         stream.write_all(b"body").await.unwrap();
         assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200 "));
-        assert_eq!(reports.borrow()[0].tries, 1);
+        assert_eq!(reports.borrow()[0].lock().tries, 1);
         let state = &proxy.states()[0];
         assert_eq!((state.failures, state.retries, state.requests), (0, 1, 3));
     });

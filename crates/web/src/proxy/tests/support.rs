@@ -4,7 +4,8 @@ use crate::body::Source;
 use crate::config::Misconfigured;
 use crate::peer::Peer;
 use crate::proxy::{
-    ClassTable, Forwarded, Proxy, ProxyTable, ProxyTables, Report, RouteTable, UpstreamTable,
+    ClassTable, Forwarded, Proxy, ProxyTable, ProxyTables, Report, RouteTable, SharedReport,
+    UpstreamTable,
 };
 use crate::request_body::{BodyError, RequestBody};
 use bytes::Bytes;
@@ -319,7 +320,7 @@ pub async fn ask(proxy: &Rc<Proxy>, request: Request<RequestBody>) -> FullRespon
         headers: forwarded.response.headers,
         body,
         trailers,
-        report: forwarded.report,
+        report: forwarded.report.lock().clone(),
     }
 }
 
@@ -349,7 +350,7 @@ impl Body for SourceBody {
 }
 
 /// Serves `proxy` to HTTP/1 clients; the address, and how requests went.
-pub async fn front(proxy: &Rc<Proxy>) -> (SocketAddr, Rc<RefCell<Vec<Report>>>) {
+pub async fn front(proxy: &Rc<Proxy>) -> (SocketAddr, Rc<RefCell<Vec<SharedReport>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let reports = Rc::new(RefCell::new(Vec::new()));
@@ -372,7 +373,7 @@ pub async fn front(proxy: &Rc<Proxy>) -> (SocketAddr, Rc<RefCell<Vec<Report>>>) 
 async fn respond(
     proxy: Rc<Proxy>,
     request: Request<Incoming>,
-    reports: Rc<RefCell<Vec<Report>>>,
+    reports: Rc<RefCell<Vec<SharedReport>>>,
 ) -> Result<Response<SourceBody>, Infallible> {
     let host = request
         .headers()

@@ -109,7 +109,7 @@ fn a_server_that_switches_to_something_else_is_not_believed() {
         let mut stream = client(address, HANDSHAKE).await;
         let answer = read_message(&mut stream).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-        assert!(reports.borrow()[0].failure.is_some());
+        assert!(reports.borrow()[0].lock().failure.is_some());
     });
 }
 
