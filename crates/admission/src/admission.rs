@@ -396,6 +396,11 @@ impl Admission {
         self.apply_limit();
     }
 
+    /// How many may be inside besides those that keep their places.
+    pub fn capacity(&self) -> usize {
+        self.limit
+    }
+
     /// So many may be inside where all servers are well: what is learnt and played goes by that, and
     /// not by the one request of a server that is on probation.
     pub fn set_places(&mut self, places: usize) {

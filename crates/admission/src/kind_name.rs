@@ -1,14 +1,24 @@
 //! Which requests are alike: those that differ only in numbers and identifiers.
 
+/// Most names are shorter: they are put together without a second allocation.
+const KIND_BYTES_USUAL: usize = 96;
 /// Longer names are cut, bytes: the table of estimates is as large as its names.
 const KIND_BYTES_MAX: usize = 256;
 /// Hexadecimal digits in a row from which on they are an identifier.
 const IDENTIFIER_DIGITS_MIN: usize = 16;
 
 /// The name of a kind, put together from what tells its jobs from others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindName {
     text: String,
+}
+
+impl Default for KindName {
+    fn default() -> Self {
+        Self {
+            text: String::with_capacity(KIND_BYTES_USUAL),
+        }
+    }
 }
 
 impl KindName {

@@ -216,14 +216,16 @@ impl Limiter {
         self.change(|shared, _| shared.admission.rescale(before, after));
     }
 
-    /// [`Admission::set_places`].
+    /// [`Admission::set_places`], which lets none in.
     pub fn set_places(&self, places: usize) {
-        self.change(|shared, _| shared.admission.set_places(places));
+        self.lock().admission.set_places(places);
     }
 
-    /// [`Admission::set_capacity`].
+    /// [`Admission::set_capacity`]. It is called whenever a job leaves, and is mostly what it was.
     pub fn set_capacity(&self, limit: usize) {
-        self.change(|shared, _| shared.admission.set_capacity(limit));
+        if self.lock().admission.capacity() != limit {
+            self.change(|shared, _| shared.admission.set_capacity(limit));
+        }
     }
 
     /// [`Admission::set_kept`].

@@ -80,11 +80,11 @@ impl Forwarding {
         let upgrade_guard = parts.extensions.remove::<UpgradeGuard>();
         let summary = RequestSummary::new(&parts.method, &parts.uri, self.client.address);
         let upload = Upload::new(body);
-        let outgoing = self.outgoing(&parts, &upload)?;
+        let mut outgoing = self.outgoing(&parts, &upload)?;
         let routed = RoutedRequest {
             route: &self.route,
             facts,
-            outgoing: &outgoing,
+            outgoing: &mut outgoing,
             is_trusted: self.client.is_trusted,
             summary,
         };

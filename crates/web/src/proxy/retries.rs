@@ -30,7 +30,7 @@ pub struct RoutedRequest<'a> {
     /// What is known of it.
     pub facts: Facts,
     /// As it goes out.
-    pub outgoing: &'a Outgoing,
+    pub outgoing: &'a mut Outgoing,
     /// Whether it comes through a proxy that is trusted.
     pub is_trusted: bool,
     /// For lines to the operator.
@@ -86,10 +86,10 @@ impl RoutedRequest<'_> {
         let (came_at, ahead) = (self.facts.came_at, upstream.status().waiting);
         let acquire = upstream.acquire(self.facts.class, std::mem::take(&mut self.facts.subject));
         let mut permit = self.admit(acquire, report).await?;
-        let mut told = upstream.tell_wait.server.then(|| {
+        if upstream.tell_wait.server {
             let wait = (came_at, report.lock().wait_ns, ahead);
-            self.telling(permit.class(), wait)
-        });
+            self.tell(permit.class(), wait);
+        }
         let mut admitted_at = Instant::now();
         loop {
             let mut slot = match upstream.choose_server(&attempts.tried) {
@@ -108,16 +108,14 @@ impl RoutedRequest<'_> {
             };
             let server = slot.server().clone();
             if report.start_try(&server.name) {
-                let outgoing = told.get_or_insert_with(|| self.outgoing.clone());
-                want_plain(&mut outgoing.headers);
+                want_plain(&mut self.outgoing.headers);
             }
-            let outgoing = told.as_ref().unwrap_or(self.outgoing);
             if let Some(failed) = attempts.failed.take() {
                 failed.count_retry();
             }
             let sent_at = Instant::now();
             slot.limit_to(upstream, permit.class(), admitted_at);
-            match attempt_within(&slot, outgoing, upload, times).await {
+            match attempt_within(&slot, self.outgoing, upload, times).await {
                 Ok(response) => {
                     upstream.succeeded(&server);
                     let others = attempts.suspects.iter();
@@ -150,8 +148,8 @@ impl RoutedRequest<'_> {
         }
     }
 
-    /// What goes out, with how long it waited here.
-    fn telling(&self, class: u8, (came_at, wait_ns, ahead): (SystemTime, u64, usize)) -> Outgoing {
+    /// Tells the server how long it waited here.
+    fn tell(&mut self, class: u8, (came_at, wait_ns, ahead): (SystemTime, u64, usize)) {
         let current = self.route.upstream.current();
         let wait = Wait {
             came_at,
@@ -160,9 +158,7 @@ impl RoutedRequest<'_> {
             class: current.classes.name(class),
             is_trusted: self.is_trusted,
         };
-        let mut outgoing = self.outgoing.clone();
-        wait.add_to(&mut outgoing.headers);
-        outgoing
+        wait.add_to(&mut self.outgoing.headers);
     }
 
     async fn admit(&self, acquire: Acquire, report: &SharedReport) -> Result<Permit, Failure> {

@@ -144,6 +144,9 @@ fn only_parameter<'a>(facts: &RequestFacts<'a>, parameter: &str) -> Option<&'a s
 
 /// The names of a query's parameters, each once, in their order.
 fn parameter_names(query: &str) -> String {
+    if query.is_empty() {
+        return "?".to_owned();
+    }
     let pairs = query.split('&');
     let mut names: Vec<&str> = pairs
         .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
