@@ -5,11 +5,11 @@ mod backend;
 
 use super::local::on_core;
 use super::proxies::{Addresses, PROXY_CORE, Program, command, started};
-use super::{Keys, Kind};
+use super::{Keys, Kind, keys_of};
 use crate::measure::bench::Bench;
 use crate::measure::{Measure, Record};
 use anyhow::{Context, Result, ensure};
-use backend::{Backend, Served};
+use backend::{Backend, CLASSES, Served};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sooner_testbed::port;
@@ -25,6 +25,15 @@ const MORE_SECONDS: u64 = 2;
 #[derive(Debug)]
 pub struct Weights {
     keys: WeightKeys,
+    ways: Vec<Way>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Way {
+    /// Keys of our upstream.
+    #[serde(default)]
+    keys: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,22 +50,30 @@ struct WeightKeys {
 impl Weights {
     /// Its keys.
     pub fn of(keys: &mut Keys) -> Result<Box<dyn Kind>, (String, String)> {
+        let keys_of_ways = keys.ways()?;
         let keys: WeightKeys = keys.own()?;
         if keys.connections <= keys.limit {
             let problem = "each class must have requests waiting: more than `limit`";
             return Err(("connections".into(), problem.into()));
         }
-        Ok(Box::new(Self { keys }))
+        if keys.classes.len() > CLASSES.len() {
+            let problem = format!("no more than {} classes", CLASSES.len());
+            return Err(("classes".into(), problem));
+        }
+        Ok(Box::new(Self {
+            keys,
+            ways: keys_of_ways,
+        }))
     }
 
-    fn measure(&self, bench: &Bench<'_>, turn: u32) -> Result<Map<String, Value>> {
+    fn measure(&self, bench: &Bench<'_>, way: &Way, turn: u32) -> Result<Map<String, Value>> {
         let classes_ms = self.keys.classes.iter().map(|class| class.1).collect();
         let backend = Backend::start(classes_ms, turn.into())?;
         let at = Addresses {
             proxy: port::free()?,
             backend: backend.address,
         };
-        let keys = config(&self.keys.classes);
+        let keys = format!("{}\n{}", way.keys, config(&self.keys.classes));
         let proxy = command(bench, &Program::Sooner, &at, (Some(self.keys.limit), &keys))?;
         let _proxy = started(bench, proxy, at.proxy)?;
         let warm_up = Duration::from_secs(bench.seconds(WARM_UP_SECONDS, 1));
@@ -66,7 +83,7 @@ impl Weights {
             let mut command = on_core(PROXY_CORE, bench.program);
             command.args(["load", "closed", "--json", "--for", &whole.to_string()]);
             command.args(["--connections", &self.keys.connections.to_string()]);
-            command.args(["--url", &format!("http://{}/c{class}/", at.proxy)]);
+            command.args(["--url", &format!("http://{}/{}/", at.proxy, CLASSES[class])]);
             bench.start(command)
         });
         let clients = clients.collect::<Result<Vec<_>>>()?;
@@ -123,7 +140,8 @@ type Row = Map<String, Value>;
 fn config(classes: &[(u32, f64)]) -> String {
     let mut text = String::new();
     for (number, (weight, _)) in classes.iter().enumerate() {
-        let class = format!("name = \"c{number}\"\nweight = {weight}\npath = [\"/c{number}/*\"]");
+        let name = CLASSES[number];
+        let class = format!("name = \"{name}\"\nweight = {weight}\npath = [\"/{name}/*\"]");
         writeln!(text, "\n[[class]]\n{class}").expect("a string takes all");
     }
     text
@@ -132,7 +150,10 @@ fn config(classes: &[(u32, f64)]) -> String {
 impl Kind for Weights {
     fn run(&self, bench: &Bench<'_>, measure: &Measure, record: &mut Record) -> Result<()> {
         bench.need(&["taskset"])?;
-        bench.by_turns(measure, record, |_, _, turn| self.measure(bench, turn))
+        bench.by_turns(measure, record, |_, way, turn| {
+            let way = keys_of(measure.place_of_way(way), &self.ways)?;
+            self.measure(bench, way, turn)
+        })
     }
 }
 
@@ -143,6 +164,7 @@ mod tests {
     #[test]
     fn shares_are_of_the_time_within_what_is_measured() {
         let weights = Weights {
+            ways: Vec::new(),
             keys: WeightKeys {
                 limit: 2,
                 classes: vec![(1, 10.0), (3, 20.0)],

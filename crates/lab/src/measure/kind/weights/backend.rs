@@ -11,6 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// What paths begin with: numbers would make them alike.
+pub const CLASSES: [&str; 4] = ["gold", "silver", "bronze", "tin"];
+
 const LOOK: Duration = Duration::from_millis(10);
 /// A proxy that is no more leaves its connections at once.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -40,8 +43,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Listens on a free port; a request for `/cN/` takes half to one and a half times what class N
-    /// takes.
+    /// Listens on a free port; a request takes half to one and a half times what its class takes.
     pub fn start(classes_ms: Vec<f64>, seed: u64) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).context("no free port")?;
         listener.set_nonblocking(true)?;
@@ -113,10 +115,11 @@ impl Shared {
     }
 }
 
-/// Of `GET /c2/x HTTP/1.1`.
+/// Of `GET /bronze/x HTTP/1.1`.
 fn class_of(line: &str) -> Option<usize> {
     let path = line.split(' ').nth(1)?;
-    path.strip_prefix("/c")?.split('/').next()?.parse().ok()
+    let name = path.split('/').nth(1)?;
+    CLASSES.iter().position(|class| *class == name)
 }
 
 #[cfg(test)]
@@ -128,7 +131,7 @@ mod tests {
     fn each_class_takes_its_time_and_is_counted() {
         let backend = Backend::start(vec![1.0, 40.0], 1).expect("a backend");
         let mut stream = TcpStream::connect(backend.address).expect("a connection");
-        for path in ["/c1/a", "/c0/"] {
+        for path in ["/silver/a", "/gold/"] {
             let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
             stream.write_all(request.as_bytes()).expect("it is taken");
             let mut answer = [0; 41];
