@@ -7,7 +7,7 @@ use crate::queue::TURNS_MAX;
 use crate::{JobId, TURN_NS};
 use sooner_policy::{
     Classes, Guard, GuardDebts, GuardLimits, HALF_LIFE_NS, Hrrn, Lateness, LeastUsed, Promise,
-    Scheduler, Shares, Targets,
+    Scheduler, Shares, Targets, Time,
 };
 pub(crate) use tuning::SharedTuning;
 pub use tuning::Tuning;
@@ -200,6 +200,28 @@ impl Ranking {
         }
         if let (Self::LeastUsed(guard), Self::LeastUsed(before)) = (self, before) {
             guard.inner_mut().take_accounts(before.into_inner());
+        }
+    }
+
+    /// The oldest of those that can go in.
+    pub(crate) fn oldest(&self) -> Option<JobId> {
+        match self {
+            Self::Ranked(guard) => guard.oldest(),
+            Self::Ratio(guard) => guard.oldest(),
+            Self::Targets(guard) => guard.oldest(),
+            Self::Shares(guard) => guard.oldest(),
+            Self::LeastUsed(guard) => guard.oldest(),
+        }
+    }
+
+    /// One that went in at this time, before older ones, took so much more than was expected.
+    pub(crate) fn owe(&mut self, more_ns: u64, charged_at: Time) {
+        match self {
+            Self::Ranked(guard) => guard.owe(more_ns, charged_at),
+            Self::Ratio(guard) => guard.owe(more_ns, charged_at),
+            Self::Targets(guard) => guard.owe(more_ns, charged_at),
+            Self::Shares(guard) => guard.owe(more_ns, charged_at),
+            Self::LeastUsed(guard) => guard.owe(more_ns, charged_at),
         }
     }
 

@@ -150,6 +150,8 @@ impl Playback {
                 let left = run.ends.pop();
                 let job = left.map_or(0, |Reverse((_, job))| job as u64);
                 let now = Time::from_ns(at_ns);
+                run.queue
+                    .settle(JobId(job), self.jobs[job as usize].service_ns);
                 run.queue.leave(JobId(job), now);
                 now
             }

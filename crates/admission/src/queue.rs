@@ -9,6 +9,12 @@
 //! expected time of at most 19 x (its own + that of the jobs that waited when it came + one turn).
 //! That turn counts where nothing is known of a job; any other has at most what it lacks in one.
 //!
+//! The same bound holds for what they took in truth, whatever was expected of them, but for those
+//! that were still inside when the last of them went in: what a job took beyond its expected time
+//! is owed to those it went in before ([`settle`](AdmissionQueue::settle)). Else a few jobs that
+//! seem short and are not would make a job wait for as long as their work is, 19 times over. The
+//! job itself and those before it count as was expected: one that seems long waits like a long one.
+//!
 //! A decision costs O(log n), whatever is expected, O(sizes) where a ratio to the size decides (in
 //! steps of an eighth of an octave), and O(payers) for a class with a cap where those share who wait: the oldest is done in 32 turns, of which those of long jobs are longer,
 //! and before each of them the policy's choice has one grant at most, which ends when it is done or
@@ -85,12 +91,19 @@ pub struct AdmissionQueue {
     back_at: BTreeMap<JobId, u64>,
     /// With what was expected of them.
     inside: BTreeMap<JobId, Request>,
-    /// When those inside were charged for what was expected of them.
-    charged_at: BTreeMap<JobId, Time>,
+    /// How those inside were charged for what was expected of them.
+    charged: BTreeMap<JobId, Charged>,
     weights: BTreeMap<u8, u32>,
     caps: Caps,
     arrivals: u64,
     grants: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Charged {
+    at: Time,
+    /// Whether it went in before an older one.
+    has_passed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -134,7 +147,7 @@ impl AdmissionQueue {
             back: BTreeMap::new(),
             back_at: BTreeMap::new(),
             inside: BTreeMap::new(),
-            charged_at: BTreeMap::new(),
+            charged: BTreeMap::new(),
             weights: BTreeMap::new(),
             caps: Caps::default(),
             arrivals: 0,
@@ -247,7 +260,7 @@ impl AdmissionQueue {
 
     /// A job is done, or given up, inside or outside.
     pub fn leave(&mut self, job: JobId, now: Time) {
-        self.charged_at.remove(&job);
+        self.charged.remove(&job);
         if let Some(request) = self.inside.remove(&job) {
             self.caps.left(request.number);
             self.renew_heads(request.number, now);
@@ -263,15 +276,19 @@ impl AdmissionQueue {
         }
     }
 
-    /// A job inside took `actual_ns`, whatever was expected.
+    /// A job inside took `actual_ns`, whatever was expected; to be said once.
     pub fn settle(&mut self, job: JobId, actual_ns: u64) {
-        let charged_at = self.charged_at.get(&job);
-        if let (Some(request), Some(&charged_at)) = (self.inside.get(&job), charged_at) {
+        let charged = self.charged.get(&job);
+        if let (Some(request), Some(&charged)) = (self.inside.get(&job), charged) {
+            let more_ns = actual_ns.saturating_sub(request.size_ns().unwrap_or(1));
+            if charged.has_passed {
+                self.ranking.owe(more_ns, charged.at);
+            }
             let arrival = request.arrival(job);
             // As if that had been expected: what was charged then counts for less by now.
             self.ranking
                 .scheduler()
-                .settle(&arrival, actual_ns, charged_at);
+                .settle(&arrival, actual_ns, charged.at);
         }
     }
 
@@ -283,16 +300,17 @@ impl AdmissionQueue {
         let may_return =
             |(_, (_, request)): &(&u64, &(JobId, Request))| self.caps.has_room(request.number);
         let returned = self.back.iter().find(may_return).map(|(&at, _)| at);
-        let (job, request) = match returned.and_then(|at| self.back.remove(&at)) {
+        let (job, request, has_passed) = match returned.and_then(|at| self.back.remove(&at)) {
             Some(returned) => {
                 self.back_at.remove(&returned.0);
-                returned
+                (returned.0, returned.1, false)
             }
             None => {
                 let job = self.first_done(now)?;
                 let waiting = self.waiting.remove(&job)?;
+                let has_passed = self.ranking.oldest() != Some(job);
                 self.caps.gone(job);
-                (job, waiting.request)
+                (job, waiting.request, has_passed)
             }
         };
         assert!(self.caps.has_room(request.number), "a cap is kept");
@@ -300,7 +318,11 @@ impl AdmissionQueue {
         // Before it goes: a class is not without a job for a moment.
         self.renew_heads(request.number, now);
         self.ranking.scheduler().depart(job, now);
-        self.charged_at.insert(job, now);
+        let charged = Charged {
+            at: now,
+            has_passed,
+        };
+        self.charged.insert(job, charged);
         let before = self.inside.insert(job, request);
         assert!(before.is_none(), "a job goes in once");
         assert!(self.inside.len() <= self.limit, "no more go in than may");

@@ -5,6 +5,7 @@ mod caps;
 mod decisions;
 mod doubt;
 mod grants;
+mod overruns;
 mod properties;
 mod rehearsal;
 mod targets;

@@ -82,8 +82,10 @@ struct Observed {
     older_ns: u64,
     /// One turn, where nothing is known of it or of one of those.
     turn_ns: u64,
-    /// The expected time of those that came later and went in earlier.
+    /// The expected time of those that came later and went in earlier, and what those that are
+    /// done took beyond that.
     overtaken_by_ns: u64,
+    is_settled: bool,
 }
 
 #[derive(Default)]
@@ -107,6 +109,7 @@ impl World {
             older_ns,
             turn_ns: if are_known { 0 } else { TURN_NS },
             overtaken_by_ns: 0,
+            is_settled: false,
         };
         self.seen.insert(id, seen);
         JobId(id)
@@ -130,6 +133,25 @@ impl World {
             prop_assert!(older.overtaken_by_ns <= bound, "starved");
         }
         Ok(())
+    }
+
+    /// One took so long in truth; whether that may be said: once of each that is inside.
+    fn settled(&mut self, job: JobId, actual_ns: u64) -> bool {
+        let Some(seen) = self.seen.get_mut(&job.0) else {
+            return false;
+        };
+        if !seen.is_inside {
+            return true;
+        }
+        if std::mem::replace(&mut seen.is_settled, true) {
+            return false;
+        }
+        let more_ns = actual_ns.saturating_sub(seen.expected_ns);
+        let older = self.seen.range_mut(..job.0);
+        for (_, older) in older.filter(|(_, seen)| !seen.is_inside) {
+            older.overtaken_by_ns += more_ns;
+        }
+        true
     }
 
     fn inside(&self) -> usize {
@@ -168,7 +190,9 @@ proptest! {
                 Event::Pass(ns) => now = now.after(ns),
                 Event::Settle(index, actual_ns) if !world.seen.is_empty() => {
                     let id = *world.seen.keys().nth(index.index(world.seen.len())).unwrap();
-                    admission.settle(JobId(id), actual_ns);
+                    if world.settled(JobId(id), actual_ns) {
+                        admission.settle(JobId(id), actual_ns);
+                    }
                 }
                 Event::Settle(..) => {}
                 Event::Leave(index) if !world.seen.is_empty() => {

@@ -21,6 +21,10 @@
 //! client, N is 1. What the inner policy gives a job on its own counts: where it serves the oldest
 //! anyway the guard takes nothing.
 //!
+//! Where service is what jobs are expected to need, and some need more, those who were passed by
+//! them are owed for that as well ([`Guard::owe`]): the share is then one of what others had in
+//! truth.
+//!
 //! Where a job that has begun goes on to its end, [`WholeGuard`] gives whole jobs.
 
 mod clients;
@@ -78,11 +82,14 @@ pub struct Guard<S> {
     clients: Clients,
     oldest_credit: Credit,
     trickle_credit: Credit,
+    /// Who came later has not been passed by those that had more than was said.
+    wronged_until: Time,
     arrivals: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Watched {
+    arrived_at: Time,
     client: Client,
     sequence: u64,
     /// When it last had all of a trickle.
@@ -133,6 +140,7 @@ impl Watched {
 pub struct GuardDebts {
     oldest: Credit,
     trickle: Credit,
+    wronged_until: Time,
 }
 
 impl<S: Scheduler> Guard<S> {
@@ -141,6 +149,7 @@ impl<S: Scheduler> Guard<S> {
         GuardDebts {
             oldest: self.oldest_credit,
             trickle: self.trickle_credit,
+            wronged_until: self.wronged_until,
         }
     }
 
@@ -149,6 +158,31 @@ impl<S: Scheduler> Guard<S> {
         assert!(self.jobs.is_empty(), "nothing was earned here yet");
         self.oldest_credit.take_over(debts.oldest);
         self.trickle_credit.take_over(debts.trickle);
+        self.wronged_until = debts.wronged_until;
+    }
+
+    /// The oldest job that can be served, of the client that has the turn.
+    pub fn oldest(&self) -> Option<JobId> {
+        self.clients.oldest()
+    }
+
+    /// A job that was served out of the order of arrival until `served_at`, and has departed, had
+    /// `more` than was said then. The oldest is owed for it, if it waited then.
+    pub fn owe(&mut self, more: u64, served_at: Time) {
+        let oldest = self.oldest().and_then(|job| self.jobs.get(&job));
+        if oldest.is_some_and(|oldest| oldest.arrived_at <= served_at) {
+            self.forget_what_is_owed_to_none();
+            self.oldest_credit.owe(more);
+            self.wronged_until = self.wronged_until.max(served_at);
+        }
+    }
+
+    /// When all who were passed are gone, what they were owed is owed to none.
+    fn forget_what_is_owed_to_none(&mut self) {
+        let oldest = self.oldest().and_then(|job| self.jobs.get(&job));
+        if oldest.is_none_or(|oldest| oldest.arrived_at > self.wronged_until) {
+            self.oldest_credit.forget_excess();
+        }
     }
 
     /// Guards `inner` within `limits`.
@@ -161,6 +195,7 @@ impl<S: Scheduler> Guard<S> {
             clients: Clients::default(),
             oldest_credit: credit(limits.turn),
             trickle_credit: credit(limits.trickle),
+            wronged_until: Time::ZERO,
             arrivals: 0,
         }
     }
@@ -225,6 +260,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         let turn = self.limits.turn_of(arrival.size);
         self.oldest_credit.hold(turn);
         let watched = Watched {
+            arrived_at: now,
             client: arrival.client,
             sequence: self.arrivals,
             heard_at: now,
@@ -333,6 +369,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         if let Some(grant) = self.silent_too_long(now) {
             return Some(grant);
         }
+        self.forget_what_is_owed_to_none();
         let oldest = self.clients.oldest();
         let turn = self.next_turn(oldest);
         if self.oldest_credit.covers(turn)

@@ -131,7 +131,9 @@ impl Played<'_> {
                 if let Some(visit) = server.leave() {
                     responses[visit] = at - self.visits[visit].at_ns as f64;
                     let subject = self.visits[visit].subject(self.kinds);
-                    predictor.observe(&subject, (at - entered[visit]) as u64);
+                    let took_ns = (at - entered[visit]) as u64;
+                    predictor.observe(&subject, took_ns);
+                    queue.settle(JobId(visit as u64), took_ns);
                     queue.leave(JobId(visit as u64), now);
                 }
             } else {

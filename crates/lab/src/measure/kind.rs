@@ -5,6 +5,7 @@ mod backends;
 mod beside_reports;
 mod breakdown;
 mod database;
+mod deceived;
 mod explained;
 mod gate_memory;
 mod inside;
@@ -30,6 +31,7 @@ mod targets;
 mod transactions;
 mod turn_cost;
 mod ways_inside;
+mod weights;
 mod workers;
 
 use super::bench::Bench;
@@ -62,7 +64,7 @@ struct NoKeys {}
 type Mistake = (String, String);
 type Make = fn(&mut Keys) -> Result<Box<dyn Kind>, Mistake>;
 
-const KINDS: [(&str, Make); 33] = [
+const KINDS: [(&str, Make); 35] = [
     ("request-cost", local::RequestCost::of),
     ("idle-memory", local::IdleMemory::of),
     ("generator-cost", local::GeneratorCost::of),
@@ -85,6 +87,7 @@ const KINDS: [(&str, Make); 33] = [
     ("kept", programs::Kept::of),
     ("command", programs::Subcommand::of),
     ("simulated", simulated::Simulated::of),
+    ("deceived", deceived::Deceived::of),
     ("simulators", simulators::Simulators::of),
     ("statements", statements::Statements::of),
     ("users", statements::Users::of),
@@ -95,6 +98,7 @@ const KINDS: [(&str, Make); 33] = [
     ("inside", inside::Inside::of),
     ("targets", targets::Targets::of),
     ("gate-memory", gate_memory::GateMemory::of),
+    ("weights", weights::Weights::of),
     ("workers", workers::Workers::of),
 ];
 

@@ -1,6 +1,7 @@
 //! What a guard may take from others.
 
-/// Service owed: one unit for every `others` units that others get, up to `most`.
+/// Service owed: one unit for every `others` units that others get, up to `most`; beyond that where
+/// others turned out to have had more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
     /// In units of 1/others.
@@ -34,9 +35,23 @@ impl Credit {
     }
 
     pub(super) fn earn(&mut self, amount: u64) {
-        let most_parts = self.most.saturating_mul(self.others);
-        assert!(self.parts <= most_parts, "no more is owed than can be");
-        self.parts = self.parts.saturating_add(amount).min(most_parts);
+        let earned = self.parts.saturating_add(amount).min(self.most_parts());
+        // What is owed beyond that stays.
+        self.parts = self.parts.max(earned);
+    }
+
+    /// The same without a bound: others had it already.
+    pub(super) fn owe(&mut self, amount: u64) {
+        self.parts = self.parts.saturating_add(amount);
+    }
+
+    /// What is owed beyond what can be earned is owed no more.
+    pub(super) fn forget_excess(&mut self) {
+        self.parts = self.parts.min(self.most_parts());
+    }
+
+    fn most_parts(&self) -> u64 {
+        self.most.saturating_mul(self.others)
     }
 
     pub(super) fn pay(&mut self, amount: u64) {
