@@ -11,8 +11,9 @@
 //!
 //! The same bound holds for what they took in truth, whatever was expected of them, but for those
 //! that were still inside when the last of them went in: what a job took beyond its expected time
-//! is owed to those it went in before ([`settle`](AdmissionQueue::settle)). Else a few jobs that
-//! seem short and are not would make a job wait for as long as their work is, 19 times over. The
+//! is owed to those it went in before ([`settle`](AdmissionQueue::settle)), if something was known of
+//! it, and it did not come back after it had made room for others. Else a few jobs that seem short and
+//! are not would make a job wait for as long as their work is, 19 times over. The
 //! job itself and those before it count as was expected: one that seems long waits like a long one.
 //!
 //! A decision costs O(log n), whatever is expected, O(sizes) where a ratio to the size decides (in
@@ -280,8 +281,12 @@ impl AdmissionQueue {
     pub fn settle(&mut self, job: JobId, actual_ns: u64) {
         let charged = self.charged.get(&job);
         if let (Some(request), Some(&charged)) = (self.inside.get(&job), charged) {
-            let more_ns = actual_ns.saturating_sub(request.size_ns().unwrap_or(1));
-            if charged.has_passed {
+            // Of what nothing was known nothing was promised either, and as long as nothing is known
+            // of those that wait they would pay with nothing for what they are owed.
+            if let Some(expected_ns) = request.size_ns()
+                && charged.has_passed
+            {
+                let more_ns = actual_ns.saturating_sub(expected_ns);
                 self.ranking.owe(more_ns, charged.at);
             }
             let arrival = request.arrival(job);

@@ -21,14 +21,17 @@ impl Play {
 
     fn come(&mut self, jobs: u64, expected_ms: u64) {
         for _ in 0..jobs {
-            let request = Request {
+            self.comes(Request {
                 expected_ns: Some(expected_ms * MS),
                 ..Request::default()
-            };
-            let job = JobId(self.came);
-            self.came += 1;
-            self.queue.arrive(job, request, self.now).unwrap();
+            });
         }
+    }
+
+    fn comes(&mut self, request: Request) {
+        let job = JobId(self.came);
+        self.came += 1;
+        self.queue.arrive(job, request, self.now).unwrap();
     }
 
     /// The next one goes in, and leaves after so long.
@@ -93,4 +96,33 @@ fn one_that_was_the_oldest_owes_nothing() {
     let takes = |job| [10_000, 100, 1, 1, 1][job as usize];
     let order: Vec<u64> = (0..5).map(|_| play.serve(takes)).collect();
     assert_eq!(order, [0, 2, 3, 4, 1], "it was its turn");
+}
+
+/// At a cold start nothing is known of any, so what one took cannot be paid for by others.
+#[test]
+fn what_nothing_was_known_of_owes_nothing() {
+    let mut play = Play::new(Order::Expected);
+    let of = |class: u8| Request {
+        class,
+        number: class,
+        ..Request::default()
+    };
+    for class in [1, 1, 1, 0, 0, 0] {
+        play.comes(of(class));
+    }
+    let order: Vec<u64> = (0..6).map(|_| play.serve(|_| 30_000)).collect();
+    assert_eq!(order, [3, 4, 5, 0, 1, 2]);
+}
+
+/// While one of a class with a cap is inside no other of it can go in, and was passed all the same.
+#[test]
+fn those_are_owed_whom_their_cap_holds() {
+    let mut play = Play::new(Order::Expected);
+    play.queue.set_limit(2);
+    play.queue.set_caps(&[(0, 1)], play.now);
+    play.come(1, 10);
+    play.come(500, 1);
+    let takes = |job| if job == 0 { 10 } else { 20 };
+    let passed = (0..).find(|_| play.serve(takes) == 0);
+    assert_eq!(passed, Some(10));
 }

@@ -83,7 +83,7 @@ struct Observed {
     /// One turn, where nothing is known of it or of one of those.
     turn_ns: u64,
     /// The expected time of those that came later and went in earlier, and what those that are
-    /// done took beyond that.
+    /// done took beyond that, where something was known.
     overtaken_by_ns: u64,
     is_settled: bool,
 }
@@ -146,7 +146,11 @@ impl World {
         if std::mem::replace(&mut seen.is_settled, true) {
             return false;
         }
-        let more_ns = actual_ns.saturating_sub(seen.expected_ns);
+        // Of what nothing was known nothing was promised.
+        let more_ns = match seen.is_known {
+            true => actual_ns.saturating_sub(seen.expected_ns),
+            false => 0,
+        };
         let older = self.seen.range_mut(..job.0);
         for (_, older) in older.filter(|(_, seen)| !seen.is_inside) {
             older.overtaken_by_ns += more_ns;

@@ -32,7 +32,7 @@ mod credit;
 mod whole;
 
 use crate::{Arrival, Grant, JobId, Path, Scheduler, Time};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use clients::{Client, Clients};
 use credit::Credit;
 pub use whole::WholeGuard;
@@ -80,6 +80,8 @@ pub struct Guard<S> {
     limits: GuardLimits,
     jobs: BTreeMap<JobId, Watched>,
     clients: Clients,
+    /// All jobs by arrival, whether they can be served or not.
+    by_age: BTreeSet<(u64, JobId)>,
     oldest_credit: Credit,
     trickle_credit: Credit,
     /// Who came later has not been passed by those that had more than was said.
@@ -167,10 +169,12 @@ impl<S: Scheduler> Guard<S> {
     }
 
     /// A job that was served out of the order of arrival until `served_at`, and has departed, had
-    /// `more` than was said then. The oldest is owed for it, if it waited then.
+    /// `more` than was said then. Those who waited then are owed for it, if they are there yet.
     pub fn owe(&mut self, more: u64, served_at: Time) {
-        let oldest = self.oldest().and_then(|job| self.jobs.get(&job));
-        if oldest.is_some_and(|oldest| oldest.arrived_at <= served_at) {
+        if self
+            .first_arrival()
+            .is_some_and(|arrived_at| arrived_at <= served_at)
+        {
             self.forget_what_is_owed_to_none();
             self.oldest_credit.owe(more);
             self.wronged_until = self.wronged_until.max(served_at);
@@ -179,10 +183,20 @@ impl<S: Scheduler> Guard<S> {
 
     /// When all who were passed are gone, what they were owed is owed to none.
     fn forget_what_is_owed_to_none(&mut self) {
-        let oldest = self.oldest().and_then(|job| self.jobs.get(&job));
-        if oldest.is_none_or(|oldest| oldest.arrived_at > self.wronged_until) {
+        if !self.oldest_credit.has_excess() {
+            return;
+        }
+        let first = self.first_arrival();
+        if first.is_none_or(|arrived_at| arrived_at > self.wronged_until) {
             self.oldest_credit.forget_excess();
         }
+    }
+
+    /// When the oldest of all came, whether it can be served now or not: one that cannot was passed
+    /// all the same.
+    fn first_arrival(&self) -> Option<Time> {
+        let (_, job) = self.by_age.first()?;
+        self.jobs.get(job).map(|watched| watched.arrived_at)
     }
 
     /// Guards `inner` within `limits`.
@@ -193,6 +207,7 @@ impl<S: Scheduler> Guard<S> {
             limits,
             jobs: BTreeMap::new(),
             clients: Clients::default(),
+            by_age: BTreeSet::new(),
             oldest_credit: credit(limits.turn),
             trickle_credit: credit(limits.trickle),
             wronged_until: Time::ZERO,
@@ -278,6 +293,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
             ready: false,
         };
         self.arrivals += 1;
+        self.by_age.insert((watched.sequence, arrival.id));
         self.jobs.insert(arrival.id, watched);
         self.clients.enter(arrival.client);
         self.set_ready(arrival.id, true);
@@ -328,6 +344,7 @@ impl<S: Scheduler> Scheduler for Guard<S> {
         self.set_ready(id, false);
         if let Some(watched) = self.jobs.remove(&id) {
             self.clients.leave(watched.client);
+            self.by_age.remove(&(watched.sequence, id));
         }
         self.inner.depart(id, now);
     }

@@ -166,7 +166,7 @@ fn comments_pass_both_protocols_and_the_log_tells_what_came_of_each_request() {
         assert_eq!(rest(stream).await, "data: 1\n\n");
         let event = rest(refused).await;
         assert!(
-            event.starts_with("event: error\ndata: {\"status\":400,"),
+            event.starts_with("event: error\nretry: 60000\ndata: {\"status\":400,"),
             "{event}"
         );
         assert!(event.ends_with(",\"body\":\"why\\n\"}}\n\n"), "{event}");

@@ -45,6 +45,11 @@ impl Credit {
         self.parts = self.parts.saturating_add(amount);
     }
 
+    /// Whether more is owed than can be earned.
+    pub(super) fn has_excess(&self) -> bool {
+        self.parts > self.most_parts()
+    }
+
     /// What is owed beyond what can be earned is owed no more.
     pub(super) fn forget_excess(&mut self) {
         self.parts = self.parts.min(self.most_parts());

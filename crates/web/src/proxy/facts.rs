@@ -6,7 +6,6 @@ use super::look::{BodyFields, Look};
 use crate::peer::TlsPeer;
 use crate::request_body::RequestBody;
 use hyper::body::Body;
-use hyper::header::EXPECT;
 use hyper::{HeaderMap, Request, Uri};
 use sooner_admission::Subject;
 use sooner_http::forwarding::routes::host_name;
@@ -96,7 +95,7 @@ impl FactFinder {
         let comments = upstream.tell_wait.stream.as_ref();
         let facts = Facts {
             comments_every: comments
-                .filter(|comments| comments.are_wanted(&facts) && !waits_to_send(&request))
+                .filter(|comments| comments.are_wanted(&facts) && !is_still_to_come(request.body()))
                 .map(|comments| comments.period.get()),
             came_at,
             class: self.class(facts).unwrap_or(DEFAULT_CLASS),
@@ -135,10 +134,11 @@ impl FactFinder {
     }
 }
 
-/// Whether the client sends its body only when it is asked to: a response that begins before says
-/// that it is not wanted. One that was looked at was asked for.
-fn waits_to_send(request: &Request<RequestBody>) -> bool {
-    let (headers, body) = (request.headers(), request.body());
-    let is_asked = matches!(body, RequestBody::Looked(_)) || body.is_end_stream();
-    headers.contains_key(EXPECT) && !is_asked
+/// Whether the client has something to send still. A response that begins before says that it is not
+/// wanted: clients that wait for `100 Continue` send it not, and nginx in between sends no more.
+fn is_still_to_come(body: &RequestBody) -> bool {
+    match body {
+        RequestBody::Looked(looked) => !looked.is_all_here(),
+        other => !other.is_end_stream(),
+    }
 }

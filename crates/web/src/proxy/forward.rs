@@ -31,7 +31,10 @@ use sooner_http::forwarding::response::{self, Framing};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::task::spawn_local;
+use tokio::task::{spawn_local, yield_now};
+
+/// Longer bodies do not come at once, bytes.
+const SHORT_BYTES_MAX: u64 = 16 << 10;
 
 /// A request and where it is to go.
 pub struct Forwarding {
@@ -106,6 +109,7 @@ impl Forwarding {
             })
         } else {
             let delivered = self.deliver(upstream_response, in_flight, &outgoing.method);
+            let delivered = delivered.await;
             delivered.map(|mut response| {
                 if self.route.upstream.tell_wait.client {
                     let wait_ns = report.lock().wait_ns;
@@ -133,7 +137,7 @@ impl Forwarding {
         Ok(outgoing)
     }
 
-    fn deliver(
+    async fn deliver(
         &self,
         upstream_response: UpstreamResponse,
         in_flight: InFlight,
@@ -166,8 +170,8 @@ impl Forwarding {
                 upstream_body.finish(is_whole);
                 Source::Empty
             }
-            Ok(Framing::Exact(bytes)) => self.start(upstream_body, Some(bytes)),
-            Ok(Framing::UntilEnd) => self.start(upstream_body, None),
+            Ok(Framing::Exact(bytes)) => self.start(upstream_body, Some(bytes)).await,
+            Ok(Framing::UntilEnd) => self.start(upstream_body, None).await,
             Err(bad) => {
                 let failure = Failure::BadResponse(bad);
                 upstream_body.in_flight.fail(&failure);
@@ -182,9 +186,20 @@ impl Forwarding {
         })
     }
 
-    fn start(&self, upstream_body: UpstreamBody, body_bytes: Option<u64>) -> Source {
+    async fn start(&self, upstream_body: UpstreamBody, body_bytes: Option<u64>) -> Source {
         let (feeder, read_ahead) = read_ahead(&self.budget, body_bytes);
-        spawn_local(upstream_body.pump(feeder, self.route.times.idle));
+        let mut pump = Box::pin(upstream_body.pump(feeder, self.route.times.idle));
+        // A short body has come with its head mostly, and leaves with it then, in one write. Once
+        // around is what the server's connection needs to give it.
+        let has_ended = body_bytes.is_some_and(|bytes| bytes <= SHORT_BYTES_MAX)
+            && tokio::select! {
+                biased;
+                () = &mut pump => true,
+                () = yield_now() => false,
+            };
+        if !has_ended {
+            spawn_local(pump);
+        }
         Source::stream(Box::pin(read_ahead))
     }
 

@@ -157,6 +157,13 @@ impl Reading {
     }
 }
 
+impl LookedBody {
+    /// Whether its client has sent all of it.
+    pub fn is_all_here(&self) -> bool {
+        self.rest.is_end_stream()
+    }
+}
+
 impl Body for LookedBody {
     type Data = Bytes;
     type Error = BodyError;

@@ -4,16 +4,32 @@
 use super::server::Server;
 use super::upstream::Upstream;
 use sooner_config::classes::{Longest, LongestAction};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, spawn_local};
+use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep_until};
+
+/// When it runs too long, and its number.
+type Due = (Instant, u64);
+
+/// The requests in flight at an upstream that may not run for longer than so. One task looks after
+/// all: a task and a timer for each cost more than the decision who goes in.
+#[derive(Default)]
+pub struct Overtimes {
+    watched: RefCell<BTreeMap<Due, Rc<Watch>>>,
+    numbers: Cell<u64>,
+    /// Until when the task sleeps, if there is one.
+    sleeps_until: Cell<Option<Instant>>,
+    is_earlier: Notify,
+}
 
 /// How long a request in flight may keep its place; forgotten when dropped.
 pub struct Overtime {
+    overtimes: Rc<Overtimes>,
+    due: Due,
     watch: Rc<Watch>,
-    task: AbortHandle,
 }
 
 struct Watch {
@@ -24,6 +40,49 @@ struct Watch {
     has_yielded: Cell<bool>,
     is_cancelled: Cell<bool>,
     cancelled: Notify,
+}
+
+impl Overtimes {
+    fn add(self: &Rc<Self>, at: Instant, watch: &Rc<Watch>) -> Due {
+        let due = (at, self.numbers.get());
+        self.numbers.set(due.1 + 1);
+        self.watched.borrow_mut().insert(due, watch.clone());
+        match self.sleeps_until.get() {
+            None => {
+                self.sleeps_until.set(Some(at));
+                spawn_local(self.clone().look_after_all());
+            }
+            Some(until) if at < until => self.is_earlier.notify_one(),
+            Some(_) => {}
+        }
+        due
+    }
+
+    /// Ends when none is left at the time at which one would have run for too long.
+    async fn look_after_all(self: Rc<Self>) {
+        while let Some(until) = self.first_at() {
+            self.sleeps_until.set(Some(until));
+            tokio::select! {
+                () = sleep_until(until) => {}
+                () = self.is_earlier.notified() => {}
+            }
+            while let Some(watch) = self.next_due(Instant::now()) {
+                watch.is_over();
+            }
+        }
+        self.sleeps_until.set(None);
+    }
+
+    fn first_at(&self) -> Option<Instant> {
+        let watched = self.watched.borrow();
+        watched.first_key_value().map(|(&(at, _), _)| at)
+    }
+
+    fn next_due(&self, now: Instant) -> Option<Rc<Watch>> {
+        let mut watched = self.watched.borrow_mut();
+        let first = watched.first_entry().filter(|entry| entry.key().0 <= now);
+        first.map(|entry| entry.remove())
+    }
 }
 
 impl Overtime {
@@ -44,14 +103,12 @@ impl Overtime {
             is_cancelled: Cell::new(false),
             cancelled: Notify::new(),
         });
-        let watching = watch.clone();
-        let task = spawn_local(async move {
-            sleep_until(admitted_at + longest.time).await;
-            watching.is_over();
-        });
+        let overtimes = upstream.overtimes.clone();
+        let due = overtimes.add(admitted_at + longest.time, &watch);
         Self {
+            overtimes,
+            due,
             watch,
-            task: task.abort_handle(),
         }
     }
 
@@ -91,7 +148,7 @@ impl Watch {
 
 impl Drop for Overtime {
     fn drop(&mut self) {
-        self.task.abort();
+        self.overtimes.watched.borrow_mut().remove(&self.due);
         if self.watch.has_yielded.get() {
             self.watch.server.yielder_left();
         }

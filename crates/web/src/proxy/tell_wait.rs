@@ -74,7 +74,8 @@ impl Wait<'_> {
     pub fn add_to(&self, headers: &mut HeaderMap) {
         if !(self.is_trusted && headers.contains_key(REQUEST_START)) {
             let since_epoch = self.came_at.duration_since(UNIX_EPOCH).unwrap_or_default();
-            let start = format!("t={:.3}", since_epoch.as_secs_f64());
+            let (seconds, ms) = (since_epoch.as_secs(), since_epoch.subsec_millis());
+            let start = format!("t={seconds}.{ms:03}");
             set(headers, REQUEST_START, Some(&start));
         }
         set(headers, QUEUE_MS, Some(&milliseconds(self.wait_ns)));

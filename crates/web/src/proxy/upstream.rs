@@ -15,6 +15,7 @@ use crate::proxy::failure::Failure;
 use crate::proxy::failure_log::{FailureLog, RequestSummary, one_line};
 use crate::proxy::health::Standing;
 use crate::proxy::in_flight::ServerSlot;
+use crate::proxy::overtime::Overtimes;
 use crate::proxy::server::Server;
 use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
@@ -99,6 +100,8 @@ pub struct Upstream {
     /// How long an idle connection is kept.
     pub keep: Duration,
     limiter: Limiter,
+    /// Requests that may not run for longer than so.
+    pub overtimes: Rc<Overtimes>,
     /// Round robin: the server that is looked at first for the next request.
     next_server: Cell<usize>,
     all_down: Notify,

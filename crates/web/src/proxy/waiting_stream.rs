@@ -173,7 +173,11 @@ impl Waiting {
                 _ = due.tick() => self.comment(),
             }
         };
-        let last = ending::of(response, &self.report, due.period()).await;
+        let last = tokio::select! {
+            biased;
+            () = self.sender.closed() => return,
+            last = ending::of(response, &self.report, due.period()) => last,
+        };
         // A client that has left takes nothing.
         let _ = self.sender.send(Piece::Last(last)).await;
     }

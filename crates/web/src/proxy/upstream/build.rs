@@ -67,6 +67,7 @@ impl Upstream {
                 waiting_max: table.waiting_max,
                 kind_memory: KIND_MEMORY,
             }),
+            overtimes: Rc::default(),
             next_server: Cell::new(0),
             all_down: Notify::new(),
             last_failure: RefCell::new(None),

@@ -63,6 +63,10 @@ async fn text(mut source: Source) -> Option<String> {
     String::from_utf8(text).ok().filter(|text| !text.is_empty())
 }
 
+/// When a browser's `EventSource` comes again, which takes every end for a broken connection: a status
+/// it would have kept away for.
+const RETRY_MS: u32 = 60_000;
+
 /// The data of an event `error`.
 #[derive(Serialize)]
 struct Told<'a> {
@@ -95,5 +99,5 @@ fn error_event(failure: &Failure, body: Option<&str>) -> Bytes {
     };
     // Numbers and text always are JSON, and JSON of that kind has no end of line.
     let data = serde_json::to_string(&told).unwrap_or_default();
-    format!("event: error\ndata: {data}\n\n").into()
+    format!("event: error\nretry: {RETRY_MS}\ndata: {data}\n\n").into()
 }
