@@ -263,6 +263,35 @@ impl Bench<'_> {
         cases
     }
 
+    /// Measures all ways of a case in the same seconds, turn after turn: `all` gives their figures in
+    /// the order in which it gets them. For what a processor that is now faster and now slower would
+    /// hide.
+    pub fn side_by_side(
+        &self,
+        measure: &Measure,
+        record: &mut Record,
+        all: impl Fn(&Item, &[Item]) -> Result<Vec<Map<String, Value>>>,
+    ) -> Result<()> {
+        for case in self.cases(measure) {
+            for turn in 0..self.turns(measure) {
+                let ways = self.in_order(measure, &case, turn);
+                self.tell(&format!("{} {}, turn {turn}", measure.name, case.id));
+                self.await_quiet()?;
+                let before = quiet::stolen_cpu_seconds();
+                let figures = all(&case, &ways)?;
+                let stolen_cpu_seconds = quiet::stolen_cpu_seconds() - before;
+                for (way, figures) in ways.iter().zip(figures) {
+                    let attempt = Attempt {
+                        number: 1,
+                        stolen_cpu_seconds,
+                    };
+                    record.add(measure.row(&case, way, turn, figures, attempt))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The ways of a case: forward and backward by turns.
     fn in_order(&self, measure: &Measure, case: &Item, turn: u32) -> Vec<Item> {
         let mut ways = measure.listed_ways();

@@ -1,5 +1,6 @@
-//! `proxied-cost`: processor time of a reverse proxy for a request, before a server that answers at
-//! once.
+//! `proxied-cost`: processor time of reverse proxies for a request, before a server that answers at
+//! once. All of them work in the same seconds on the same core, since the speed of a virtual
+//! machine's processor changes by half within minutes.
 
 use super::local::{on_core, requests_of_wrk};
 use super::proxies::{Addresses, BACKEND_CORE, Program, command, started};
@@ -10,7 +11,7 @@ use crate::measure::{Measure, Record};
 use anyhow::Result;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sooner_testbed::{OwnedChild, nginx};
+use sooner_testbed::{OwnedChild, nginx, port};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -64,38 +65,65 @@ impl ProxiedCost {
         }))
     }
 
-    fn cost(&self, bench: &Bench<'_>, way: &Way, case: &Case) -> Result<Map<String, Value>> {
-        let at = Addresses::free()?;
-        let _server = answers_at_once(bench, at.backend)?;
-        let proxy = command(bench, &way.program, &at, (way.limit, &way.keys))?;
-        let proxy = started(bench, proxy, at.proxy)?;
+    fn costs(&self, bench: &Bench<'_>, ways: &[&Way], case: &Case) -> Result<Vec<Row>> {
+        let backend = port::free()?;
+        let _server = answers_at_once(bench, backend)?;
         let script = bench.folder("wrk")?.join("request.lua");
         write_script(&script, case)?;
-        let ask = |seconds: u64| -> Result<f64> {
+        let mut proxies = Vec::new();
+        for way in ways {
+            let at = Addresses {
+                proxy: port::free()?,
+                backend,
+            };
+            let proxy = command(bench, &way.program, &at, (way.limit, &way.keys))?;
+            proxies.push((started(bench, proxy, at.proxy)?, at.proxy));
+        }
+        let asking = |at: SocketAddr, seconds: u64| {
             let mut wrk = on_core(BACKEND_CORE, "wrk");
             wrk.args(["-t1", "-c", &self.keys.connections.to_string()]);
             wrk.args(["-d", &seconds.to_string(), "-s"]).arg(&script);
-            wrk.arg(format!("http://{}/item/17", at.proxy));
-            requests_of_wrk(&bench.finish("wrk", bench.start(wrk)?, &[0])?)
+            wrk.arg(format!("http://{at}/item/17"));
+            bench.start(wrk)
         };
-        ask(1)?;
-        let (before, begin) = (usage(proxy.id()).cpu_s, Instant::now());
-        let requests = ask(bench.seconds(self.keys.seconds, 1))?;
-        let cpu_s = usage(proxy.id()).cpu_s - before;
-        Ok(figures([
-            ("us_per_request", cpu_s * 1e6 / requests),
-            ("requests_per_sec", requests / begin.elapsed().as_secs_f64()),
-        ]))
+        for (_, at) in &proxies {
+            bench.finish("wrk", asking(*at, 1)?, &[0])?;
+        }
+        let cpu = || proxies.iter().map(|(proxy, _)| usage(proxy.id()).cpu_s);
+        let (before, begin): (Vec<f64>, _) = (cpu().collect(), Instant::now());
+        let seconds = bench.seconds(self.keys.seconds, 1);
+        let asked = proxies.iter().map(|&(_, at)| asking(at, seconds));
+        let asked: Vec<OwnedChild> = asked.collect::<Result<_>>()?;
+        let requests = asked
+            .into_iter()
+            .map(|wrk| requests_of_wrk(&bench.finish("wrk", wrk, &[0])?));
+        let requests: Vec<f64> = requests.collect::<Result<_>>()?;
+        let took_s = begin.elapsed().as_secs_f64();
+        let used = before
+            .iter()
+            .zip(cpu())
+            .map(|(before, after)| after - before);
+        let costs = used.zip(requests).map(|(cpu_s, requests)| {
+            figures([
+                ("us_per_request", cpu_s * 1e6 / requests),
+                ("requests_per_sec", requests / took_s),
+            ])
+        });
+        Ok(costs.collect())
     }
 }
+
+type Row = Map<String, Value>;
 
 impl Kind for ProxiedCost {
     fn run(&self, bench: &Bench<'_>, measure: &Measure, record: &mut Record) -> Result<()> {
         bench.need(&["wrk", "nginx", "haproxy", "taskset"])?;
-        bench.by_turns(measure, record, |case, way, _| {
+        bench.side_by_side(measure, record, |case, ways| {
             let case = keys_of(measure.place_of_case(case), &self.cases)?;
-            let way = keys_of(measure.place_of_way(way), &self.ways)?;
-            self.cost(bench, way, case)
+            let ways = ways
+                .iter()
+                .map(|way| keys_of(measure.place_of_way(way), &self.ways));
+            self.costs(bench, &ways.collect::<Result<Vec<_>>>()?, case)
         })
     }
 }
