@@ -11,15 +11,18 @@
 //!
 //! The same bound holds for what they took in truth, whatever was expected of them, but for those
 //! that were still inside when the last of them went in: what a job took beyond its expected time
-//! is owed to those it went in before ([`settle`](AdmissionQueue::settle)), if something was known of
-//! it, and it did not come back after it had made room for others. Else a few jobs that seem short and
-//! are not would make a job wait for as long as their work is, 19 times over. The
-//! job itself and those before it count as was expected: one that seems long waits like a long one.
+//! is owed to those it went in before ([`settle`](AdmissionQueue::settle)). Not so of a job of which
+//! nothing was known, and of one that came back after it had made room for others. Without that
+//! debt a few jobs that seem short and are not would make a job wait for as long as their work is,
+//! 19 times over.
+//! The job itself and those before it count as was expected: one that seems long waits like a long
+//! one.
 //!
 //! A decision costs O(log n), whatever is expected, O(sizes) where a ratio to the size decides (in
-//! steps of an eighth of an octave), and O(payers) for a class with a cap where those share who wait: the oldest is done in 32 turns, of which those of long jobs are longer,
-//! and before each of them the policy's choice has one grant at most, which ends when it is done or
-//! when the oldest's turn is paid for. So 64 grants are the most.
+//! steps of an eighth of an octave), and O(payers) for a class with a cap where those share who
+//! wait: the oldest is done in 32 turns, of which those of long jobs are longer, and before each of
+//! them the policy's choice has one grant at most, which ends when it is done or when the oldest's
+//! turn is paid for. So 64 grants are the most.
 //!
 //! A class may have a cap ([`set_caps`](AdmissionQueue::set_caps)): while it has as many inside as
 //! that, its jobs are not in the order and are promised nothing.

@@ -169,7 +169,8 @@ impl<S: Scheduler> Guard<S> {
     }
 
     /// A job that was served out of the order of arrival until `served_at`, and has departed, had
-    /// `more` than was said then. Those who waited then are owed for it, if they are there yet.
+    /// `more` than was said then. Those who waited then are owed for it, if they are there yet. For
+    /// callers that name no clients: the debt is that of all.
     pub fn owe(&mut self, more: u64, served_at: Time) {
         if self
             .first_arrival()
