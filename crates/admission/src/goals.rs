@@ -25,13 +25,18 @@ const CLASS_MEMORY: u64 = 1024;
 const SILENT_NS: u64 = 600_000_000_000;
 /// What is aimed at, of a target: the rest is for what varies.
 const AIM: f64 = 0.97;
-/// The most by which a job is started before the formula says, of its target.
+/// The most by which a job is started before the formula says, of its target, for a mean.
 const EARLIER_MOST: f64 = 0.25;
+/// The same for a percentile: where a few jobs take very long, those of a late class wait for a
+/// place behind them, and the slowest twentieth of them for much longer than the mean.
+const EARLIER_MOST_OF_SHARE: f64 = 1.0;
 /// The most by which it is started after.
 const LATER_MOST: f64 = 0.5;
 /// A correction moves by one part in this many of an error, and in four more for each job that is
 /// on its way: its error cannot be known yet.
 const CALM: f64 = 64.0;
+/// The same when a class is new; from there it grows by one with each job.
+const CALM_AT_FIRST: f64 = 8.0;
 
 /// A target for the response times of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -212,22 +217,28 @@ impl Class {
     fn correct(&mut self, outside_ns: u64, inside_ns: u64) {
         let response_ns = (outside_ns + inside_ns) as f64;
         let mean_inside_ns = self.inside.get().unwrap_or(inside_ns) as f64;
-        let gain = 1.0 / (CALM + 4.0 * self.present as f64);
+        // The first jobs move it most: nothing is known yet that it could lose.
+        let calm = CALM.min(CALM_AT_FIRST + self.done.jobs as f64);
+        let gain = 1.0 / (calm + 4.0 * self.present as f64);
         for (response_target, correction) in
             self.goal.response_targets.iter().zip(&mut self.corrections)
         {
             let target_ns = response_target.target_ns() as f64;
-            let error_ns = match response_target {
+            let (error_ns, earlier_most) = match response_target {
                 // With the mean of what comes later: how long this very job took inside says
                 // nothing about the order.
-                ResponseTarget::Mean(_) => AIM * target_ns - outside_ns as f64 - mean_inside_ns,
+                ResponseTarget::Mean(_) => {
+                    let error_ns = AIM * target_ns - outside_ns as f64 - mean_inside_ns;
+                    (error_ns, EARLIER_MOST)
+                }
                 ResponseTarget::Share(share, _) => {
                     let is_met = response_ns <= AIM * target_ns;
-                    target_ns * (f64::from(u8::from(is_met)) - share)
+                    let error_ns = target_ns * (f64::from(u8::from(is_met)) - share);
+                    (error_ns, EARLIER_MOST_OF_SHARE)
                 }
             };
             *correction = (*correction + gain * error_ns)
-                .clamp(-EARLIER_MOST * target_ns, LATER_MOST * target_ns);
+                .clamp(-earlier_most * target_ns, LATER_MOST * target_ns);
         }
     }
 

@@ -380,3 +380,30 @@ fn who_waited_elsewhere_is_due_earlier_and_never_before_the_beginning() {
     assert_eq!(due(i64::MIN), 0);
     assert_eq!(goals.arrive(9, None, 0), None);
 }
+
+/// Routes of a web application: one request in fifty takes a hundred times as long as most, and
+/// two of them inside hold up all others. A percentile needs jobs to be early by what it is.
+#[test]
+fn percentiles_are_met_where_a_few_jobs_take_very_long() {
+    let run = |targets: &[&[ResponseTarget]], shares: &[f64], seed: u64| {
+        let goals = (0..).zip(targets);
+        let goals = goals.map(|(class, of_class)| goal(&class.to_string(), class, of_class));
+        let mut world = World::new(BY_PRIORITY, 2, goals.collect(), shares);
+        world.random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(2 * seed + 1));
+        world.demands = vec![(5e6, 0.7), (20e6, 0.2), (80e6, 0.08), (400e6, 0.02)];
+        world.run(60, 20_000);
+        world
+    };
+    for seed in 1..=3 {
+        let mean_ns = run(&[&[]], &[1.0], seed).mean(0);
+        let at = |part: f64| (part * mean_ns) as u64;
+        let first = [ResponseTarget::Share(0.8, at(0.4))];
+        let second = [ResponseTarget::Share(0.95, at(0.8))];
+        let world = run(&[&first, &second, &[]], &[0.1, 0.1, 0.8], seed);
+        let within = [
+            world.share_within(0, at(0.4)),
+            world.share_within(1, at(0.8)),
+        ];
+        assert!(within[0] >= 0.79 && within[1] >= 0.94, "{seed}: {within:?}");
+    }
+}
