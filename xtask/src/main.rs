@@ -1,6 +1,7 @@
-//! Development tasks: `cargo xtask test | tidy | fuzz | package | bpf | instructions | h2spec |
-//! suites`. CONTRIBUTING.md says when to use which.
+//! Development tasks: `cargo xtask test | tidy | book | fuzz | package | bpf | instructions |
+//! h2spec | suites`. CONTRIBUTING.md says when to use which.
 
+mod book;
 mod bpf;
 mod extension;
 mod fuzz;
@@ -24,6 +25,7 @@ use std::time::Duration;
 const USAGE: &str = "usage: cargo xtask TASK
   test [--quick | STEP]     everything that must hold, or one of its steps; --quick leaves fuzzing out
   tidy                      architecture and style, without a build
+  book                      the documents as a book, with mdbook, in target/book
   fuzz [SECONDS] [TARGET]   each fuzz target for 15 s or longer; all targets or one
   package                   the program, manual pages, completions, unit and example, in target/package
   bpf                       compiles the BPF programs, with clang, into the object that is committed
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         ["test", "--quick"] => Ok(test::run(true)),
         ["test", step] => test::run_step(step),
         ["tidy"] => tidy::run(),
+        ["book"] => book::run(),
         ["package"] => package::run(),
         ["bpf"] => bpf::build(),
         ["instructions"] => instructions::write(),

@@ -3,8 +3,8 @@
 
 use crate::tally::Tally;
 use crate::{
-    bpf, extension, fuzz, h2spec, instructions, packages, postgres, process, programs, runner,
-    suites, tidy,
+    book, bpf, extension, fuzz, h2spec, instructions, packages, postgres, process, programs,
+    runner, suites, tidy,
 };
 use anyhow::{Context, Result};
 use std::thread;
@@ -15,12 +15,13 @@ const FUZZ_SMOKE: Duration = Duration::from_secs(2);
 
 /// What is run, in this order.
 type Step = (&'static str, fn(&mut Tally) -> Result<()>);
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("packages", install),
     ("tidy", check_tidy),
     ("format", format),
     ("clippy", clippy),
     ("doc", doc),
+    ("book", book::check),
     ("bpf", bpf::check),
     ("h2spec", h2spec::build),
     ("extension", extension::check),

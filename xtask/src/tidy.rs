@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: architecture and style as a check that runs in a second, without a build.
 
 mod bans;
+mod book;
 mod crates;
 mod files;
 mod layers;
@@ -37,6 +38,7 @@ fn check(root: &Path) -> Result<(Vec<String>, Vec<String>)> {
         errors.extend(bans::check(file, root));
     }
     errors.extend(files::check_experiments(&files));
+    errors.extend(book::check(&files, &|path| root.join(path).exists()));
     errors.extend(crates::check(&crates, &files));
     errors.extend(layers::check(&map, &crates, root));
     Ok((errors, warnings))

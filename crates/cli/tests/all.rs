@@ -10,6 +10,7 @@ mod attach_short;
 mod attach_tls;
 mod attach_workers;
 mod bands;
+mod book;
 mod clients;
 mod config;
 mod demo;

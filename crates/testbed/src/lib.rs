@@ -6,6 +6,7 @@
 
 pub mod certificate;
 pub mod child;
+pub mod exposition;
 pub mod junit;
 pub mod namespace;
 pub mod nginx;

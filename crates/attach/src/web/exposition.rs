@@ -234,4 +234,20 @@ mod tests {
             assert!(text.contains(line), "{line} is not in {text}");
         }
     }
+
+    #[test]
+    fn dashboard_and_alerts_ask_for_what_is_told() {
+        let told = sooner_testbed::exposition::told(&encode(&Snapshot::default()).unwrap());
+        for text in [
+            include_str!("../../../../packaging/grafana/attach.json"),
+            include_str!("../../../../packaging/prometheus/attach.yml"),
+        ] {
+            let asked = sooner_testbed::exposition::asked(text);
+            let missing: Vec<_> = asked.difference(&told).collect();
+            assert!(
+                asked.len() > 1 && missing.is_empty(),
+                "not told: {missing:?}"
+            );
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::statistics::LeaseUsage;
+use sooner_testbed::exposition;
 
 /// With something in every family, and another figure in each.
 fn told() -> String {
@@ -101,4 +102,20 @@ fn every_metric_is_in_the_manual_with_its_type_and_no_other_is() {
         })
         .collect();
     assert_eq!(documented, exposed);
+}
+
+#[test]
+fn dashboard_and_alerts_ask_for_what_is_told() {
+    let told = exposition::told(&told());
+    for text in [
+        include_str!("../../../../packaging/grafana/gate.json"),
+        include_str!("../../../../packaging/prometheus/gate.yml"),
+    ] {
+        let asked = exposition::asked(text);
+        let missing: Vec<_> = asked.difference(&told).collect();
+        assert!(
+            asked.len() > 4 && missing.is_empty(),
+            "not told: {missing:?}"
+        );
+    }
 }
