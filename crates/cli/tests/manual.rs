@@ -1,8 +1,9 @@
-//! The manual against the program: every flag of every command is in its section, with the default
-//! it really has, and every key of the configuration file is in its table.
+//! The reference against the program: every flag of every command is in its section, with the
+//! default it really has, and every key of the configuration file is in its table.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// One flag as `--help` shows it.
@@ -59,19 +60,26 @@ fn default(entry: &str) -> Option<String> {
     (!value.contains(' ')).then(|| value.to_owned())
 }
 
-/// The part of the manual about one command.
+/// The part of the reference about one command.
 fn section<'a>(manual: &'a str, command: &[String]) -> &'a str {
     let title = format!("\n## sooner {}", command.join(" "));
     let (_, rest) = manual
         .split_once(&title)
-        .unwrap_or_else(|| panic!("docs/manual.md has no section `{}`", title.trim()));
+        .unwrap_or_else(|| panic!("docs/reference has no section `{}`", title.trim()));
     rest.split_once("\n## ")
         .map_or(rest, |(section, _)| section)
 }
 
+/// The pages about commands, whichever page a command is on, as one text.
 fn manual() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/manual.md");
-    fs::read_to_string(path).expect("docs/manual.md")
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let read = |path: &Path| fs::read_to_string(path).expect("a page");
+    let pages = fs::read_dir(Path::new(docs).join("reference")).expect("docs/reference");
+    pages
+        .map(|page| page.expect("a page").path())
+        .chain([Path::new(docs).join("manual.md")])
+        .map(|page| read(&page) + "\n")
+        .collect()
 }
 
 #[test]
@@ -99,7 +107,7 @@ fn every_flag_is_in_the_manual_with_its_default() {
     }
     assert!(
         missing.is_empty(),
-        "not in docs/manual.md, or with another default: {missing:#?}"
+        "not in docs/reference, or with another default: {missing:#?}"
     );
 }
 
@@ -107,9 +115,9 @@ fn every_flag_is_in_the_manual_with_its_default() {
 fn the_manual_has_the_keys_of_the_configuration_file_and_no_others() {
     let manual = manual();
     let (_, rest) = manual
-        .split_once("\n### Configuration file\n")
+        .split_once("\n## Configuration file\n")
         .expect("the section");
-    let (section, _) = rest.split_once("\n### ").expect("another section");
+    let (section, _) = rest.split_once("\n## ").expect("another section");
     holds(section, sooner_web::config::keys());
 }
 
