@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -109,12 +110,21 @@ fn dashboard_and_alerts_of_serve_ask_for_what_a_server_tells() {
     )
     .expect("a server");
     server.next_message(Duration::from_secs(20)).expect("ready");
-    let told = told(&metrics(admin));
-    assert!(told.len() > 30, "{told:?}");
-    for text in packaged("serve") {
-        let missing: Vec<_> = asked(&text).difference(&told).cloned().collect();
-        assert!(missing.is_empty(), "not told: {missing:?}");
+    let mut missing = Vec::new();
+    // Some are of the last seconds, and there only after the first.
+    for _ in 0..100 {
+        let told = told(&metrics(admin));
+        assert!(told.len() > 30, "{told:?}");
+        missing = packaged("serve")
+            .iter()
+            .flat_map(|text| asked(text).difference(&told).cloned().collect::<Vec<_>>())
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100));
     }
+    panic!("not told: {missing:?}");
 }
 
 fn manifest(name: &str) -> String {
