@@ -6,7 +6,10 @@ mod mkroot;
 mod model;
 mod model_file;
 mod protocol;
+mod rate;
 mod replay;
+mod requests;
+mod results;
 mod surge;
 mod surge_fit;
 mod tpcc;
@@ -27,6 +30,8 @@ pub struct LoadArgs {
 
 #[derive(Subcommand)]
 enum LoadCommand {
+    /// Ask at a rate, whatever becomes of the answers, and measure response times.
+    Rate(Box<rate::RateArgs>),
     /// Replay a trace at an exact load of a link, or for a number of users, and compare with the
     /// ideal for the same arrivals.
     Replay(Box<replay::ReplayArgs>),
@@ -49,6 +54,7 @@ enum LoadCommand {
 /// Runs the subcommand; results go to stdout, progress to stderr when that is a terminal.
 pub fn run(args: LoadArgs) -> Result<ExitCode> {
     match args.command {
+        LoadCommand::Rate(args) => rate::run(&args),
         LoadCommand::Replay(args) => replay::run(&args),
         LoadCommand::Model(args) => model_file::run(*args),
         LoadCommand::Closed(args) => closed::run(args),

@@ -226,6 +226,7 @@ mod tests {
             let (head_bytes, body_bytes) = (Some(100), 1000);
             let keep_alive = true;
             let answer = Answer {
+                status: 200,
                 first_byte_ns,
                 last_byte_ns,
                 longest_silence_ns: first_byte_ns,

@@ -1,0 +1,100 @@
+//! Response times as the percentile tables of HdrHistogram, which its plotters read.
+
+use hdrhistogram::Histogram;
+use std::fmt::Write;
+
+/// Longest time that is told apart, ns: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+/// Significant digits.
+const DIGITS: u8 = 3;
+/// Rows for each halving of what lies above, as the table's other writers have it.
+const ROWS_A_HALVING: u32 = 5;
+
+/// A histogram of times in ns, up to an hour, with three significant digits.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("constants that are allowed")
+}
+
+/// Percentiles of `times` (ns) as a table in ms.
+pub fn table(times: &Histogram<u64>) -> String {
+    let ms = |ns: f64| ns / 1e6;
+    let mut text = format!(
+        "{:>12} {:>14} {:>10} {:>14}\n\n",
+        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
+    );
+    let mut total = 0;
+    for step in times.iter_quantiles(ROWS_A_HALVING) {
+        total += step.count_since_last_iteration();
+        let (value, share) = (
+            ms(step.value_iterated_to() as f64),
+            step.quantile_iterated_to(),
+        );
+        // Writing to a text cannot fail.
+        let _ = if share < 1.0 {
+            let inverse = 1.0 / (1.0 - share);
+            writeln!(
+                text,
+                "{value:>12.3} {share:>2.12} {total:>10} {inverse:>14.2}"
+            )
+        } else {
+            writeln!(text, "{value:>12.3} {share:>2.12} {total:>10}")
+        };
+    }
+    let _ = write!(
+        text,
+        "#[Mean    = {:>12.3}, StdDeviation   = {:>12.3}]\n\
+         #[Max     = {:>12.3}, Total count    = {:>12}]\n\
+         #[Buckets = {:>12}, SubBuckets     = {:>12}]\n",
+        ms(times.mean()),
+        ms(times.stdev()),
+        ms(times.max() as f64),
+        times.len(),
+        times.buckets(),
+        2048
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_counts_up_to_all_and_ends_at_the_longest() {
+        let mut times = histogram();
+        for ms in 1..=1000 {
+            times.record(ms * 1_000_000).expect("within an hour");
+        }
+        let text = table(&times);
+        let rows: Vec<Vec<f64>> = text
+            .lines()
+            .skip(2)
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| {
+                line.split_whitespace()
+                    .map(|word| word.parse().expect(line))
+                    .collect()
+            })
+            .collect();
+        let last = rows.last().expect("rows");
+        assert_eq!((last[1], last[2], last.len()), (1.0, 1000.0, 3));
+        assert!((last[0] - 1000.0).abs() < 1.0, "{last:?}");
+        let median = rows.iter().find(|row| row[1] == 0.5).expect("a row");
+        assert!(
+            (median[0] - 500.0).abs() < 1.0 && median[2] == 500.0,
+            "{median:?}"
+        );
+        assert_eq!(median[3], 2.0);
+        assert!(
+            rows.is_sorted_by(|a, b| a[0] <= b[0] && a[2] <= b[2]),
+            "{text}"
+        );
+        assert!(text.contains("#[Max     =     1000."), "{text}");
+        assert!(text.contains("Total count    =         1000]"), "{text}");
+    }
+
+    #[test]
+    fn nothing_measured_is_a_table_without_rows() {
+        assert!(table(&histogram()).contains("Total count    =            0]"));
+    }
+}
