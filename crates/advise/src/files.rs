@@ -283,7 +283,9 @@ impl Log {
         match self.content {
             Content::Opened(opened) => Ok(*opened),
             Content::Held(file) => open_again(self.name, Ok(file), &self.reader, read_bytes),
-            Content::File(path) => open_again(self.name, File::open(path), &self.reader, read_bytes),
+            Content::File(path) => {
+                open_again(self.name, File::open(path), &self.reader, read_bytes)
+            }
         }
     }
 }

@@ -173,13 +173,24 @@ mod tests {
             ("POST https://example.org:80/a#b HTTP/2.0", "POST", "/a"),
             ("GET /", "GET", "/"),
             ("GET /a b HTTP/1.1", "GET", "/a%20b"),
-            (r#"GET /\x22a\xC3\xA4\"\\ HTTP/1.1"#, "GET", "/%22a%C3%A4%22%5C"),
+            (
+                r#"GET /\x22a\xC3\xA4\"\\ HTTP/1.1"#,
+                "GET",
+                "/%22a%C3%A4%22%5C",
+            ),
             ("HEAD http://example.org HTTP/1.1", "HEAD", "/"),
         ] {
             let expected = Some((method.to_owned(), target.to_owned()));
             assert_eq!(sent(line.as_bytes()), expected, "{line}");
         }
-        for line in ["", "-", r"\x16\x03\x01", "<BADREQ>", "GET", "OPTIONS * HTTP/1.1"] {
+        for line in [
+            "",
+            "-",
+            r"\x16\x03\x01",
+            "<BADREQ>",
+            "GET",
+            "OPTIONS * HTTP/1.1",
+        ] {
             assert_eq!(sent(line.as_bytes()), None, "{line}");
         }
         let columns = Asked {
@@ -189,7 +200,10 @@ mod tests {
             ..Asked::default()
         };
         let requested = columns.requested().expect("columns say it");
-        assert_eq!((requested.method.as_str(), requested.target.as_str()), ("GET", "/a?x=1"));
+        assert_eq!(
+            (requested.method.as_str(), requested.target.as_str()),
+            ("GET", "/a?x=1")
+        );
     }
 
     #[test]

@@ -158,7 +158,9 @@ impl Sink for Requests {
     }
 
     fn add_repeated(&mut self, name: &str) {
-        self.unsaid.files.push(format!("{name}: given twice, read once"));
+        self.unsaid
+            .files
+            .push(format!("{name}: given twice, read once"));
     }
 }
 
@@ -197,11 +199,19 @@ impl Unsaid {
     pub fn of_responses(&self) -> Vec<String> {
         let counted = [
             (self.without_size, "requests have no size: it counts as 0"),
-            (self.with_head, "sizes have the head of the response in them"),
-            (self.without_client, "requests do not say who asked: all are of one client"),
+            (
+                self.with_head,
+                "sizes have the head of the response in them",
+            ),
+            (
+                self.without_client,
+                "requests do not say who asked: all are of one client",
+            ),
         ];
         let counted = counted.iter().filter(|(count, _)| *count > 0);
-        counted.map(|(count, words)| format!("{count} {words}")).collect()
+        counted
+            .map(|(count, words)| format!("{count} {words}"))
+            .collect()
     }
 }
 
@@ -255,14 +265,28 @@ mod tests {
         assert_eq!(requests.len(), 3);
         let targets: Vec<_> = whats.iter().map(|what| what.target.as_str()).collect();
         assert_eq!(targets, ["/a?b", "/b"]);
-        let asked: Vec<_> = requests.iter().map(|one| (one.what, one.client, one.bytes)).collect();
+        let asked: Vec<_> = requests
+            .iter()
+            .map(|one| (one.what, one.client, one.bytes))
+            .collect();
         assert_eq!(asked, [(0, 0, 512), (1, 1, 5), (0, 0, 0)]);
         assert_eq!(requests[0].at_ns, 0);
         assert!(requests[1].at_ns < 1_000_000_000, "{requests:?}");
-        assert!((1_000_000_000..3_000_000_000).contains(&requests[2].at_ns), "{requests:?}");
-        assert_eq!((unsaid.others, unsaid.without_request, unsaid.coarse), (1, 1, 3));
+        assert!(
+            (1_000_000_000..3_000_000_000).contains(&requests[2].at_ns),
+            "{requests:?}"
+        );
+        assert_eq!(
+            (unsaid.others, unsaid.without_request, unsaid.coarse),
+            (1, 1, 3)
+        );
         assert_eq!(unsaid.sentences().len(), 4);
-        assert_eq!(other_methods(&requests, &whats).into_iter().collect::<Vec<_>>(), [("POST".into(), 1)]);
+        assert_eq!(
+            other_methods(&requests, &whats)
+                .into_iter()
+                .collect::<Vec<_>>(),
+            [("POST".into(), 1)]
+        );
     }
 
     #[test]

@@ -343,4 +343,3 @@ impl Sink for Surveyor {
         Self::add_repeated(self, name);
     }
 }
-

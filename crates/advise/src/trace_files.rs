@@ -37,7 +37,11 @@ pub fn trace_files(requests: &[LoggedRequest], whats: &[Requested]) -> io::Resul
     let mut objects = packer("object,requests,max_bytes,ext")?;
     let mut paths = packer("object,method,target")?;
     for (object, (what, (times, largest))) in whats.iter().zip(&counts).enumerate() {
-        writeln!(objects, "{object},{times},{largest},{}", extension(&what.target))?;
+        writeln!(
+            objects,
+            "{object},{times},{largest},{}",
+            extension(&what.target)
+        )?;
         writeln!(paths, "{object},{},\"{}\"", what.method, what.target)?;
     }
     Ok(TraceFiles {
@@ -60,7 +64,9 @@ fn extension(target: &str) -> String {
     if name.is_empty() {
         return "dir".into();
     }
-    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    let extension = name
+        .rsplit_once('.')
+        .map(|(_, extension)| extension.to_ascii_lowercase());
     let is_usable = |extension: &String| {
         (1..=16).contains(&extension.len())
             && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -88,7 +94,12 @@ mod tests {
             bytes,
             status: 200,
         };
-        let requests = [(0, 0, 10), (500_000_000, 1, 0), (1_250_000_000, 0, 30), (2_000_000_000, 2, 5)];
+        let requests = [
+            (0, 0, 10),
+            (500_000_000, 1, 0),
+            (1_250_000_000, 0, 30),
+            (2_000_000_000, 2, 5),
+        ];
         let files = trace_files(&requests.map(request), &whats).expect("memory");
         let unpacked = |bytes: &Vec<u8>| {
             let mut text = String::new();
@@ -105,7 +116,11 @@ mod tests {
         .expect("a trace");
         assert_eq!((trace.requests.len(), trace.dropped_zero_rows), (3, 1));
         assert_eq!(trace.requests[1].time_s, 1.25);
-        let known: Vec<_> = trace.objects.iter().map(|one| (one.size_bytes, one.ext.as_str())).collect();
+        let known: Vec<_> = trace
+            .objects
+            .iter()
+            .map(|one| (one.size_bytes, one.ext.as_str()))
+            .collect();
         assert_eq!(known, [(30, "html"), (0, "dir"), (5, "none")]);
         assert!(unpacked(&files.paths).contains("0,GET,\"/a.HTML?b\"\n"));
     }

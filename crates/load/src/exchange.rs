@@ -128,6 +128,16 @@ pub struct Served {
     pub new_connection: bool,
 }
 
+impl Served {
+    /// Fails where the server says that it did not do what was asked: status 400 and above.
+    pub fn without_error(self) -> Result<Served, Failure> {
+        match self.answer.status {
+            status @ 400.. => Err(Failure::Status(status)),
+            _ => Ok(self),
+        }
+    }
+}
+
 impl Default for Receiver {
     fn default() -> Receiver {
         Receiver {

@@ -1,5 +1,6 @@
 //! What a run is expected to show, as people write it: `p99<200ms`, `errors<0.1%`, `rate>=495/s`.
 
+use hdrhistogram::Histogram;
 use sooner_workload::parse_duration;
 use std::fmt;
 use std::str::FromStr;
@@ -194,6 +195,49 @@ impl Figure {
             _ => format!("{:.3} s", value / 1e3),
         }
     }
+}
+
+/// What expectations are held against.
+#[derive(Clone, Copy)]
+pub struct Measured<'a> {
+    /// Response times, ns.
+    pub responses: &'a Histogram<u64>,
+    /// Requests that ended well.
+    pub answered: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Answers a second.
+    pub answered_per_sec: f64,
+}
+
+impl Measured<'_> {
+    /// A figure in the unit of its kind; none where nothing was measured.
+    pub fn figure(&self, figure: Figure) -> Option<f64> {
+        let ended = self.answered + self.errors;
+        let times = self.responses;
+        match figure {
+            Figure::Errors => (ended > 0).then_some(self.errors as f64),
+            Figure::ErrorPercent => (ended > 0).then(|| self.errors as f64 * 100.0 / ended as f64),
+            Figure::Rate => Some(self.answered_per_sec),
+            _ if times.is_empty() => None,
+            Figure::Mean => Some(times.mean() / 1e6),
+            Figure::Min => Some(times.min() as f64 / 1e6),
+            Figure::Percentile(percent) => {
+                Some(times.value_at_quantile(percent / 100.0) as f64 / 1e6)
+            }
+        }
+    }
+}
+
+/// Whether an expectation says how many errors there may be.
+pub fn judge_errors(expectations: &[Expectation]) -> bool {
+    expectations.iter().any(Expectation::is_of_errors)
+}
+
+/// Holds all of them against what was measured.
+pub fn check(expectations: &[Expectation], measured: &Measured<'_>) -> Vec<Checked> {
+    let check = |expectation: &Expectation| expectation.check(|figure| measured.figure(figure));
+    expectations.iter().map(check).collect()
 }
 
 impl Expectation {

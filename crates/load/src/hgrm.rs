@@ -15,6 +15,34 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("constants that are allowed")
 }
 
+struct Row {
+    share: f64,
+    value_ns: u64,
+    count: u64,
+}
+
+/// So many rows for each halving of what lies above, until every time is counted.
+fn rows(times: &Histogram<u64>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut share: f64 = 0.0;
+    while !times.is_empty() {
+        let value_ns = times.value_at_quantile(share);
+        let count = times.count_between(0, value_ns);
+        let is_last = count >= times.len();
+        rows.push(Row {
+            share: if is_last { 1.0 } else { share },
+            value_ns,
+            count,
+        });
+        if is_last {
+            break;
+        }
+        let halvings = (1.0 / (1.0 - share)).log2().floor() + 1.0;
+        share += 1.0 / (f64::from(ROWS_A_HALVING) * halvings.exp2());
+    }
+    rows
+}
+
 /// Percentiles of `times` (ns) as a table in ms.
 pub fn table(times: &Histogram<u64>) -> String {
     let ms = |ns: f64| ns / 1e6;
@@ -22,22 +50,22 @@ pub fn table(times: &Histogram<u64>) -> String {
         "{:>12} {:>14} {:>10} {:>14}\n\n",
         "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
     );
-    let mut total = 0;
-    for step in times.iter_quantiles(ROWS_A_HALVING) {
-        total += step.count_since_last_iteration();
-        let (value, share) = (
-            ms(step.value_iterated_to() as f64),
-            step.quantile_iterated_to(),
-        );
+    for row in rows(times) {
+        let Row {
+            share,
+            value_ns,
+            count,
+        } = row;
+        let value = ms(value_ns as f64);
         // Writing to a text cannot fail.
         let _ = if share < 1.0 {
             let inverse = 1.0 / (1.0 - share);
             writeln!(
                 text,
-                "{value:>12.3} {share:>2.12} {total:>10} {inverse:>14.2}"
+                "{value:>12.3} {share:>2.12} {count:>10} {inverse:>14.2}"
             )
         } else {
-            writeln!(text, "{value:>12.3} {share:>2.12} {total:>10}")
+            writeln!(text, "{value:>12.3} {share:>2.12} {count:>10}")
         };
     }
     let _ = write!(

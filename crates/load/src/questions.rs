@@ -155,6 +155,28 @@ impl Questions {
         &self.requests
     }
 
+    /// What each of so many connections always asks: in turns, or where weights differ by them.
+    pub fn by_connection(&self, connections: u32) -> Vec<(Target, Message)> {
+        let one = |place: usize| {
+            let Asked { message, server } = &self.requests[place];
+            (self.servers[*server].clone(), message.clone())
+        };
+        let all = self.sums.last().copied().unwrap_or(0.0);
+        let mean = all / self.sums.len().max(1) as f64;
+        let even = (1_u32..)
+            .zip(&self.sums)
+            .all(|(place, sum)| *sum == mean * f64::from(place));
+        if even {
+            return (0..self.requests.len()).map(one).collect();
+        }
+        let of = |connection: u32| {
+            let share = (f64::from(connection) + 0.5) / f64::from(connections) * all;
+            let place = self.sums.partition_point(|sum| *sum <= share);
+            one(place.min(self.sums.len() - 1))
+        };
+        (0..connections).map(of).collect()
+    }
+
     /// Draws requests by their weights; one seed always draws the same.
     pub fn choices(&self, seed: u64) -> impl Iterator<Item = u32> + use<> {
         let sums = self.sums.clone();
@@ -232,6 +254,22 @@ mod tests {
             Message::Http1 { bytes, .. } => assert!(bytes.starts_with(b"GET /a?b HTTP/1.1\r\n")),
             other @ Message::Http2 { .. } => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn connections_are_divided_by_weight() {
+        let paths = |urls: &[(&str, f64)], connections| {
+            let asked = questions(urls).by_connection(connections);
+            let path = |(_, message): (Target, Message)| match message {
+                Message::Http1 { bytes, .. } => char::from(bytes[5]),
+                Message::Http2 { .. } => '2',
+            };
+            asked.into_iter().map(path).collect::<String>()
+        };
+        let (a, b) = ("http://127.0.0.1/a", "http://127.0.0.1/b");
+        assert_eq!(paths(&[(a, 1.0), (b, 1.0)], 4), "ab");
+        assert_eq!(paths(&[(a, 3.0), (b, 1.0)], 4), "aaab");
+        assert_eq!(paths(&[(a, 1.0), (b, 9.0)], 4), "bbbb");
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub struct RateOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum RateError {
     /// No connection can be made.
-    #[error("{url}: {failure}; start the server there, or correct the URL")]
+    #[error("{url}: {failure}{}", remedy(failure))]
     Unreachable {
         /// The server.
         url: String,
@@ -104,6 +104,15 @@ pub enum RateError {
     /// The system refused a timer or signals.
     #[error("cannot set up timers and signals: {0}")]
     System(io::Error),
+}
+
+fn remedy(failure: &Failure) -> &'static str {
+    match failure {
+        // These say themselves what would help.
+        Failure::Certificate | Failure::NoHttp2 | Failure::Descriptors => "",
+        Failure::Tls => "; is it a port for TLS?",
+        _ => "; start the server there, or correct the URL",
+    }
 }
 
 /// A run with what was recorded of it.
@@ -163,7 +172,9 @@ async fn carry_out(
         .await;
     drop(tasks);
     drop(real_time);
-    told(&running.take_second());
+    if !running.recorder.borrow().is_quiet() {
+        told(&running.take_second());
+    }
     let end_ns = monotonic_ns();
     let (sent_until_ns, cpu_ns) = sent_until_ns.unwrap_or((end_ns, thread_cpu_time_ns()));
     let was_sending = running.is_sending.get();

@@ -2,7 +2,7 @@
 
 use super::protocol::ProtocolArgs;
 use super::requests::RequestArgs;
-use super::results::{self, ResultArgs};
+use super::results::{self, ResultArgs, listed};
 use super::{exit_code, runtime};
 use crate::output;
 use crate::seconds;
@@ -141,7 +141,7 @@ pub fn run(args: &RateArgs) -> Result<ExitCode> {
     let mut arrivals = times
         .zip(questions.choices(args.seed))
         .map(|(at_ns, request)| Arrival { at_ns, request });
-    play(&options, &mut arrivals, &args.results, &[])
+    play(&options, &mut arrivals, &args.results, Vec::new())
 }
 
 /// Makes the run, and prints its figures with `remarks` beneath.
@@ -149,26 +149,27 @@ pub fn play(
     options: &RateOptions,
     arrivals: &mut dyn Iterator<Item = Arrival>,
     results: &ResultArgs,
-    remarks: &[String],
+    remarks: Vec<String>,
 ) -> Result<ExitCode> {
     let seconds = results.begin(options.duration.as_secs_f64())?;
-    let ran = runtime()?.block_on(rate::run(options, arrivals, &mut |second| {
+    let mut ran = runtime()?.block_on(rate::run(options, arrivals, &mut |second| {
         seconds.tell(second);
     }))?;
     let told = seconds.end();
     let written = results.write_hgrm(&ran.recorder.responses);
+    ran.run.remarks = remarks;
     let code = exit_code(ran.run.is_good());
     if results.json {
         output::json(&RateReport::new(ran.run))?;
     } else {
-        print(&ran.run, remarks)?;
+        print(&ran.run)?;
     }
     written?;
     told?;
     Ok(code)
 }
 
-fn print(run: &RateRun, remarks: &[String]) -> Result<()> {
+fn print(run: &RateRun) -> Result<()> {
     let ms = |value: Option<f64>| value.map_or("-".into(), number::duration);
     let rate = |value: f64| format!("{value:.1}/s");
     output::line(format_args!(
@@ -179,29 +180,15 @@ fn print(run: &RateRun, remarks: &[String]) -> Result<()> {
         rate(run.sent_per_sec),
         rate(run.answered_per_sec)
     ))?;
-    let listed = |counts: Vec<String>| match counts.len() {
-        0 => String::new(),
-        _ => format!(": {}", counts.join(", ")),
-    };
-    let statuses = run.statuses.iter();
     output::line(format_args!(
         "answered     {}{}",
         run.answered,
-        listed(
-            statuses
-                .map(|(status, n)| format!("status {status} {n} times"))
-                .collect()
-        )
+        listed(run.statuses.iter())
     ))?;
-    let failures = run.failures.iter();
     output::line(format_args!(
         "errors       {}{}",
         run.errors,
-        listed(
-            failures
-                .map(|(words, n)| format!("{words} {n} times"))
-                .collect()
-        )
+        listed(run.failures.iter())
     ))?;
     output::line(format_args!(
         "goodput      {}",
@@ -228,7 +215,7 @@ fn print(run: &RateRun, remarks: &[String]) -> Result<()> {
         "generator    {:.0} % of a core",
         run.generator_cpu_share * 100.0
     ))?;
-    for remark in remarks {
+    for remark in &run.remarks {
         output::line(remark)?;
     }
     results::print(&run.expectations)?;

@@ -9,6 +9,7 @@ use sooner_load::expectation::{Checked, Expectation};
 use sooner_load::hgrm;
 use sooner_load::rate::recorder::Second;
 use sooner_report::number;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -113,6 +114,15 @@ impl Seconds {
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("the writer failed")));
         written.map_err(|error| Undelivered::file("--timeline", &path, error))
+    }
+}
+
+/// ` (status 404: 3, connection reset: 1)`, or nothing.
+pub fn listed<'a, T: Display + 'a>(counts: impl Iterator<Item = (&'a T, &'a u64)>) -> String {
+    let counts: Vec<String> = counts.map(|(what, n)| format!("{what}: {n}")).collect();
+    match counts.len() {
+        0 => String::new(),
+        _ => format!(" ({})", counts.join(", ")),
     }
 }
 

@@ -124,16 +124,14 @@ impl Recorder {
     /// A request ended. What timed out took at least as long as it was waited for, and so counts in
     /// the response times; other failures do not.
     pub fn ended(&mut self, ended: Ended, end: Result<Served, Failure>) {
-        let end = match end {
-            Ok(served) if served.answer.status >= 400 => Err(Failure::Status(served.answer.status)),
-            other => other,
-        };
+        let is_new = end.is_ok_and(|served| served.new_connection);
+        self.connections_opened += u64::from(is_new);
+        let end = end.and_then(Served::without_error);
         let took_ns = ended.at_ns.saturating_sub(ended.intended_ns);
         let is_timed = matches!(end, Ok(_) | Err(Failure::Late));
         if is_timed {
             self.second_responses.saturating_record(took_ns);
         }
-        self.connections_opened += u64::from(end.is_ok_and(|served| served.new_connection));
         match end {
             Ok(_) => self.second.answered += 1,
             Err(_) => self.second.errors += 1,
@@ -163,6 +161,17 @@ impl Recorder {
             _ => {}
         }
         *self.failures.entry(words(failure)).or_insert(0) += 1;
+    }
+
+    /// Whether nothing has happened since the last second ended.
+    pub fn is_quiet(&self) -> bool {
+        let Second {
+            sent,
+            answered,
+            errors,
+            ..
+        } = self.second;
+        sent + answered + errors == 0
     }
 
     /// The figures of the second that ends now; the next one begins.

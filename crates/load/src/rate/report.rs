@@ -1,7 +1,7 @@
 //! What a run at a rate reports, and whether it may be believed.
 
 use super::recorder::Recorder;
-use crate::expectation::{Checked, Expectation, Figure};
+use crate::expectation::{self, Checked, Expectation, Measured};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use sooner_stats::report::SCHEMA;
@@ -92,6 +92,9 @@ pub struct RateRun {
     pub in_flight_max: u64,
     /// CPU time of the generator's thread / elapsed time.
     pub generator_cpu_share: f64,
+    /// What there is to say of what was asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// How a run went by.
@@ -180,31 +183,20 @@ impl RateRun {
             connections_opened: recorder.connections_opened,
             in_flight_max: lasted.in_flight_max,
             generator_cpu_share: lasted.cpu_share,
+            remarks: Vec::new(),
         };
-        let judges_errors = expectations.iter().any(Expectation::is_of_errors);
+        let judges_errors = expectation::judge_errors(expectations);
         if let Some(reason) = run.doubt(recorder, lasted, judges_errors) {
             (run.verdict, run.verdict_reason) = (Verdict::Invalid, reason);
         }
-        let figure = |figure| run.figure(figure, &recorder.responses);
-        run.expectations = expectations
-            .iter()
-            .map(|expectation| expectation.check(figure))
-            .collect();
+        let measured = Measured {
+            responses: &recorder.responses,
+            answered: run.answered,
+            errors: run.errors,
+            answered_per_sec: run.answered_per_sec,
+        };
+        run.expectations = expectation::check(expectations, &measured);
         run
-    }
-
-    fn figure(&self, figure: Figure, responses: &Histogram<u64>) -> Option<f64> {
-        let ended = self.answered + self.errors;
-        let share = || self.errors as f64 * 100.0 / ended as f64;
-        match figure {
-            Figure::Mean => self.response.mean_ms,
-            Figure::Min => self.response.min_ms,
-            Figure::Percentile(percent) => (!responses.is_empty())
-                .then(|| responses.value_at_quantile(percent / 100.0) as f64 / 1e6),
-            Figure::ErrorPercent => (ended > 0).then(share),
-            Figure::Errors => (ended > 0).then_some(self.errors as f64),
-            Figure::Rate => Some(self.answered_per_sec),
-        }
     }
 
     /// Whether the run may be believed and everything expected came.
@@ -264,8 +256,8 @@ impl RateRun {
         let limit_ms = share_ms.max(LAG_MIN_NS as f64 / 1e6);
         (lag_ms > limit_ms).then(|| {
             format!(
-                "one request in a hundred was sent {lag_ms:.1} ms late or more, {limit_ms:.1} may \
-                 be: the generator lacks processor time"
+                "one request in a hundred was sent {lag_ms:.2} ms late or more; up to \
+                 {limit_ms:.2} ms are accepted: the generator lacks processor time"
             )
         })
     }
