@@ -37,7 +37,7 @@ pub struct Entry {
     pub kind: Option<String>,
     /// Method and target as they can be sent again; only where they are wanted, see
     /// [`LineReader::with_requests`].
-    pub request: Option<Requested>,
+    pub request: Option<Box<Requested>>,
     /// Of a language model.
     pub tokens: Option<Tokens>,
     /// From the request to the first token of the answer, ns.

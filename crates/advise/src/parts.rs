@@ -268,7 +268,11 @@ impl<'a> Parts<'a> {
                 is_link_time: self.is_link_time,
             },
             kind: if is_timed { self.asked.kind() } else { None },
-            request: self.asked.requested().filter(|_| wanted.request),
+            request: if wanted.request {
+                self.asked.requested().map(Box::new)
+            } else {
+                None
+            },
             tokens,
             first_token_ns: first_token_ns.filter(believed),
             format: place,

@@ -124,7 +124,7 @@ impl Sink for Requests {
             at_ns += (rng.uniform() * resolution_ns as f64) as u64;
         }
         let next = self.whats.len() as u32;
-        let what = *self.whats.entry(requested).or_insert(next);
+        let what = *self.whats.entry(*requested).or_insert(next);
         let next = self.clients.len() as u32;
         let client = *self.clients.entry(entry.client).or_insert(next);
         self.requests.push(LoggedRequest {

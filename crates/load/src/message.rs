@@ -36,7 +36,7 @@ pub enum Message {
     /// HTTP/2.
     Http2 {
         /// The head.
-        head: http::Request<()>,
+        head: Box<http::Request<()>>,
         /// The body, which may be empty.
         body: Bytes,
     },
@@ -121,6 +121,7 @@ impl Message {
             *head.uri_mut() = uri;
             *head.version_mut() = http::Version::HTTP_2;
             *head.headers_mut() = fields;
+            let head = Box::new(head);
             return Ok(Message::Http2 { head, body });
         }
         let mut bytes = Vec::with_capacity(256 + body.len());

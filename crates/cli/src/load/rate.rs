@@ -183,7 +183,7 @@ fn print(run: &RateRun) -> Result<()> {
     output::line(format_args!(
         "answered     {}{}",
         run.answered,
-        listed(run.statuses.iter())
+        listed(run.statuses.iter().filter(|(status, _)| **status < 400))
     ))?;
     output::line(format_args!(
         "errors       {}{}",
