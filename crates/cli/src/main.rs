@@ -279,7 +279,7 @@ mod tests {
             (
                 "sooner load closed --connections x",
                 "--connections: `x` is not a whole number\n\
-                 URL and --for TIME are missing; see `sooner load closed --help`",
+                 --for TIME and URL are missing; see `sooner load closed --help`",
             ),
         ] {
             assert_eq!(said(line), right, "{line}");

@@ -86,6 +86,8 @@ pub struct RateOptions {
     pub arrivals: &'static str,
     /// What is expected of the figures.
     pub expectations: Vec<Expectation>,
+    /// Requests that failed before, in the log that is replayed, and may do so again.
+    pub errors_known: u64,
     /// Options of every socket.
     pub socket: SocketOptions,
 }
@@ -195,6 +197,7 @@ async fn carry_out(
         received: (client.receiver().body_bytes(), received_ns as f64 / 1e9),
         in_flight_max: running.in_flight_max.get(),
         connections: options.connections,
+        errors_known: options.errors_known,
     };
     let recorder = running.recorder.take();
     let run = RateRun::new(&recorder, &lasted, &options.expectations);

@@ -119,6 +119,7 @@ impl ConnectionArgs {
             },
             arrivals,
             expectations: results.expect.clone(),
+            errors_known: 0,
             socket: SocketOptions::default(),
         })
     }

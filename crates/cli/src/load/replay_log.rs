@@ -115,24 +115,19 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
     let Log {
         requests,
         whats,
-        remarks,
+        mut remarks,
     } = read(name, log.all_methods)?;
-    let closes = measure.requests_per_connection == Some(NonZeroU32::MIN);
-    let mut questions = Questions::new(measure.protocol.tls(), closes);
-    let base = measure.url.trim_end_matches('/');
-    let mut fields = http::HeaderMap::new();
-    for (name, value) in &log.header {
-        fields.append(name, value.clone());
-    }
-    for what in &whats {
-        let question = Question {
-            method: what.method.parse()?,
-            fields: fields.clone(),
-            ..Question::get("/")
-        };
-        questions.add(&format!("{base}{}", what.target), &question, 1.0)?;
-    }
+    let questions = questions(&whats, measure, log)?;
     let (duration, arrivals) = arrivals(&requests, measure, log, seed)?;
+    let errors_known = arrivals
+        .iter()
+        .filter(|arrival| arrival.failed_before)
+        .count() as u64;
+    if errors_known > 0 {
+        remarks.push(format!(
+            "  {errors_known} of what is sent had status 400 or above in the log, and may have it again"
+        ));
+    }
     let warm_up = measure.warm_up.unwrap_or_default();
     if warm_up >= duration {
         let (warm_up, duration) = (warm_up.as_secs_f64(), duration.as_secs_f64());
@@ -155,6 +150,7 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
             (Some(_), false) => "poisson",
         },
         expectations: log.expect.clone(),
+        errors_known,
         socket: SocketOptions::default(),
     };
     let results = ResultArgs {
@@ -163,7 +159,34 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
         timeline: log.timeline.clone(),
         json: measure.json,
     };
-    play(&options, &mut arrivals.into_iter(), &results, remarks)
+    let mut arrivals = arrivals.into_iter().map(|sent| sent.arrival);
+    play(&options, &mut arrivals, &results, remarks)
+}
+
+/// The requests, below the path of `--url`.
+fn questions(whats: &[Requested], measure: &MeasureArgs, log: &LogArgs) -> Result<Questions> {
+    let closes = measure.requests_per_connection == Some(NonZeroU32::MIN);
+    let mut questions = Questions::new(measure.protocol.tls(), closes);
+    let base = measure.url.trim_end_matches('/');
+    let mut fields = http::HeaderMap::new();
+    for (name, value) in &log.header {
+        fields.append(name, value.clone());
+    }
+    for what in whats {
+        let question = Question {
+            method: what.method.parse()?,
+            fields: fields.clone(),
+            ..Question::get("/")
+        };
+        questions.add(&format!("{base}{}", what.target), &question, 1.0)?;
+    }
+    Ok(questions)
+}
+
+/// A request of the log at its time in the run.
+struct Sent {
+    arrival: Arrival,
+    failed_before: bool,
 }
 
 /// How long the run takes, and what is sent when.
@@ -172,27 +195,36 @@ fn arrivals(
     measure: &MeasureArgs,
     log: &LogArgs,
     seed: u64,
-) -> Result<(Duration, Vec<Arrival>)> {
-    let whats = requests.iter().map(|request| request.what);
+) -> Result<(Duration, Vec<Sent>)> {
+    let sent = |at_ns: u64, request: &LoggedRequest| Sent {
+        arrival: Arrival {
+            at_ns,
+            request: request.what,
+        },
+        failed_before: request.status >= 400,
+    };
     if let Some(ramp) = log.rate {
         let Some(duration) = measure.duration else {
             bail!("give --for TIME with --rate, the length of the run, like 60s");
         };
         let times = Stages::one(ramp, duration.as_secs_f64())?.times(log.constant, seed);
-        let arrival = |(at_ns, request)| Arrival { at_ns, request };
-        return Ok((duration, times.zip(whats.cycle()).map(arrival).collect()));
+        let pairs = times.zip(requests.iter().cycle());
+        return Ok((
+            duration,
+            pairs.map(|(at_ns, request)| sent(at_ns, request)).collect(),
+        ));
     }
     let speed = log.speed.unwrap_or(1.0);
-    let arrival = |request: &LoggedRequest| Arrival {
-        at_ns: (request.at_ns as f64 / speed) as u64,
-        request: request.what,
-    };
-    let mut arrivals: Vec<Arrival> = requests.iter().map(arrival).collect();
-    let span_ns = arrivals.last().map_or(0, |last| last.at_ns) + AFTER_LAST_NS;
+    let at_ns = |request: &LoggedRequest| (request.at_ns as f64 / speed) as u64;
+    let span_ns = requests.last().map_or(0, at_ns) + AFTER_LAST_NS;
     let span = Duration::from_nanos(span_ns);
     let duration = measure.duration.map_or(span, |most| most.min(span));
-    arrivals.retain(|arrival| u128::from(arrival.at_ns) < duration.as_nanos());
-    Ok((duration, arrivals))
+    let pairs = requests.iter().map(|request| (at_ns(request), request));
+    let pairs = pairs.filter(|(at_ns, _)| u128::from(*at_ns) < duration.as_nanos());
+    Ok((
+        duration,
+        pairs.map(|(at_ns, request)| sent(at_ns, request)).collect(),
+    ))
 }
 
 fn read(name: &str, all_methods: bool) -> Result<Log> {

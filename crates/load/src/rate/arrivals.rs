@@ -99,7 +99,10 @@ impl FromStr for Stage {
         }
         Ok(Self {
             seconds: time.as_secs_f64(),
-            ramp: rate.parse()?,
+            ramp: rate.parse().map_err(|error| match error {
+                RateError::Range(_) => error,
+                _ => RateError::Stage(text.into()),
+            })?,
         })
     }
 }

@@ -116,6 +116,8 @@ pub struct Lasted {
     pub in_flight_max: u64,
     /// Most connections to a server.
     pub connections: u32,
+    /// Requests that failed before, and may do so again.
+    pub errors_known: u64,
 }
 
 impl RateReport {
@@ -210,7 +212,7 @@ impl RateRun {
         let rest = || {
             self.nothing_sent()
                 .or_else(|| without(recorder))
-                .or_else(|| self.failed(recorder, judges_errors))
+                .or_else(|| self.failed(recorder, lasted, judges_errors))
         };
         if let Some((after_s, planned_s)) = lasted.stopped_s {
             let stopped = format!("stopped after {after_s:.1} of {planned_s:.1} s");
@@ -229,9 +231,10 @@ impl RateRun {
         (self.sent == 0).then(|| "no request was sent in the measured part".into())
     }
 
-    fn failed(&self, recorder: &Recorder, judges_errors: bool) -> Option<String> {
+    fn failed(&self, recorder: &Recorder, lasted: &Lasted, judges_errors: bool) -> Option<String> {
         let ended = self.answered + self.errors;
-        let is_much = self.errors as f64 > ended as f64 * ERROR_SHARE;
+        let errors = self.errors.saturating_sub(lasted.errors_known);
+        let is_much = errors as f64 > ended as f64 * ERROR_SHARE;
         (is_much && !judges_errors).then(|| {
             format!(
                 "{} of {ended} requests failed, mostly: {}",

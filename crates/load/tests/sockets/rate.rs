@@ -33,6 +33,7 @@ fn options(urls: &[String]) -> RateOptions {
         },
         arrivals: "constant",
         expectations: Vec::new(),
+        errors_known: 0,
         socket: SocketOptions::default(),
     }
 }
@@ -231,6 +232,14 @@ fn errors_are_told_by_kind_and_an_expectation_of_them_is_the_judge() {
     assert_eq!((ran.run.answered, ran.run.errors), (80, 20));
     assert_eq!(ran.run.statuses.get(&302), Some(&10));
     assert_eq!(ran.run.verdict, Verdict::Invalid);
+    options.errors_known = 20;
+    let ran = run(&options, 100.0);
+    assert!(
+        !ran.run.verdict_reason.contains("failed"),
+        "{}",
+        ran.run.verdict_reason
+    );
+    options.errors_known = 0;
     options.expectations = ["errors<=25%", "errors<10"]
         .map(|text| text.parse().unwrap())
         .to_vec();
