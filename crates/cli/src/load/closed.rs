@@ -31,10 +31,10 @@ pub struct ClosedArgs {
     #[arg(long, conflicts_with = "http2")]
     http1: bool,
     /// Number of connections; connection i always asks for URL number i modulo how many there are.
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'c', short_alias = 'u', long, alias = "vus", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
     /// Length of the run, like 10s, 5min or 10; the first fifth is not measured.
-    #[arg(short = 'd', short_alias = 'z', long = "for", value_name = "TIME", value_parser = seconds::run)]
+    #[arg(short = 'd', short_alias = 'z', long = "for", alias = "duration", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
     /// How long a request may take [default: as long as the run].
     #[arg(long, value_name = "TIME", value_parser = seconds::patience)]

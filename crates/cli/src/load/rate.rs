@@ -36,7 +36,7 @@ pub struct RateArgs {
     )]
     rate: Option<Ramp>,
     /// Length of the run, like 30s, 5min or 30.
-    #[arg(short = 'z', long = "for", value_name = "TIME", value_parser = seconds::run, required_unless_present = "stage")]
+    #[arg(short = 'z', long = "for", alias = "duration", value_name = "TIME", value_parser = seconds::run, required_unless_present = "stage")]
     duration: Option<Duration>,
     /// One rate or ramp after the other, instead of --rate and --for: 30s:500,1min:500..1000.
     #[arg(long, value_name = "TIME:RATE", value_delimiter = ',', conflicts_with_all = ["rate", "duration"])]

@@ -2,7 +2,7 @@
 //! replay.
 
 use crate::output::{self, Undelivered};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use hdrhistogram::Histogram;
 use sooner_load::expectation::{Checked, Expectation};
@@ -13,7 +13,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 /// What is expected, and where figures go.
@@ -39,8 +39,11 @@ pub struct ResultArgs {
 pub struct Seconds {
     is_shown: bool,
     planned_s: f64,
-    timeline: Option<(PathBuf, Sender<String>, JoinHandle<io::Result<()>>)>,
+    timeline: Option<Timeline>,
 }
+
+/// A file, what it is told by, and who writes it.
+type Timeline = (PathBuf, Sender<String>, JoinHandle<io::Result<()>>);
 
 impl ResultArgs {
     /// Fails where a file cannot be written, before the run.
@@ -66,15 +69,22 @@ impl ResultArgs {
     }
 }
 
-fn begin_timeline(path: &Path) -> Result<(PathBuf, Sender<String>, JoinHandle<io::Result<()>>)> {
-    let mut file = File::create(path).with_context(|| format!("--timeline {}", path.display()))?;
+fn begin_timeline(path: &Path) -> Result<Timeline> {
+    output::check_file("--timeline", path)?;
     let (lines, received) = channel::<String>();
-    let writer = std::thread::spawn(move || {
-        received
-            .iter()
-            .try_for_each(|line| file.write_all(line.as_bytes()))
-    });
+    let place = path.to_owned();
+    let writer = std::thread::spawn(move || write_lines(&place, &received));
     Ok((path.to_owned(), lines, writer))
+}
+
+/// Nothing is changed before the first line: a run that cannot start leaves what was there.
+fn write_lines(path: &Path, lines: &Receiver<String>) -> io::Result<()> {
+    let Ok(first) = lines.recv() else {
+        return Ok(());
+    };
+    let mut file = File::create(path)?;
+    let mut all = std::iter::once(first).chain(lines.iter());
+    all.try_for_each(|line| file.write_all(line.as_bytes()))
 }
 
 impl Seconds {
