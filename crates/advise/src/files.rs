@@ -107,7 +107,7 @@ impl Logs {
         Self::open_for(paths, &LineReader::new(taken))
     }
 
-    /// The same, whose entries have what was requested.
+    /// The same; entries then have what was requested.
     pub fn open_with_requests(paths: &[PathBuf], taken: TimeTaken) -> Result<Self, LogError> {
         Self::open_for(paths, &LineReader::new(taken).with_requests())
     }

@@ -44,7 +44,7 @@ pub struct Unsaid {
     pub without_duration: u64,
     /// Requests without a size.
     pub without_size: u64,
-    /// Requests whose size has the response's head in it.
+    /// Requests with a size that has the response's head in it.
     pub with_head: u64,
     /// Requests without a client.
     pub without_client: u64,

@@ -1,4 +1,4 @@
-//! `sooner load rate`, `load trace` and a log's replay as processes, against nginx, whose access log
+//! `sooner load rate`, `load trace` and a log's replay as processes, against nginx: its access log
 //! says how many requests came.
 
 use assert_cmd::Command;
