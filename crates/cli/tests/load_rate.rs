@@ -203,8 +203,8 @@ fn what_was_expected_decides_the_exit_code() {
 #[test]
 fn bad_input_is_one_line_each() {
     let here = "http://127.0.0.1:9/";
-    let fixed = ["rate", here, "--rate", "5", "--for", "1s"];
-    let of = |more: &[&str]| [&fixed[..], more].concat();
+    let fixed: [&str; 6] = ["rate", here, "--rate", "5", "--for", "1s"];
+    let of = |more: &[&'static str]| [&fixed[..], more].concat();
     let cases: [(Vec<&str>, &str); 12] = [
         (of(&[]), "connection refused; start the server there"),
         (of(&["--expect", "p99<200"]), "write 200ms or 200s"),

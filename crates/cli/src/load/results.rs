@@ -64,7 +64,7 @@ impl ResultArgs {
         let Some(path) = &self.hgrm else {
             return Ok(());
         };
-        crate::whole_file::write(path, &hgrm::table(responses))
+        crate::whole_file::write(path, hgrm::table(responses))
             .map_err(|error| Undelivered::file("--hgrm", path, error))
     }
 }
