@@ -19,6 +19,9 @@ use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Most connections to a server, unless told otherwise.
+pub const CONNECTIONS: u32 = 10_000;
+
 #[derive(Args)]
 pub struct RateArgs {
     #[command(flatten)]
@@ -27,16 +30,10 @@ pub struct RateArgs {
     #[arg(short = 'd', long, value_name = "DATA|@FILE")]
     data: Option<String>,
     /// Requests a second, like 500 or 30000/min, or a ramp like 100..1000.
-    #[arg(
-        short = 'R',
-        short_alias = 'q',
-        long,
-        value_name = "RATE",
-        required_unless_present = "stage"
-    )]
+    #[arg(short = 'R', short_alias = 'q', long, value_name = "RATE")]
     rate: Option<Ramp>,
     /// Length of the run, like 30s, 5min or 30.
-    #[arg(short = 'z', long = "for", alias = "duration", value_name = "TIME", value_parser = seconds::run, required_unless_present = "stage")]
+    #[arg(short = 'z', long = "for", alias = "duration", value_name = "TIME", value_parser = seconds::run)]
     duration: Option<Duration>,
     /// One rate or ramp after the other, instead of --rate and --for: 30s:500,1min:500..1000.
     #[arg(long, value_name = "TIME:RATE", value_delimiter = ',', conflicts_with_all = ["rate", "duration"])]
@@ -62,8 +59,8 @@ pub struct ConnectionArgs {
     #[arg(long, conflicts_with = "http2")]
     http1: bool,
     /// At most N connections to a server; a request that finds none free waits for one, and its
-    /// response time counts on.
-    #[arg(short = 'c', long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// response time counts on [default: 10 000].
+    #[arg(short = 'c', long, value_name = "N", default_value_t = CONNECTIONS, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
     /// Open a connection for every request.
     #[arg(long, alias = "disable-keepalive")]
@@ -125,12 +122,23 @@ impl ConnectionArgs {
     }
 }
 
+impl RateArgs {
+    fn stages(&self) -> Result<Stages> {
+        // Here, and not by clap: what is wrong with a stage is then told alone.
+        let see = "see `sooner load rate --help`";
+        match (self.rate, self.duration) {
+            _ if !self.stage.is_empty() => Ok(Stages::new(self.stage.clone())?),
+            (Some(ramp), Some(duration)) => Ok(Stages::one(ramp, duration.as_secs_f64())?),
+            (Some(_), None) => bail!("--for TIME is missing; {see}"),
+            (None, Some(_)) => bail!("--rate RATE is missing; {see}"),
+            (None, None) => bail!("--rate RATE and --for TIME are missing; {see}"),
+        }
+    }
+}
+
 /// Sends at the rate and prints the figures.
 pub fn run(args: &RateArgs) -> Result<ExitCode> {
-    let stages = match (args.rate, args.duration) {
-        (Some(ramp), Some(duration)) => Stages::one(ramp, duration.as_secs_f64())?,
-        _ => Stages::new(args.stage.clone())?,
-    };
+    let stages = args.stages()?;
     let connection = &args.connection;
     let questions =
         args.requests

@@ -1,7 +1,7 @@
 //! `sooner load replay ACCESS.log`: a log's requests, to a server of the user's own.
 
 use super::measure::MeasureArgs;
-use super::rate::play;
+use super::rate::{CONNECTIONS, play};
 use super::requests::field;
 use super::results::ResultArgs;
 use crate::seconds;
@@ -21,8 +21,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Most connections, unless told otherwise.
-const CONNECTIONS: u32 = 10_000;
 /// How long a request may take, unless told otherwise.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// After its last request a log goes on for so long.
@@ -48,7 +46,7 @@ pub struct LogArgs {
     /// Field of every request, like 'host: www.example.org'; may be given several times.
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = field)]
     header: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// At most N connections [default: 10000].
+    /// At most N connections [default: 10 000].
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: Option<u32>,
     /// How long a request may take, from the moment at which it should have been sent [default: 30
