@@ -7,6 +7,8 @@ use std::fmt::Write;
 const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant digits.
 const DIGITS: u8 = 3;
+/// Behind this share there is no row but that of all.
+const LAST_SHARE: f64 = 1.0 - 1e-12;
 /// Rows for each halving of what lies above, as the table's other writers have it.
 const ROWS_A_HALVING: u32 = 5;
 
@@ -28,7 +30,8 @@ fn rows(times: &Histogram<u64>) -> Vec<Row> {
     while !times.is_empty() {
         let value_ns = times.value_at_quantile(share);
         let count = times.count_between(0, value_ns);
-        let is_last = count >= times.len();
+        // However the counts are: shares come nearer to 1 until doubles tell no difference.
+        let is_last = count >= times.len() || share >= LAST_SHARE;
         rows.push(Row {
             share: if is_last { 1.0 } else { share },
             value_ns,
@@ -119,6 +122,22 @@ mod tests {
         );
         assert!(text.contains("#[Max     =     1000."), "{text}");
         assert!(text.contains("Total count    =         1000]"), "{text}");
+    }
+
+    #[test]
+    fn few_times_and_many_end_with_all_of_them() {
+        for count in [1, 2, 3, 10, 100_000] {
+            let mut times = histogram();
+            for nth in 0..count {
+                times.record(nth * nth + 1).expect("within an hour");
+            }
+            let rows = rows(&times);
+            let last = rows.last().expect("rows");
+            assert_eq!((last.share, last.count), (1.0, count));
+            assert!(rows.len() <= 100, "{count} times: {} rows", rows.len());
+            let before_last = rows.iter().filter(|row| row.share < 1.0);
+            assert!(before_last.clone().all(|row| row.count < count));
+        }
     }
 
     #[test]
