@@ -3,7 +3,6 @@
 use crate::decode::{Decoded, decoded};
 use crate::line::{Entry, LineReader, NoEntry};
 use crate::lines::Lines;
-use crate::survey::Surveyor;
 use crate::taken::TimeTaken;
 use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};
@@ -49,6 +48,18 @@ pub enum LogError {
     Twice,
 }
 
+/// Takes what logs have, in the order of time.
+pub trait Sink {
+    /// A request.
+    fn add(&mut self, entry: Entry);
+    /// A line that is none: the log's name, its number, its bytes, and why.
+    fn add_other(&mut self, name: &str, number: u64, line: &[u8], reason: NoEntry);
+    /// A log broke off behind this line.
+    fn add_broken(&mut self, name: &str, line: u64, error: &io::Error);
+    /// A log was given more than once, and is read once.
+    fn add_repeated(&mut self, name: &str);
+}
+
 /// Logs, each looked at for its first entry.
 pub struct Logs {
     logs: Vec<Log>,
@@ -61,7 +72,7 @@ pub struct Logs {
 struct Log {
     name: String,
     first_ns: u64,
-    taken: TimeTaken,
+    reader: LineReader,
     /// Opened again where it can be: many open files would take memory.
     content: Content,
 }
@@ -93,6 +104,15 @@ impl Logs {
     /// Looks at the beginning of each; `-` is standard input. A file that is given twice is read
     /// once.
     pub fn open(paths: &[PathBuf], taken: TimeTaken) -> Result<Self, LogError> {
+        Self::open_for(paths, &LineReader::new(taken))
+    }
+
+    /// The same; entries then have what was requested.
+    pub fn open_with_requests(paths: &[PathBuf], taken: TimeTaken) -> Result<Self, LogError> {
+        Self::open_for(paths, &LineReader::new(taken).with_requests())
+    }
+
+    fn open_for(paths: &[PathBuf], reader: &LineReader) -> Result<Self, LogError> {
         let mut logs = Self::none();
         let mut seen = HashSet::new();
         for path in paths {
@@ -105,7 +125,7 @@ impl Logs {
                 if !seen.insert((u64::MAX, u64::MAX)) {
                     return Err(LogError::Twice);
                 }
-                logs.add(name, io::stdin(), u64::MAX, taken)?;
+                logs.add(name, io::stdin(), u64::MAX, reader)?;
                 continue;
             }
             let file = File::open(path).map_err(failed)?;
@@ -114,7 +134,7 @@ impl Logs {
                 return Err(failed(io::ErrorKind::IsADirectory.into()));
             }
             if !metadata.is_file() {
-                logs.add(name, file, u64::MAX, taken)?;
+                logs.add(name, file, u64::MAX, reader)?;
                 continue;
             }
             if !seen.insert((metadata.dev(), metadata.ino())) {
@@ -124,7 +144,7 @@ impl Logs {
             logs.stored_bytes += metadata.len();
             let before = logs.read_bytes.get();
             let held = file.try_clone().map_err(failed)?;
-            logs.add(name.clone(), file, metadata.len(), taken)?;
+            logs.add(name.clone(), file, metadata.len(), reader)?;
             logs.read_bytes.set(before);
             let is_held = logs.logs.len() <= HELD_MAX;
             if let Some(log) = logs.logs.last_mut() {
@@ -144,8 +164,9 @@ impl Logs {
         taken: TimeTaken,
     ) -> Result<Self, LogError> {
         let mut logs = Self::none();
+        let reader = LineReader::new(taken);
         for (name, stream) in streams {
-            logs.add(name, stream, u64::MAX, taken)?;
+            logs.add(name, stream, u64::MAX, &reader)?;
         }
         Ok(logs)
     }
@@ -164,9 +185,9 @@ impl Logs {
         name: String,
         source: impl Read + 'static,
         end_bytes: u64,
-        taken: TimeTaken,
+        reader: &LineReader,
     ) -> Result<(), LogError> {
-        let mut opened = open(name.clone(), source, end_bytes, taken, &self.read_bytes)?;
+        let mut opened = open(name.clone(), source, end_bytes, reader, &self.read_bytes)?;
         opened.look_ahead();
         let first = opened.ahead.iter().find_map(|read| match read {
             Outcome::Entry(entry) => Some(entry.stamp_ns),
@@ -175,7 +196,7 @@ impl Logs {
         self.logs.push(Log {
             name,
             first_ns: first.unwrap_or(u64::MAX),
-            taken,
+            reader: reader.clone(),
             content: Content::Opened(Box::new(opened)),
         });
         Ok(())
@@ -191,7 +212,7 @@ impl Logs {
     /// gzip file does, is counted as far as it goes.
     pub fn read(
         self,
-        surveyor: &mut Surveyor,
+        surveyor: &mut impl Sink,
         mut progress: impl FnMut(u64),
     ) -> Result<(), LogError> {
         for name in &self.repeated {
@@ -261,8 +282,10 @@ impl Log {
     fn opened(self, read_bytes: &Rc<Cell<u64>>) -> Result<Opened, LogError> {
         match self.content {
             Content::Opened(opened) => Ok(*opened),
-            Content::Held(file) => open_again(self.name, Ok(file), self.taken, read_bytes),
-            Content::File(path) => open_again(self.name, File::open(path), self.taken, read_bytes),
+            Content::Held(file) => open_again(self.name, Ok(file), &self.reader, read_bytes),
+            Content::File(path) => {
+                open_again(self.name, File::open(path), &self.reader, read_bytes)
+            }
         }
     }
 }
@@ -270,7 +293,7 @@ impl Log {
 fn open_again(
     name: String,
     file: io::Result<File>,
-    taken: TimeTaken,
+    reader: &LineReader,
     read_bytes: &Rc<Cell<u64>>,
 ) -> Result<Opened, LogError> {
     let begin = |mut file: File| {
@@ -282,14 +305,14 @@ fn open_again(
         name: name.clone(),
         source,
     })?;
-    open(name, file, bytes, taken, read_bytes)
+    open(name, file, bytes, reader, read_bytes)
 }
 
 fn open(
     name: String,
     source: impl Read + 'static,
     end_bytes: u64,
-    taken: TimeTaken,
+    reader: &LineReader,
     read_bytes: &Rc<Cell<u64>>,
 ) -> Result<Opened, LogError> {
     let counted = Counted {
@@ -301,10 +324,10 @@ fn open(
         source,
     })?;
     match decoded {
-        Decoded::Content(reader) => Ok(Opened {
+        Decoded::Content(content) => Ok(Opened {
             name,
-            lines: Lines::new(reader, if is_plain { end_bytes } else { u64::MAX }),
-            reader: LineReader::new(taken),
+            lines: Lines::new(content, if is_plain { end_bytes } else { u64::MAX }),
+            reader: reader.clone(),
             ahead: VecDeque::new(),
             next: None,
         }),
@@ -358,7 +381,7 @@ impl Opened {
     }
 
     /// Goes on to the next entry; what is none is told to `surveyor`.
-    fn advance(&mut self, surveyor: &mut Surveyor) {
+    fn advance(&mut self, surveyor: &mut impl Sink) {
         self.next = None;
         loop {
             let read = match self.ahead.pop_front() {

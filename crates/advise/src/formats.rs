@@ -18,6 +18,8 @@ pub enum Field {
     Method,
     /// The path of the request, with or without what stands before and behind it.
     Path,
+    /// What stands behind the path, where the log has it apart.
+    Query,
     /// Which server answered, or which service of it.
     Server,
     /// The language model that answered.
@@ -467,6 +469,7 @@ const COLUMNS: &[(&str, Field)] = &[
     ("c-dns", Client),
     ("cs-method", Method),
     ("cs-uri-stem", Path),
+    ("cs-uri-query", Query),
     ("sc-status", Status),
     ("sc-bytes", Sent),
     ("time-taken", Took(SecondsOrMs)),

@@ -4,7 +4,8 @@
 use crate::client;
 use crate::formats::{FORMATS, Field, Format, Layout};
 use crate::members;
-use crate::parts::Parts;
+use crate::parts::{Parts, Wanted};
+use crate::request::Requested;
 use crate::taken::{Source, TimeTaken};
 use crate::when;
 use crate::words::Words;
@@ -34,6 +35,9 @@ pub struct Entry {
     pub at_server: AtServer,
     /// What requests like this one have in common, where the line has a time taken.
     pub kind: Option<String>,
+    /// Method and target as they can be sent again; only where they are wanted, see
+    /// [`LineReader::with_requests`].
+    pub request: Option<Box<Requested>>,
     /// Of a language model.
     pub tokens: Option<Tokens>,
     /// From the request to the first token of the answer, ns.
@@ -112,6 +116,7 @@ const WRAPPERS_DEPTH: usize = 2;
 #[derive(Clone, Debug, Default)]
 pub struct LineReader {
     taken: TimeTaken,
+    wants_requests: bool,
     /// What a `#Fields` line has named.
     columns: Vec<Option<Field>>,
     /// Of a `#Date` line.
@@ -124,6 +129,14 @@ impl LineReader {
         Self {
             taken,
             ..Self::default()
+        }
+    }
+
+    /// The same, which also keeps what each line requests.
+    pub fn with_requests(self) -> Self {
+        Self {
+            wants_requests: true,
+            ..self
         }
     }
 
@@ -189,7 +202,7 @@ impl LineReader {
                 }
                 _ => {}
             }
-            return parts.entry(format, place, false);
+            return parts.entry(format, place, self.may(false));
         }
         match (reason.1, line.first()) {
             (NoEntry::Unknown, Some(b'0'..=b'9')) if begins_with_a_day(line) => {
@@ -203,11 +216,27 @@ impl LineReader {
         let line = String::from_utf8_lossy(line);
         let object = members::Object::read(&line).ok_or(NoEntry::Unknown)?;
         if let Some(inner) = object.text("log")
-            && let Ok(Some(entry)) = Self::new(self.taken).read(inner.as_bytes())
+            && let Ok(Some(entry)) = self.of_inner(inner.as_bytes())
         {
             return Ok(entry);
         }
-        of_object(&object, WRAPPERS_DEPTH)
+        of_object(&object, WRAPPERS_DEPTH, self.wants_requests)
+    }
+
+    /// A line inside another one.
+    fn of_inner(&self, line: &[u8]) -> Result<Option<Entry>, NoEntry> {
+        let mut inner = Self {
+            wants_requests: self.wants_requests,
+            ..Self::new(self.taken)
+        };
+        inner.read(line)
+    }
+
+    fn may(&self, lack_size: bool) -> Wanted {
+        Wanted {
+            may_lack_size: lack_size,
+            request: self.wants_requests,
+        }
     }
 
     fn directive(&mut self, comment: &[u8]) {
@@ -252,15 +281,23 @@ impl LineReader {
         if let Some(day) = &self.day {
             parts.put(Field::Date, day);
         }
-        parts.entry(&FORMATS[columns().0], columns().0, false)
+        parts.entry(&FORMATS[columns().0], columns().0, self.may(false))
     }
 }
 
 /// What an object says, or one that it wraps.
-fn of_object(object: &members::Object<'_>, depth: usize) -> Result<Entry, NoEntry> {
+fn of_object(
+    object: &members::Object<'_>,
+    depth: usize,
+    wants_requests: bool,
+) -> Result<Entry, NoEntry> {
+    let wanted = |may_lack_size| Wanted {
+        may_lack_size,
+        request: wants_requests,
+    };
     // A format that knows the size comes before one that only knows the time.
-    let reason = match of_members(object, false).or_else(|first| {
-        let sizeless = of_members(object, true);
+    let reason = match of_members(object, wanted(false)).or_else(|first| {
+        let sizeless = of_members(object, wanted(true));
         sizeless.map_err(|_| first)
     }) {
         Ok(entry) => return Ok(entry),
@@ -269,13 +306,13 @@ fn of_object(object: &members::Object<'_>, depth: usize) -> Result<Entry, NoEntr
     let mut inside = WRAPPERS.iter().filter_map(|name| object.inside(name));
     let entry = inside.find_map(|text| {
         let inside = members::Object::read(text).filter(|_| depth > 0)?;
-        of_object(&inside, depth - 1).ok()
+        of_object(&inside, depth - 1, wants_requests).ok()
     });
     entry.ok_or(reason)
 }
 
 /// What an object says in the first format that it is in.
-fn of_members(object: &members::Object<'_>, may_lack_size: bool) -> Result<Entry, NoEntry> {
+fn of_members(object: &members::Object<'_>, wanted: Wanted) -> Result<Entry, NoEntry> {
     let mut reason = NoEntry::Unknown;
     for (place, format) in FORMATS.iter().enumerate() {
         let Layout::Members { marks, members } = format.layout else {
@@ -291,7 +328,7 @@ fn of_members(object: &members::Object<'_>, may_lack_size: bool) -> Result<Entry
         for (field, text) in &found {
             parts.put(*field, text.as_bytes());
         }
-        match parts.entry(format, place, may_lack_size) {
+        match parts.entry(format, place, wanted) {
             Ok(entry) => return Ok(entry),
             Err(NoEntry::Unknown) => {}
             Err(other) => reason = other,

@@ -14,6 +14,15 @@ const TOOK_MAX_NS: u64 = 7 * 86_400 * 1_000_000_000;
 /// Nor is a larger size: no response has a hundred terabytes.
 const SIZE_MAX_BYTES: u64 = 100_000_000_000_000;
 
+/// What an entry has to have, and may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// A line without a size counts, if it has the time that a request took.
+    pub may_lack_size: bool,
+    /// Method and target are kept.
+    pub request: bool,
+}
+
 /// Fields that were read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Parts<'a> {
@@ -72,6 +81,7 @@ impl<'a> Parts<'a> {
             Field::Request => named(&mut self.asked.line, text),
             Field::Method => named(&mut self.asked.method, text),
             Field::Path => named(&mut self.asked.path, text),
+            Field::Query => named(&mut self.asked.query, text),
             Field::Model => named(&mut self.asked.model, text),
             Field::Server => {
                 let is_none = text.ends_with(b"<NOSRV>");
@@ -210,14 +220,8 @@ impl<'a> Parts<'a> {
         true
     }
 
-    /// The line; `place` is that of its format. A line without a size counts where `may_lack_size`,
-    /// if it has the time that a request took.
-    pub fn entry(
-        self,
-        format: &Format,
-        place: usize,
-        may_lack_size: bool,
-    ) -> Result<Entry, NoEntry> {
+    /// The line; `place` is that of its format.
+    pub fn entry(self, format: &Format, place: usize, wanted: Wanted) -> Result<Entry, NoEntry> {
         let time = match (self.began, self.time, &self.day, &self.clock) {
             (Some(began), ..) => Some(began),
             (_, Some(time), ..) => Some(time),
@@ -229,7 +233,7 @@ impl<'a> Parts<'a> {
         let size = self.body.or(self.sent);
         let took = self.took.or_else(|| self.between());
         let tokens = self.tokens();
-        let is_sizeless_request = may_lack_size
+        let is_sizeless_request = wanted.may_lack_size
             && self.is_request(tokens)
             && (took.is_some() || self.at_server_ns.is_some());
         let (time, bytes) = match (time, size) {
@@ -264,6 +268,11 @@ impl<'a> Parts<'a> {
                 is_link_time: self.is_link_time,
             },
             kind: if is_timed { self.asked.kind() } else { None },
+            request: if wanted.request {
+                self.asked.requested().map(Box::new)
+            } else {
+                None
+            },
             tokens,
             first_token_ns: first_token_ns.filter(believed),
             format: place,

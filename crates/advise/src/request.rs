@@ -14,8 +14,19 @@ pub struct Asked<'a> {
     pub method: Option<&'a [u8]>,
     /// Apart from a line.
     pub path: Option<&'a [u8]>,
+    /// Behind the path, apart from it.
+    pub query: Option<&'a [u8]>,
     /// A language model.
     pub model: Option<&'a [u8]>,
+}
+
+/// A request as it can be sent again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requested {
+    /// Its method.
+    pub method: String,
+    /// Path and query, in letters that a URL may have.
+    pub target: String,
 }
 
 impl Asked<'_> {
@@ -31,6 +42,73 @@ impl Asked<'_> {
         let method = String::from_utf8_lossy(self.method.or(first).unwrap_or_default());
         Some(folded(&method, path))
     }
+}
+
+impl Asked<'_> {
+    /// Method and target; none where the line does not say them, or says none that HTTP has.
+    pub fn requested(&self) -> Option<Requested> {
+        let line = self.line.map(unescaped).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == b' ');
+        let first = words.next().filter(|word| is_method(word));
+        // A blank in a target is a mistake of the client that servers write as it came.
+        let rest: Vec<&[u8]> = words.filter(|_| first.is_some()).collect();
+        let rest = match rest.split_last() {
+            Some((version, target)) if version.starts_with(b"HTTP/") => target,
+            _ => rest.as_slice(),
+        };
+        let of_line = rest.join(&b' ');
+        let method = self.method.or(first).unwrap_or(b"GET").to_ascii_uppercase();
+        let target = match self.path {
+            Some(path) => path,
+            None if of_line.is_empty() => return None,
+            None => &of_line,
+        };
+        let mut target = encoded(without_host(target));
+        if let Some(query) = self.query {
+            target = format!("{target}?{}", encoded(query));
+        }
+        target.starts_with('/').then(|| Requested {
+            method: String::from_utf8_lossy(&method).into_owned(),
+            target,
+        })
+    }
+}
+
+/// Without the backslashes that nginx and Apache put in: `\x22` is a quote.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut place = 0;
+    while let Some(byte) = text.get(place) {
+        let (value, length) = match (byte, text.get(place + 1)) {
+            (b'\\', Some(b'x')) => {
+                let digits = text.get(place + 2..place + 4);
+                let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+                match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+                    Some(value) => (value, 4),
+                    None => (*byte, 1),
+                }
+            }
+            (b'\\', Some(escaped @ (b'"' | b'\\'))) => (*escaped, 2),
+            _ => (*byte, 1),
+        };
+        out.push(value);
+        place += length;
+    }
+    out
+}
+
+/// What a URL may not have is written as `%20` is; what was so already stays.
+fn encoded(text: &[u8]) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.split(|byte| *byte == b'#').next().unwrap_or(text) {
+        match byte {
+            b'!' | b'$'..=b';' | b'=' | b'?'..=b'Z' | b'[' | b']' | b'_' | b'a'..=b'z' | b'~' => {
+                out.push(char::from(*byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
 }
 
 fn folded(method: &str, path: &[u8]) -> String {
@@ -77,6 +155,55 @@ mod tests {
             ..Asked::default()
         };
         asked.kind()
+    }
+
+    fn sent(line: &[u8]) -> Option<(String, String)> {
+        let asked = Asked {
+            line: Some(line),
+            ..Asked::default()
+        };
+        let requested = asked.requested()?;
+        Some((requested.method, requested.target))
+    }
+
+    #[test]
+    fn a_request_can_be_sent_again_as_it_was() {
+        for (line, method, target) in [
+            ("GET /a?b=c%20d HTTP/1.1", "GET", "/a?b=c%20d"),
+            ("POST https://example.org:80/a#b HTTP/2.0", "POST", "/a"),
+            ("GET /", "GET", "/"),
+            ("GET /a b HTTP/1.1", "GET", "/a%20b"),
+            (
+                r#"GET /\x22a\xC3\xA4\"\\ HTTP/1.1"#,
+                "GET",
+                "/%22a%C3%A4%22%5C",
+            ),
+            ("HEAD http://example.org HTTP/1.1", "HEAD", "/"),
+        ] {
+            let expected = Some((method.to_owned(), target.to_owned()));
+            assert_eq!(sent(line.as_bytes()), expected, "{line}");
+        }
+        for line in [
+            "",
+            "-",
+            r"\x16\x03\x01",
+            "<BADREQ>",
+            "GET",
+            "OPTIONS * HTTP/1.1",
+        ] {
+            assert_eq!(sent(line.as_bytes()), None, "{line}");
+        }
+        let columns = Asked {
+            method: Some(b"get"),
+            path: Some(b"/a"),
+            query: Some(b"x=1"),
+            ..Asked::default()
+        };
+        let requested = columns.requested().expect("columns say it");
+        assert_eq!(
+            (requested.method.as_str(), requested.target.as_str()),
+            ("GET", "/a?x=1")
+        );
     }
 
     #[test]

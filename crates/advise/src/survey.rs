@@ -5,6 +5,7 @@
 
 use crate::busiest::{Busiest, KEPT_MAX};
 use crate::downloads::Downloads;
+use crate::files::Sink;
 use crate::formats::FORMATS;
 use crate::line::{Entry, NoEntry};
 use crate::load::{Loads, Minutes};
@@ -324,4 +325,21 @@ fn readings(
     let mut all: Vec<FormatLines> = formats.iter().map(reading).collect();
     all.sort_by_key(|format| std::cmp::Reverse(format.lines));
     all
+}
+impl Sink for Surveyor {
+    fn add(&mut self, entry: Entry) {
+        Self::add(self, entry);
+    }
+
+    fn add_other(&mut self, name: &str, number: u64, line: &[u8], reason: NoEntry) {
+        Self::add_other(self, name, number, line, reason);
+    }
+
+    fn add_broken(&mut self, name: &str, line: u64, error: &std::io::Error) {
+        Self::add_broken(self, name, line, error);
+    }
+
+    fn add_repeated(&mut self, name: &str) {
+        Self::add_repeated(self, name);
+    }
 }

@@ -143,6 +143,7 @@ fn entry(at_ns: u64, bytes: u64) -> Entry {
         status: 200,
         at_server: AtServer::default(),
         kind: None,
+        request: None,
         tokens: None,
         first_token_ns: None,
         format: 0,

@@ -6,11 +6,16 @@ mod mkroot;
 mod model;
 mod model_file;
 mod protocol;
+mod rate;
 mod replay;
+mod replay_log;
+mod requests;
+mod results;
 mod surge;
 mod surge_fit;
 mod tpcc;
 mod tpcw;
+mod trace;
 mod transactions;
 
 use anyhow::{Context, Result};
@@ -27,13 +32,17 @@ pub struct LoadArgs {
 
 #[derive(Subcommand)]
 enum LoadCommand {
+    /// Ask at a rate, whatever becomes of the answers, and measure response times.
+    Rate(Box<rate::RateArgs>),
     /// Replay a trace at an exact load of a link, or for a number of users, and compare with the
-    /// ideal for the same arrivals.
+    /// ideal for the same arrivals; or an access log against a server of your own.
     Replay(Box<replay::ReplayArgs>),
     /// Play the system of a model file, and compare with the formulas too.
     Model(Box<model_file::ModelFileArgs>),
     /// Saturate a server with a fixed number of connections: throughput only.
     Closed(closed::ClosedArgs),
+    /// Make a trace of access logs.
+    Trace(trace::TraceArgs),
     /// Write the files of a trace to a directory, to be served.
     Mkroot(mkroot::MkrootArgs),
     /// Let SURGE's users loose on a server: pages with embedded files, and pauses as published.
@@ -49,9 +58,11 @@ enum LoadCommand {
 /// Runs the subcommand; results go to stdout, progress to stderr when that is a terminal.
 pub fn run(args: LoadArgs) -> Result<ExitCode> {
     match args.command {
+        LoadCommand::Rate(args) => rate::run(&args),
         LoadCommand::Replay(args) => replay::run(&args),
         LoadCommand::Model(args) => model_file::run(*args),
         LoadCommand::Closed(args) => closed::run(args),
+        LoadCommand::Trace(args) => trace::run(&args),
         LoadCommand::Mkroot(args) => mkroot::run(args),
         LoadCommand::Surge(args) => surge::run(&args),
         LoadCommand::Tpcc(args) => tpcc::run(*args),

@@ -201,7 +201,7 @@ mod tests {
             ),
             (
                 "sooner load xyz",
-                "there is no subcommand `xyz`; use replay, model, closed, mkroot, surge, tpcc, tpcw or surge-fit; see `sooner load --help`",
+                "there is no subcommand `xyz`; use rate, replay, model, closed, trace, mkroot, surge, tpcc, tpcw or surge-fit; see `sooner load --help`",
             ),
             (
                 "sooner solve mg",
@@ -252,7 +252,7 @@ mod tests {
             ),
             (
                 "sooner load replay",
-                "--url URL, --for TIME and TRACE are missing; see `sooner load replay --help`",
+                "--url URL and TRACE are missing; see `sooner load replay --help`",
             ),
         ] {
             assert_eq!(said(line), right, "{line}");
@@ -279,7 +279,7 @@ mod tests {
             (
                 "sooner load closed --connections x",
                 "--connections: `x` is not a whole number\n\
-                 --url URL and --for TIME are missing; see `sooner load closed --help`",
+                 --for TIME and URL are missing; see `sooner load closed --help`",
             ),
         ] {
             assert_eq!(said(line), right, "{line}");

@@ -69,7 +69,7 @@ pub fn check_file(flag: &'static str, path: &Path) -> Result<()> {
 /// what this gives: a disk that is full keeps the page and not the figures.
 pub fn html(path: Option<&Path>, page: impl FnOnce() -> String) -> Result<(), Undelivered> {
     let Some(path) = path else { return Ok(()) };
-    whole_file::write(path, &page()).map_err(|error| Undelivered::file("--html", path, error))
+    whole_file::write(path, page()).map_err(|error| Undelivered::file("--html", path, error))
 }
 
 impl Undelivered {

@@ -18,13 +18,13 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes `text` as all of the file at `path`, or leaves it as it is.
-pub fn write(path: &Path, text: &str) -> io::Result<()> {
+/// Writes `content` as all of the file at `path`, or leaves it as it is.
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let Some(place) = place(path)? else {
-        return fs::write(path, text);
+        return fs::write(path, content);
     };
     let mut file = beside(&place)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content.as_ref())?;
     file.persist(&place).map_err(|error| error.error)?;
     Ok(())
 }

@@ -27,6 +27,7 @@ mod host;
 mod lab;
 mod lab_measures;
 mod load;
+mod load_rate;
 mod manual;
 mod model_file;
 mod oltp;

@@ -8,8 +8,11 @@ pub mod report;
 
 use crate::client::Client;
 use crate::exchange::Served;
+use crate::expectation::Expectation;
 use crate::failure::Failure;
+use crate::message::{Message, MessageError, Question};
 use crate::pool::{Pool, Reuse};
+use crate::rate::recorder::{Ended, Recorder, Second};
 use crate::socket::{SocketOptions, UnconnectedSocket};
 use crate::target::Target;
 use report::{ClosedRun, Lasted, Window};
@@ -17,7 +20,8 @@ use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::descriptors;
 use sooner_kernel::process::thread_cpu_time_ns;
 use sooner_kernel::signals::EndSignals;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -34,8 +38,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(10);
 /// What to saturate, and how.
 #[derive(Clone, Debug)]
 pub struct ClosedOptions {
-    /// What is requested; connection i always asks for target i modulo their number. Not empty.
-    pub targets: Vec<Target>,
+    /// What is requested; connection i always asks number i modulo how many there are. Not empty.
+    pub asked: Vec<(Target, Message)>,
     /// Number of connections, all kept alive.
     pub connections: u32,
     /// Connection i sends from address i modulo their number; none: the system's choice.
@@ -45,6 +49,10 @@ pub struct ClosedOptions {
     pub http2_streams: Option<NonZeroU32>,
     /// Length of the run; the first fifth is warm-up.
     pub duration: Duration,
+    /// How long a request may take; `None`: as long as the run.
+    pub timeout: Option<Duration>,
+    /// What is expected of the figures.
+    pub expectations: Vec<Expectation>,
     /// Options of every socket.
     pub socket: SocketOptions,
 }
@@ -70,41 +78,138 @@ pub enum ClosedError {
     Signals(io::Error),
 }
 
-/// Runs the loop; call it inside a tokio current-thread runtime that does nothing else.
-///
-/// In a box, so that the loop is compiled with this crate and not with each that waits for it.
-pub fn run(
-    options: &ClosedOptions,
-) -> Pin<Box<dyn Future<Output = Result<ClosedRun, ClosedError>> + '_>> {
-    Box::pin(carry_out(options))
+/// Plain requests for the paths of `targets`.
+pub fn gets(targets: Vec<Target>, http2: bool) -> Result<Vec<(Target, Message)>, MessageError> {
+    let get = |target: Target| {
+        let message = Message::new(&Question::get(&target.path), &target, http2, false)?;
+        Ok((target, message))
+    };
+    targets.into_iter().map(get).collect()
 }
 
-async fn carry_out(options: &ClosedOptions) -> Result<ClosedRun, ClosedError> {
+/// A closed loop with its response times.
+pub struct Ran {
+    /// The figures.
+    pub run: ClosedRun,
+    /// Response times of the measured window, and counts.
+    pub recorder: Recorder,
+}
+
+/// Runs the loop; call it inside a tokio current-thread runtime that does nothing else. `told` is
+/// called once a second.
+///
+/// In a box, so that the loop is compiled with this crate and not with each that waits for it.
+pub fn run<'a>(
+    options: &'a ClosedOptions,
+    told: &'a mut dyn FnMut(&Second),
+) -> Pin<Box<dyn Future<Output = Result<Ran, ClosedError>> + 'a>> {
+    Box::pin(carry_out(options, told))
+}
+
+async fn carry_out(
+    options: &ClosedOptions,
+    told: &mut dyn FnMut(&Second),
+) -> Result<Ran, ClosedError> {
     descriptors::raise_limit(u64::from(options.connections) + 1024).ok();
     let clients = clients(options)?;
     let mut signals = EndSignals::listen().map_err(ClosedError::Signals)?;
-    let window = Rc::new(RefCell::new(Window::default()));
+    let notes = Rc::new(Notes::default());
     let warm_up = options.duration.mul_f64(WARM_UP_SHARE);
     let tasks = LocalSet::new();
     let measurement = async {
-        let targets = options.targets.iter().cycle();
-        let connections = targets.zip(clients.iter().cycle());
-        for (target, client) in connections.take(options.connections as usize) {
-            start(target, options.http2_streams, client, &window);
+        let asked = options.asked.iter().cycle();
+        let connections = asked.zip(clients.iter().cycle());
+        for (asked, client) in connections.take(options.connections as usize) {
+            start(asked, options, client, &notes);
         }
         let begin = Beginning::now(&clients);
         if sleep_unless_stopped(warm_up, &mut signals).await {
             // What there is is of the warm-up.
             return begin.until_now(&clients, Some(options.duration));
         }
-        window.take();
+        notes.measure();
         let begin = Beginning::now(&clients);
         let rest = options.duration - warm_up;
         let is_stopped = sleep_unless_stopped(rest, &mut signals).await;
         begin.until_now(&clients, is_stopped.then_some(options.duration))
     };
-    let lasted = tasks.run_until(measurement).await;
-    Ok(window.take().into_run(options.connections, lasted))
+    let lasted = tasks
+        .run_until(async {
+            tokio::select! {
+                lasted = measurement => lasted,
+                never = notes.tell(told) => match never {},
+            }
+        })
+        .await;
+    drop(tasks);
+    if !notes.recorder.borrow().is_quiet() {
+        told(&notes.take_second());
+    }
+    let recorder = notes.recorder.take();
+    let window = notes.window.take();
+    let run = window.into_run(
+        options.connections,
+        lasted,
+        &recorder,
+        &options.expectations,
+    );
+    Ok(Ran { run, recorder })
+}
+
+/// What the connections note.
+#[derive(Default)]
+struct Notes {
+    /// Since the measured part began, or the run.
+    window: RefCell<Window>,
+    recorder: RefCell<Recorder>,
+    is_measured: Cell<bool>,
+    in_flight: Cell<u64>,
+}
+
+impl Notes {
+    fn measure(&self) {
+        self.window.take();
+        self.is_measured.set(true);
+    }
+
+    fn asks(&self) {
+        self.in_flight.set(self.in_flight.get() + 1);
+        self.recorder
+            .borrow_mut()
+            .sent(0, None, !self.is_measured.get(), true);
+    }
+
+    fn ended(&self, start_ns: u64, end: Result<Served, Failure>) -> Result<Served, Failure> {
+        self.in_flight.set(self.in_flight.get() - 1);
+        let end = end.and_then(Served::without_error);
+        let at_ns = match &end {
+            Ok(served) => served.answer.last_byte_ns,
+            Err(_) => monotonic_ns(),
+        };
+        let ended = Ended {
+            intended_ns: start_ns,
+            at_ns,
+            is_warm_up: !self.is_measured.get(),
+            is_in_time: true,
+        };
+        self.recorder.borrow_mut().ended(ended, end);
+        match &end {
+            Ok(served) => self.window.borrow_mut().note(&served.answer, start_ns),
+            Err(failure) => self.window.borrow_mut().note_failure(*failure),
+        }
+        end
+    }
+
+    fn take_second(&self) -> Second {
+        self.recorder.borrow_mut().take_second(self.in_flight.get())
+    }
+
+    async fn tell(&self, told: &mut dyn FnMut(&Second)) -> Infallible {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            told(&self.take_second());
+        }
+    }
 }
 
 /// One for each address to send from.
@@ -119,7 +224,7 @@ fn clients(options: &ClosedOptions) -> Result<Vec<Rc<Client>>, ClosedError> {
             source,
             ..options.socket.clone()
         };
-        let tried = UnconnectedSocket::new(options.targets[0].endpoint.address, &socket);
+        let tried = UnconnectedSocket::new(options.asked[0].0.endpoint.address, &socket);
         tried.map_err(|error| match source {
             Some(address) => ClosedError::Source { address, error },
             None => ClosedError::Socket(error),
@@ -173,41 +278,59 @@ impl Beginning {
 
 /// Starts what is asked on one connection.
 fn start(
-    target: &Target,
-    http2_streams: Option<NonZeroU32>,
+    asked: &(Target, Message),
+    options: &ClosedOptions,
     client: &Rc<Client>,
-    window: &Rc<RefCell<Window>>,
+    notes: &Rc<Notes>,
 ) {
+    let http2_streams = options.http2_streams;
+    let (target, message) = asked;
+    let message = Rc::new(message.clone());
     let reuse = Reuse {
         requests_per_connection: NonZeroU32::MAX,
         http2_streams,
     };
     let pool = Rc::new(Pool::new(client.clone(), target.endpoint.clone(), reuse));
     for _ in 0..http2_streams.map_or(1, NonZeroU32::get) {
-        spawn_local(ask_forever(target.clone(), pool.clone(), window.clone()));
+        spawn_local(ask_forever(
+            message.clone(),
+            pool.clone(),
+            options.timeout,
+            notes.clone(),
+        ));
     }
 }
 
 /// One stream of requests: asks, reads, asks again, until the run ends.
-async fn ask_forever(target: Target, pool: Rc<Pool>, window: Rc<RefCell<Window>>) {
+async fn ask_forever(
+    message: Rc<Message>,
+    pool: Rc<Pool>,
+    timeout: Option<Duration>,
+    notes: Rc<Notes>,
+) {
     loop {
         let start_ns = monotonic_ns();
-        match ask(&target, &pool).await {
-            Ok(served) => window.borrow_mut().note(&served.answer, start_ns),
-            Err(failure) => {
-                window.borrow_mut().note_failure(failure);
-                tokio::time::sleep(RETRY_PAUSE).await;
+        notes.asks();
+        let asking = ask(&message, &pool);
+        let end = match timeout {
+            None => asking.await,
+            Some(timeout) => {
+                let end = tokio::time::timeout(timeout, asking).await;
+                end.unwrap_or(Err(Failure::Late))
             }
+        };
+        if notes.ended(start_ns, end).is_err() {
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 }
 
-async fn ask(target: &Target, pool: &Pool) -> Result<Served, Failure> {
+async fn ask(message: &Message, pool: &Pool) -> Result<Served, Failure> {
     let mut carrier = match pool.take() {
         Some(carrier) => carrier,
         None => pool.connect().1?,
     };
-    let served = carrier.request(target, &target.path, false, None).await;
+    let served = carrier.send(message).await;
     pool.put_back(carrier).await;
     served
 }

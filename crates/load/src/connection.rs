@@ -6,7 +6,7 @@
 //! runs out of ports at a few hundred connections a second.
 
 use crate::client::Client;
-use crate::exchange::Served;
+use crate::exchange::{Expected, Served};
 use crate::failure::Failure;
 use crate::socket::ConnectingSocket;
 use crate::target::Endpoint;
@@ -74,18 +74,14 @@ impl Connection {
     }
 
     /// Sends one request and reads its response, on a new connection if there is none.
-    pub async fn request(
-        &mut self,
-        request: &[u8],
-        body_bytes: Option<u64>,
-    ) -> Result<Served, Failure> {
+    pub async fn request(&mut self, request: &[u8], expected: Expected) -> Result<Served, Failure> {
         loop {
             let (mut stream, new_connection) = self.take_stream().await?;
             self.requests = if new_connection { 1 } else { self.requests + 1 };
             match self
                 .client
                 .receiver()
-                .exchange(&mut stream, request, body_bytes)
+                .exchange(&mut stream, request, expected)
                 .await
             {
                 Err(Failure::ClosedBeforeResponse) if !new_connection => continue,

@@ -18,6 +18,26 @@ use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 /// to stay in the second-level cache.
 const BUFFER_BYTES: usize = 128 * 1024;
 
+/// What a response has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Status 200 with a body of this length in bytes.
+    Body(u64),
+    /// A status of success, or 304 of a cache.
+    Success,
+    /// Any final status; `to_head` where the request is a HEAD, which is answered without a body.
+    Any {
+        /// Whether the request is a HEAD.
+        to_head: bool,
+    },
+}
+
+impl From<Option<u64>> for Expected {
+    fn from(body_bytes: Option<u64>) -> Expected {
+        body_bytes.map_or(Expected::Success, Expected::Body)
+    }
+}
+
 /// What all connections of a run share.
 pub struct Receiver {
     buffer: RefCell<Box<[u8]>>,
@@ -27,6 +47,8 @@ pub struct Receiver {
 /// A finished response; times are CLOCK_MONOTONIC nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
+    /// Status code.
+    pub status: u16,
     /// When the first byte was read.
     pub first_byte_ns: u64,
     /// When the last byte was read.
@@ -77,9 +99,16 @@ impl Arrivals {
         self.first_byte_ns.is_some()
     }
 
-    /// All of it is there: what came of which length.
-    pub fn answer(&self, head_bytes: Option<u32>, body_bytes: u64, keep_alive: bool) -> Answer {
+    /// All of it is there: which status, and what came of which length.
+    pub fn answer(
+        &self,
+        status: u16,
+        head_bytes: Option<u32>,
+        body_bytes: u64,
+        keep_alive: bool,
+    ) -> Answer {
         Answer {
+            status,
             first_byte_ns: self.first_byte_ns.unwrap_or(self.last_ns),
             last_byte_ns: self.last_ns,
             longest_silence_ns: self.longest_silence_ns,
@@ -97,6 +126,16 @@ pub struct Served {
     pub answer: Answer,
     /// Whether the connection was made for this request.
     pub new_connection: bool,
+}
+
+impl Served {
+    /// Fails where the server says that it did not do what was asked: status 400 and above.
+    pub fn without_error(self) -> Result<Served, Failure> {
+        match self.answer.status {
+            status @ 400.. => Err(Failure::Status(status)),
+            _ => Ok(self),
+        }
+    }
 }
 
 impl Default for Receiver {
@@ -119,13 +158,12 @@ impl Receiver {
         self.body_bytes.set(self.body_bytes.get() + bytes);
     }
 
-    /// Sends `request` and reads the response to its last byte; fails unless it has status 200 and
-    /// exactly the expected length, or, where none is expected, a status of success.
+    /// Sends `request` and reads the response to its last byte; fails unless it is as expected.
     pub async fn exchange(
         &self,
         stream: &mut Transport,
         request: &[u8],
-        expected_body_bytes: Option<u64>,
+        expected: Expected,
     ) -> Result<Answer, Failure> {
         let mut arrivals = Arrivals::asked(monotonic_ns());
         // A server may answer before it has read the request, and close: the answer is there all
@@ -135,7 +173,7 @@ impl Receiver {
         if let Some(failure) = unsent.filter(|failure| *failure != Failure::ClosedBeforeResponse) {
             return Err(failure);
         }
-        let mut response = Response::default();
+        let mut response = Response::to(expected == Expected::Any { to_head: true });
         loop {
             let received = poll_fn(|cx| self.poll_receive(stream, &mut response, cx)).await;
             let received = received.map_err(|failure| {
@@ -154,7 +192,7 @@ impl Receiver {
                 response.end_of_stream()?;
             }
             if received == 0 || response.is_complete() {
-                return answer(&response, expected_body_bytes, arrivals);
+                return answer(&response, expected, arrivals);
             }
         }
     }
@@ -189,29 +227,35 @@ async fn send(stream: &mut Transport, request: &[u8]) -> io::Result<()> {
     stream.flush().await
 }
 
-fn answer(
-    response: &Response,
-    expected_body_bytes: Option<u64>,
-    arrivals: Arrivals,
-) -> Result<Answer, Failure> {
+fn answer(response: &Response, expected: Expected, arrivals: Arrivals) -> Result<Answer, Failure> {
     let head = response.head().ok_or(Failure::BadHead)?;
-    expect_status(head.status, expected_body_bytes)?;
     let body_bytes = response.body_bytes();
-    match expected_body_bytes {
-        Some(expected_bytes) if body_bytes != expected_bytes => Err(Failure::WrongLength {
-            received_bytes: body_bytes,
-            expected_bytes,
-        }),
-        _ => Ok(arrivals.answer(Some(head.bytes), body_bytes, head.keep_alive)),
-    }
+    expected.status(head.status)?;
+    expected.length(body_bytes)?;
+    Ok(arrivals.answer(head.status, Some(head.bytes), body_bytes, head.keep_alive))
 }
 
-/// A body of a known length comes with 200. Where any will do, so does what has none: 204, or 304
-/// of a cache.
-pub fn expect_status(status: u16, expected_body_bytes: Option<u64>) -> Result<(), Failure> {
-    match (status, expected_body_bytes) {
-        (200, _) | (201..=299 | 304, None) => Ok(()),
-        _ => Err(Failure::Status(status)),
+impl Expected {
+    /// A body of a known length comes with 200. Where success is enough, so is what has no body:
+    /// 204, or 304 of a cache.
+    pub fn status(self, status: u16) -> Result<(), Failure> {
+        match (status, self) {
+            (200, _) | (201..=299 | 304, Expected::Success) | (_, Expected::Any { .. }) => Ok(()),
+            _ => Err(Failure::Status(status)),
+        }
+    }
+
+    /// Whether a body of this length is the one.
+    pub fn length(self, received_bytes: u64) -> Result<(), Failure> {
+        match self {
+            Expected::Body(expected_bytes) if expected_bytes != received_bytes => {
+                Err(Failure::WrongLength {
+                    received_bytes,
+                    expected_bytes,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -226,7 +270,7 @@ mod tests {
         for now_ns in [107, 110, 118] {
             arrivals.came(now_ns);
         }
-        let answer = arrivals.answer(None, 3, true);
+        let answer = arrivals.answer(200, None, 3, true);
         assert_eq!((answer.first_byte_ns, answer.last_byte_ns), (107, 118));
         assert_eq!(answer.longest_silence_ns, 8);
     }

@@ -16,6 +16,9 @@ pub enum Failure {
     /// The kernel gave up on the connection (SYN or data retransmitted too often).
     #[error("connection timed out")]
     TimedOut,
+    /// No whole response within the time that a request may take.
+    #[error("no whole response within the timeout")]
+    Late,
     /// The server closed or reset the connection before the first byte of the response.
     #[error("connection closed before the response")]
     ClosedBeforeResponse,
@@ -146,7 +149,7 @@ impl Failure {
             | Failure::ClosedBeforeResponse
             | Failure::CutBody
             | Failure::Http2(_) => ErrorKind::Reset,
-            Failure::TimedOut => ErrorKind::Timeout,
+            Failure::TimedOut | Failure::Late => ErrorKind::Timeout,
             Failure::Status(_) => ErrorKind::Status,
             Failure::BadHead
             | Failure::BadChunk

@@ -123,6 +123,7 @@ mod tests {
     fn served() -> End {
         End::Served(Served {
             answer: Answer {
+                status: 200,
                 first_byte_ns: START_NS + 700,
                 last_byte_ns: START_NS + 800,
                 longest_silence_ns: 50,

@@ -14,10 +14,12 @@
 
 use crate::client::Client;
 use crate::connection::Connection;
-use crate::exchange::Served;
+use crate::exchange::{Expected, Served};
 use crate::failure::Failure;
 use crate::http2::{Http2Connection, Stream};
+use crate::message::Message;
 use crate::target::{Endpoint, Target};
+use bytes::Bytes;
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -177,12 +179,30 @@ impl Carrier {
         match self {
             Carrier::Connection(connection) => {
                 let request = target.http1_request(path, close);
-                connection.request(&request, body_bytes).await
+                connection.request(&request, body_bytes.into()).await
             }
             Carrier::Stream(stream) => {
                 let request = target.http2_request(path).map_err(|_| Failure::BadHttp2)?;
-                stream.request(&request, body_bytes).await
+                stream
+                    .request(&request, &Bytes::new(), body_bytes.into())
+                    .await
             }
+        }
+    }
+
+    /// Sends `message` and reads whatever answers; fails where it is made for another protocol.
+    pub async fn send(&mut self, message: &Message) -> Result<Served, Failure> {
+        let expected = Expected::Any {
+            to_head: message.is_head(),
+        };
+        match (self, message) {
+            (Carrier::Connection(connection), Message::Http1 { bytes, .. }) => {
+                connection.request(bytes, expected).await
+            }
+            (Carrier::Stream(stream), Message::Http2 { head, body }) => {
+                stream.request(head, body, expected).await
+            }
+            _ => Err(Failure::BadHttp2),
         }
     }
 }

@@ -41,9 +41,18 @@ pub struct Response {
     interim_bytes: u32,
     chunked: Chunked,
     body_bytes: u64,
+    to_head: bool,
 }
 
 impl Response {
+    /// The response to a HEAD, or to another request.
+    pub fn to(head: bool) -> Response {
+        Response {
+            to_head: head,
+            ..Response::default()
+        }
+    }
+
     /// Whatever still comes after a finished response, up to the end of the stream.
     pub fn rest_of_stream() -> Response {
         let head = Head {
@@ -104,7 +113,7 @@ impl Response {
     /// Reads interim heads, and the final one if it is there; returns how many bytes they have.
     fn take_heads(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
         let mut read = 0;
-        while let Some(head) = parse_head(&bytes[read..])? {
+        while let Some(head) = parse_head(&bytes[read..], self.to_head)? {
             read += head.bytes as usize;
             if head.is_interim() {
                 self.interim_bytes = self.interim_bytes.saturating_add(head.bytes);
@@ -169,7 +178,7 @@ impl Head {
     }
 }
 
-fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Failure> {
+fn parse_head(bytes: &[u8], to_head: bool) -> Result<Option<Head>, Failure> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut parsed = httparse::Response::new(&mut fields);
     let head_bytes = match parsed.parse(bytes) {
@@ -190,7 +199,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Failure> {
         }
     }
     let framing = match length {
-        _ if status < 200 || status == 204 || status == 304 => Framing::Length(0),
+        _ if to_head || status < 200 || status == 204 || status == 304 => Framing::Length(0),
         // It goes before a length (RFC 9112, section 6.3).
         _ if transfer_coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) => {
             Framing::Chunked
@@ -250,6 +259,18 @@ mod tests {
         let mut response = Response::default();
         response.receive(bytes)?;
         Ok(response)
+    }
+
+    #[test]
+    fn an_answer_to_head_ends_with_its_head() {
+        let bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+        let mut response = Response::to(true);
+        assert_eq!(response.receive(bytes), Ok(0));
+        assert!(response.is_complete() && response.head().unwrap().keep_alive);
+        assert!(!read(bytes).unwrap().is_complete());
+        let mut endless = Response::to(true);
+        assert_eq!(endless.receive(b"HTTP/1.1 200 OK\r\n\r\n"), Ok(0));
+        assert!(endless.is_complete() && endless.head().unwrap().keep_alive);
     }
 
     #[test]

@@ -2,10 +2,13 @@
 //! lookup is ever measured.
 
 use crate::tls::{TlsClient, TlsError, TlsOptions};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
 
 /// How requests name this generator.
-const USER_AGENT: &str = "sooner-load";
+pub const USER_AGENT: &str = "sooner-load";
+/// How long one of several addresses may take to accept a connection.
+const CONNECT_WAIT: Duration = Duration::from_secs(2);
 
 /// Where a connection leads, and how it is secured.
 #[derive(Clone, Debug)]
@@ -91,11 +94,10 @@ impl Target {
             authority: lookup.clone(),
             reason,
         };
-        let mut addresses = lookup
+        let addresses = lookup
             .to_socket_addrs()
             .map_err(|error| unknown(error.to_string()))?;
-        let address = addresses
-            .next()
+        let address = reachable(&addresses.collect::<Vec<_>>())
             .ok_or_else(|| unknown("no address".into()))?;
         let tls = is_secured
             .then(|| TlsClient::new(host, tls))
@@ -141,6 +143,18 @@ impl Target {
             .version(http::Version::HTTP_2)
             .header(http::header::USER_AGENT, USER_AGENT)
             .body(())
+    }
+}
+
+/// The first of several addresses that takes a connection, as `localhost` is two; else the first.
+fn reachable(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    let takes = |address: &&SocketAddr| TcpStream::connect_timeout(address, CONNECT_WAIT).is_ok();
+    match addresses {
+        [] | [_] => addresses.first().copied(),
+        _ => {
+            let taking = addresses.iter().find(takes);
+            taking.or(addresses.first()).copied()
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod models;
 mod nginx;
 mod patience;
 mod pool;
+mod rate;
 mod replay;
 mod secured;
 mod server;

@@ -1,6 +1,9 @@
 //! `sooner load closed`.
 
 use super::protocol::ProtocolArgs;
+use super::rate::print_percentiles;
+use super::requests::RequestArgs;
+use super::results::{self, ResultArgs, listed};
 use super::{exit_code, runtime};
 use crate::output;
 use crate::seconds;
@@ -9,7 +12,6 @@ use clap::Args;
 use sooner_load::closed::report::{ClosedReport, ClosedRun};
 use sooner_load::closed::{self, ClosedOptions};
 use sooner_load::socket::SocketOptions;
-use sooner_load::target::Target;
 use sooner_report::number;
 use sooner_stats::Verdict;
 use std::net::IpAddr;
@@ -18,53 +20,65 @@ use std::time::Duration;
 
 #[derive(Args)]
 pub struct ClosedArgs {
-    /// What to ask for; connection i always asks for URL number i modulo how many there are.
-    #[arg(long, required = true, num_args = 1..)]
-    url: Vec<String>,
+    #[command(flatten)]
+    requests: RequestArgs,
+    /// Body of every request, or @FILE.
+    #[arg(long, value_name = "DATA|@FILE")]
+    data: Option<String>,
     #[command(flatten)]
     protocol: ProtocolArgs,
-    /// Number of connections.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Speak HTTP/1.1, as without this flag.
+    #[arg(long, conflicts_with = "http2")]
+    http1: bool,
+    /// Number of connections; connection i always asks for URL number i modulo how many there are.
+    #[arg(short = 'c', short_alias = 'u', long, alias = "vus", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Length of the run, like 10 or 10s; the first fifth is not measured.
-    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
+    /// Length of the run, like 10s, 5min or 10; the first fifth is not measured.
+    #[arg(short = 'd', short_alias = 'z', long = "for", alias = "duration", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
+    /// How long a request may take [default: as long as the run].
+    #[arg(long, value_name = "TIME", value_parser = seconds::patience)]
+    timeout: Option<Duration>,
     /// Send from these addresses of this host, connection i from number i modulo how many there are.
     #[arg(long, value_name = "ADDR[,ADDR...]", value_delimiter = ',')]
     from: Vec<IpAddr>,
     /// TCP congestion control of the client's sockets, like cubic.
     #[arg(long, value_name = "NAME")]
     congestion_control: Option<String>,
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    results: ResultArgs,
 }
 
 /// Runs the loop and prints its figures.
 pub fn run(args: ClosedArgs) -> Result<ExitCode> {
-    let targets = args
-        .url
-        .iter()
-        .map(|url| Target::resolve(url, &args.protocol.tls()))
-        .collect::<Result<Vec<_>, _>>()?;
+    let questions = args
+        .requests
+        .questions(args.data.as_deref(), args.protocol.tls(), false)?;
     let options = ClosedOptions {
-        targets,
+        asked: questions.by_connection(args.connections),
         connections: args.connections,
         sources: args.from,
         http2_streams: args.protocol.http2_streams(),
         duration: args.duration,
+        timeout: args.timeout,
+        expectations: args.results.expect.clone(),
         socket: SocketOptions {
             congestion_control: args.congestion_control,
             ..SocketOptions::default()
         },
     };
-    let run = runtime()?.block_on(closed::run(&options))?;
-    let code = exit_code(run.verdict == Verdict::Valid);
-    if args.json {
-        output::json(&ClosedReport::new(vec![run]))?
+    let seconds = args.results.begin(args.duration.as_secs_f64())?;
+    let ran = runtime()?.block_on(closed::run(&options, &mut |second| seconds.tell(second)))?;
+    let told = seconds.end();
+    let written = args.results.write_hgrm(&ran.recorder.responses);
+    let code = exit_code(ran.run.is_good());
+    if args.results.json {
+        output::json(&ClosedReport::new(vec![ran.run]))?;
     } else {
-        print(&run)?
+        print(&ran.run)?;
     }
+    written?;
+    told?;
     Ok(code)
 }
 
@@ -87,19 +101,20 @@ fn print(run: &ClosedRun) -> Result<()> {
         number::bits_per_sec(run.goodput_bits_per_sec)
     ))?;
     output::line(format_args!(
-        "response     mean {}, p50 {}, p95 {}, p99 {}, p99.9 {}, max {}",
-        ms(run.all.mean_response_ms),
-        ms(run.all.p50_response_ms),
-        ms(run.all.p95_response_ms),
-        ms(run.all.p99_response_ms),
-        ms(run.all.p99_9_response_ms),
-        ms(run.all.max_response_ms)
+        "response     mean {}",
+        ms(run.response.mean_ms)
     ))?;
-    output::line(format_args!("errors       {}", run.all.errors))?;
+    print_percentiles(&run.response)?;
+    output::line(format_args!(
+        "errors       {}{}",
+        run.all.errors,
+        listed(run.failures.iter())
+    ))?;
     output::line(format_args!(
         "generator    {:.0} % of a core",
         run.generator_cpu_share * 100.0
     ))?;
+    results::print(&run.expectations)?;
     output::line(format_args!("{verdict}: {}", run.verdict_reason))?;
     Ok(())
 }

@@ -35,20 +35,20 @@ pub struct MeasureArgs {
     /// Where the files of `sooner load mkroot` are served, like `http://127.0.0.1:8080` or
     /// `https://example.org`.
     #[arg(long)]
-    url: String,
+    pub url: String,
     #[command(flatten)]
-    protocol: ProtocolArgs,
+    pub protocol: ProtocolArgs,
     /// Rate of the link that limits the server, like 10mbit, 100M or 12.5MB/s; may stand in a model
     /// file instead.
     #[arg(long)]
     uplink: Option<Rate>,
     /// Length of the run, warm-up included, like 60, 60s or 2m.
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
-    duration: Duration,
+    pub duration: Option<Duration>,
     /// Close a connection after K requests; until then a request takes one that is idle, or opens a
     /// new one [default: 1, with --streams no limit].
     #[arg(long, value_name = "K")]
-    requests_per_connection: Option<NonZeroU32>,
+    pub requests_per_connection: Option<NonZeroU32>,
     /// Abort a request that is not finished after this time, by closing its connection, and ask
     /// again.
     #[arg(long, value_name = "TIME", value_parser = seconds::patience)]
@@ -70,7 +70,7 @@ pub struct MeasureArgs {
     plan_head: Option<u64>,
     /// First part of the run, left out of the statistics [default: 10 % of the run].
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
-    warm_up: Option<Duration>,
+    pub warm_up: Option<Duration>,
     /// How long to wait for the last responses after the last request, or the end of visits.
     #[arg(long, value_name = "TIME", value_parser = seconds::any, default_value = "60")]
     drain: Duration,
@@ -89,7 +89,7 @@ pub struct MeasureArgs {
     samples: Option<PathBuf>,
     /// Print JSON instead of a table.
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 /// What there is to say of a run beside its figures.
@@ -117,6 +117,26 @@ impl MeasureArgs {
         self.label = self.label.take().or(label.map(Into::into));
     }
 
+    /// The first flag given that says something of links and sizes, which a log's replay does not
+    /// look at.
+    pub fn flag_of_traces(&self) -> Option<&'static str> {
+        let given = [
+            ("--uplink", self.uplink.is_some()),
+            ("--patience", self.patience.is_some()),
+            ("--expect-refusals", self.expect_refusals),
+            ("--from", !self.from.is_empty()),
+            ("--plan-head", self.plan_head.is_some()),
+            ("--label", self.label.is_some()),
+            ("--congestion-control", self.congestion_control.is_some()),
+            ("--mss", self.mss.is_some()),
+            ("--samples", self.samples.is_some()),
+        ];
+        given
+            .iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| *flag)
+    }
+
     /// A run of `trace`, which is opened when everything else is right.
     pub fn options(
         &self,
@@ -127,13 +147,16 @@ impl MeasureArgs {
         let Some(rate) = self.uplink else {
             bail!("give --uplink RATE, the rate of the link that limits the server, like 10mbit")
         };
+        let Some(duration) = self.duration else {
+            bail!("give --for TIME, the length of the run, like 60s")
+        };
         Ok(ReplayOptions {
             model,
             target: Target::resolve(&self.url, &self.protocol.tls())?,
             trace: trace()?,
             rate,
-            duration: self.duration,
-            warm_up: self.warm_up.unwrap_or(self.duration.mul_f64(0.1)),
+            duration,
+            warm_up: self.warm_up.unwrap_or(duration.mul_f64(0.1)),
             drain: self.drain,
             reuse: self.protocol.reuse(self.requests_per_connection),
             patience: self.patience.map(|limit| Patience {

@@ -55,6 +55,25 @@ enum Name {
 }
 
 impl ModelArgs {
+    /// The first flag given that says something of a model.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--model", !matches!(self.model, Name::Open)),
+            ("--rho", self.rho.is_some()),
+            ("--schedule", self.schedule.is_some()),
+            ("--poisson", self.poisson),
+            ("--crowd", self.crowd.is_some()),
+            ("--stay", self.stay.is_some()),
+            ("--requests-per-visit", self.requests_per_visit.is_some()),
+            ("--think", self.think.is_some()),
+            ("--users", self.users.is_some()),
+        ];
+        given
+            .iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| *flag)
+    }
+
     /// The model; fails with one line when flags are missing or belong to another one.
     pub fn model(&self) -> Result<Model> {
         self.refuse_what_belongs_to_others()?;

@@ -2,7 +2,8 @@
 
 use super::measure::MeasureArgs;
 use super::model::ModelArgs;
-use anyhow::Result;
+use super::replay_log::{self, LogArgs};
+use anyhow::{Result, bail};
 use clap::Args;
 use sooner_load::model::Model;
 use sooner_report::number;
@@ -11,12 +12,15 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct ReplayArgs {
-    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW` or the path of a NAME.csv.gz.
+    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW`, the path of a NAME.csv.gz, or an access log: its
+    /// requests, to a server of your own.
     trace: String,
     #[command(flatten)]
     model: ModelArgs,
     #[command(flatten)]
     measure: MeasureArgs,
+    #[command(flatten)]
+    log: LogArgs,
     /// Chooses where in the trace the run starts, the gaps of --poisson, visits, pauses and source
     /// addresses.
     #[arg(long, default_value_t = 1)]
@@ -25,6 +29,18 @@ pub struct ReplayArgs {
 
 /// Plays the trace and prints the figures.
 pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
+    if replay_log::is_log(&args.trace) {
+        let belongs_to_traces = args.model.given().or(args.measure.flag_of_traces());
+        if let Some(flag) = belongs_to_traces {
+            bail!(
+                "{flag} with an access log: its requests come at their own times, or at --rate; leave it out"
+            );
+        }
+        return replay_log::run(&args.trace, &args.measure, &args.log, args.seed);
+    }
+    if let Some(flag) = args.log.given() {
+        bail!("{flag} is for access logs, and `{}` is none", args.trace);
+    }
     let trace = || Trace::open(&args.trace);
     let options = args
         .measure

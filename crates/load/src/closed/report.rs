@@ -1,7 +1,10 @@
 //! What a saturated server delivered: the figures of a closed loop and their verdict.
 
 use crate::exchange::Answer;
+use crate::expectation::{self, Checked, Expectation, Measured};
 use crate::failure::Failure;
+use crate::rate::recorder::Recorder;
+use crate::rate::report::Times;
 use serde::Serialize;
 use sooner_stats::order::{mean, percentile, squared_variation};
 use sooner_stats::report::SCHEMA;
@@ -32,6 +35,8 @@ pub struct ClosedRun {
     pub verdict: Verdict,
     /// Why, in one line.
     pub verdict_reason: String,
+    /// What was expected, beside what came.
+    pub expectations: Vec<Checked>,
     /// Length of the measured window in seconds.
     pub measured_s: f64,
     /// Responses finished in the window per second.
@@ -44,6 +49,20 @@ pub struct ClosedRun {
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
     /// The requests that ended in the window; a closed loop has no slowdown and no ideals.
     pub all: Group,
+    /// The same response times by percentile, to three digits; what timed out is among them.
+    pub response: Times,
+    /// Responses by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Failures in words.
+    pub failures: BTreeMap<String, u64>,
+}
+
+impl ClosedRun {
+    /// Whether the run may be believed and everything expected came.
+    pub fn is_good(&self) -> bool {
+        let is_met = self.expectations.iter().all(|checked| checked.is_met);
+        self.verdict == Verdict::Valid && is_met
+    }
 }
 
 impl ClosedReport {
@@ -91,7 +110,13 @@ impl Window {
     }
 
     /// The window's figures.
-    pub fn into_run(mut self, connections: u32, lasted: Lasted) -> ClosedRun {
+    pub fn into_run(
+        mut self,
+        connections: u32,
+        lasted: Lasted,
+        recorder: &Recorder,
+        expectations: &[Expectation],
+    ) -> ClosedRun {
         let Lasted {
             elapsed_ns,
             cpu_share,
@@ -100,23 +125,37 @@ impl Window {
         } = lasted;
         let seconds = elapsed_ns as f64 / 1e9;
         let (verdict, verdict_reason) = match stopped_of {
-            None => self.judge(connections, cpu_share, body_bytes),
+            None => {
+                let judges_errors = expectation::judge_errors(expectations);
+                self.judge(connections, cpu_share, body_bytes, judges_errors)
+            }
             Some(duration) => (Verdict::Invalid, self.stopped(seconds, duration)),
         };
         let mut errors_by_kind = BTreeMap::new();
         for failure in &self.failures {
             *errors_by_kind.entry(failure.kind()).or_insert(0) += 1;
         }
+        let requests_per_sec = self.responses_ns.len() as f64 / seconds;
+        let measured = Measured {
+            responses: &recorder.responses,
+            answered: recorder.answered,
+            errors: recorder.errors,
+            answered_per_sec: requests_per_sec,
+        };
         ClosedRun {
             connections,
             verdict,
             verdict_reason,
+            expectations: expectation::check(expectations, &measured),
             measured_s: seconds,
-            requests_per_sec: self.responses_ns.len() as f64 / seconds,
+            requests_per_sec,
             goodput_bits_per_sec: body_bytes as f64 * 8.0 / seconds,
             generator_cpu_share: cpu_share,
             errors_by_kind,
             all: self.group(),
+            response: Times::of(&recorder.responses),
+            statuses: recorder.statuses.clone(),
+            failures: recorder.failures.clone(),
         }
     }
 
@@ -158,9 +197,15 @@ impl Window {
         )
     }
 
-    fn judge(&self, connections: u32, cpu_share: f64, body_bytes: u64) -> (Verdict, String) {
+    fn judge(
+        &self,
+        connections: u32,
+        cpu_share: f64,
+        body_bytes: u64,
+        judges_errors: bool,
+    ) -> (Verdict, String) {
         let invalid = |reason: String| (Verdict::Invalid, reason);
-        if let Some(failed) = self.failed() {
+        if let Some(failed) = self.failed().filter(|_| !judges_errors) {
             return invalid(failed);
         }
         // Downloads may be longer than the run.
@@ -185,6 +230,10 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
+    fn run_of(window: Window, connections: u32, lasted: Lasted) -> ClosedRun {
+        window.into_run(connections, lasted, &Recorder::default(), &[])
+    }
+
     fn lasted(elapsed_ns: u64, cpu_share: f64, body_bytes: u64) -> Lasted {
         Lasted {
             elapsed_ns,
@@ -200,7 +249,7 @@ mod tests {
             stopped_of: Some(Duration::from_secs(60)),
             ..lasted(SECOND_NS, 0.5, 250_000)
         };
-        let run = window(100, 0).into_run(4, stopped);
+        let run = run_of(window(100, 0), 4, stopped);
         assert_eq!((run.verdict, run.all.completed), (Verdict::Invalid, 100));
         assert_eq!(
             run.verdict_reason,
@@ -211,9 +260,7 @@ mod tests {
     #[test]
     fn answers_without_a_body_and_downloads_without_an_end_are_measured() {
         let verdict = |window: Window, body_bytes| {
-            window
-                .into_run(1, lasted(SECOND_NS, 0.5, body_bytes))
-                .verdict
+            run_of(window, 1, lasted(SECOND_NS, 0.5, body_bytes)).verdict
         };
         assert_eq!(verdict(window(10, 0), 0), Verdict::Valid);
         assert_eq!(verdict(window(0, 0), 1000), Verdict::Valid);
@@ -226,6 +273,7 @@ mod tests {
             let (head_bytes, body_bytes) = (Some(100), 1000);
             let keep_alive = true;
             let answer = Answer {
+                status: 200,
                 first_byte_ns,
                 last_byte_ns,
                 longest_silence_ns: first_byte_ns,
@@ -241,7 +289,7 @@ mod tests {
 
     #[test]
     fn figures_are_of_the_window() {
-        let run = window(100, 1).into_run(4, lasted(2 * SECOND_NS, 0.5, 250_000));
+        let run = run_of(window(100, 1), 4, lasted(2 * SECOND_NS, 0.5, 250_000));
         assert_eq!(
             (run.requests_per_sec, run.goodput_bits_per_sec),
             (50.0, 1e6)
@@ -264,7 +312,7 @@ mod tests {
     #[test]
     fn what_may_not_be_believed_says_why() {
         let reason = |window: Window, cpu_share, body_bytes| {
-            let run = window.into_run(1, lasted(SECOND_NS, cpu_share, body_bytes));
+            let run = run_of(window, 1, lasted(SECOND_NS, cpu_share, body_bytes));
             assert_eq!(run.verdict, Verdict::Invalid);
             run.verdict_reason
         };
@@ -277,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_json_has_the_form_of_every_report() {
-        let run = window(1, 0).into_run(1, lasted(SECOND_NS, 0.5, 1));
+        let run = run_of(window(1, 0), 1, lasted(SECOND_NS, 0.5, 1));
         let json = serde_json::to_value(ClosedReport::new(vec![run])).unwrap();
         assert_eq!(
             (&json["schema"], &json["time_unit"]),

@@ -11,18 +11,27 @@ use std::time::Duration;
 
 fn run(server: &TestServer, connections: u32) -> ClosedRun {
     let options = ClosedOptions {
-        targets: vec![Target::resolve(&server.url(), &TlsOptions::default()).unwrap()],
+        asked: closed::gets(
+            vec![Target::resolve(&server.url(), &TlsOptions::default()).unwrap()],
+            false,
+        )
+        .unwrap(),
         connections,
         sources: Vec::new(),
         http2_streams: None,
         duration: Duration::from_secs(1),
+        timeout: None,
+        expectations: Vec::new(),
         socket: SocketOptions::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(closed::run(&options)).unwrap()
+    runtime
+        .block_on(closed::run(&options, &mut |_| ()))
+        .unwrap()
+        .run
 }
 
 #[test]

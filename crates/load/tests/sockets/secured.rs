@@ -210,14 +210,16 @@ fn a_server_without_http_2_is_told_apart() {
 fn closed_over(url: &str, tls: &TlsOptions, http2_streams: Option<u32>) -> ClosedRun {
     let url = format!("{url}/objects/3.html");
     let options = ClosedOptions {
-        targets: vec![Target::resolve(&url, tls).unwrap()],
+        asked: closed::gets(vec![Target::resolve(&url, tls).unwrap()], tls.http2).unwrap(),
         connections: 2,
         sources: Vec::new(),
         http2_streams: http2_streams.and_then(NonZeroU32::new),
         duration: Duration::from_secs(1),
+        timeout: None,
+        expectations: Vec::new(),
         socket: SocketOptions::default(),
     };
-    block_on(closed::run(&options)).unwrap()
+    block_on(closed::run(&options, &mut |_| ())).unwrap().run
 }
 
 #[test]

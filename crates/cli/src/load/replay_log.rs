@@ -1,0 +1,273 @@
+//! `sooner load replay ACCESS.log`: a log's requests, to a server of the user's own.
+
+use super::measure::MeasureArgs;
+use super::rate::{CONNECTIONS, play};
+use super::requests::field;
+use super::results::ResultArgs;
+use crate::seconds;
+use anyhow::{Result, bail};
+use clap::Args;
+use sooner_advise::{LoggedRequest, Logs, Requested, Requests, TimeTaken, is_safe, other_methods};
+use sooner_load::expectation::Expectation;
+use sooner_load::message::Question;
+use sooner_load::pool::Reuse;
+use sooner_load::questions::Questions;
+use sooner_load::rate::arrivals::{Ramp, Stages};
+use sooner_load::rate::{Arrival, RateOptions};
+use sooner_load::socket::SocketOptions;
+use sooner_workload::job_log;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long a request may take, unless told otherwise.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// After its last request a log goes on for so long.
+const AFTER_LAST_NS: u64 = 1_000_000;
+
+/// How a log is replayed.
+#[derive(Args)]
+#[command(next_help_heading = "Access logs")]
+pub struct LogArgs {
+    /// Faster or slower than the log, like 2x or 0.5x.
+    #[arg(long, value_name = "FACTOR", value_parser = factor, conflicts_with = "rate")]
+    speed: Option<f64>,
+    /// At this rate instead of the log's times, like 500 or 100..1000, its requests in their order
+    /// and from the beginning again.
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Ramp>,
+    /// With --rate: constant gaps instead of a Poisson process.
+    #[arg(long, requires = "rate")]
+    constant: bool,
+    /// Also send what is neither GET nor HEAD, without its body, which no log has.
+    #[arg(long)]
+    all_methods: bool,
+    /// Field of every request, like 'host: www.example.org'; may be given several times.
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = field)]
+    header: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// At most N connections [default: 10 000].
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    connections: Option<u32>,
+    /// How long a request may take, from the moment at which it should have been sent [default: 30
+    /// s].
+    #[arg(long, value_name = "TIME", value_parser = seconds::patience)]
+    timeout: Option<Duration>,
+    /// What has to come, like 'p99<200ms', 'errors<0.1%' or 'rate>=495/s'; may be given several
+    /// times. The exit code is 1 where one does not.
+    #[arg(long, value_name = "EXPECTATION", value_delimiter = ',')]
+    expect: Vec<Expectation>,
+    /// Write the response times to this file as HdrHistogram's plotters read them.
+    #[arg(long, value_name = "FILE")]
+    hgrm: Option<PathBuf>,
+    /// Write a line of JSON a second to this file: rate, errors, in flight, p50, p99, max.
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
+}
+
+impl LogArgs {
+    /// The first flag given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--speed", self.speed.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--all-methods", self.all_methods),
+            ("--header", !self.header.is_empty()),
+            ("--connections", self.connections.is_some()),
+            ("--timeout", self.timeout.is_some()),
+            ("--expect", !self.expect.is_empty()),
+            ("--hgrm", self.hgrm.is_some()),
+            ("--timeline", self.timeline.is_some()),
+        ];
+        given
+            .iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| *flag)
+    }
+}
+
+/// `2x`, `0.5`.
+fn factor(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches(['x', 'X']);
+    let value = number.parse().ok();
+    value
+        .filter(|value| (1e-6..=1e6).contains(value))
+        .ok_or_else(|| format!("`{text}` is no speed; write for example 2x or 0.5x"))
+}
+
+/// Whether this names an access log and no trace.
+pub fn is_log(name: &str) -> bool {
+    let is_trace = name.ends_with(".csv") || name.ends_with(".csv.gz") || job_log::is_named(name);
+    name == "-" || (!is_trace && Path::new(name).exists())
+}
+
+/// What a log has, and what has to be said of it.
+struct Log {
+    requests: Vec<LoggedRequest>,
+    whats: Vec<Requested>,
+    remarks: Vec<String>,
+}
+
+/// Sends the log's requests and prints the figures.
+pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Result<ExitCode> {
+    let Log {
+        requests,
+        whats,
+        mut remarks,
+    } = read(name, log.all_methods)?;
+    let questions = questions(&whats, measure, log)?;
+    let (duration, arrivals) = arrivals(&requests, measure, log, seed)?;
+    let errors_known = arrivals
+        .iter()
+        .filter(|arrival| arrival.failed_before)
+        .count() as u64;
+    if errors_known > 0 {
+        remarks.push(format!(
+            "  {errors_known} of what is sent had status 400 or above in the log, and may have it again"
+        ));
+    }
+    let warm_up = measure.warm_up.unwrap_or_default();
+    if warm_up >= duration {
+        let (warm_up, duration) = (warm_up.as_secs_f64(), duration.as_secs_f64());
+        bail!("--warm-up {warm_up}s: the run takes {duration:.3} s; give a shorter warm-up");
+    }
+    let options = RateOptions {
+        servers: questions.servers().to_vec(),
+        requests: questions.requests().to_vec(),
+        duration,
+        warm_up,
+        timeout: log.timeout.unwrap_or(TIMEOUT),
+        connections: log.connections.unwrap_or(CONNECTIONS),
+        reuse: Reuse {
+            requests_per_connection: measure.requests_per_connection.unwrap_or(NonZeroU32::MAX),
+            http2_streams: measure.protocol.http2_streams(),
+        },
+        arrivals: match (log.rate, log.constant) {
+            (None, _) => "log",
+            (Some(_), true) => "constant",
+            (Some(_), false) => "poisson",
+        },
+        expectations: log.expect.clone(),
+        errors_known,
+        socket: SocketOptions::default(),
+    };
+    let results = ResultArgs {
+        expect: log.expect.clone(),
+        hgrm: log.hgrm.clone(),
+        timeline: log.timeline.clone(),
+        json: measure.json,
+    };
+    let mut arrivals = arrivals.into_iter().map(|sent| sent.arrival);
+    play(&options, &mut arrivals, &results, remarks)
+}
+
+/// The requests, below the path of `--url`.
+fn questions(whats: &[Requested], measure: &MeasureArgs, log: &LogArgs) -> Result<Questions> {
+    let closes = measure.requests_per_connection == Some(NonZeroU32::MIN);
+    let mut questions = Questions::new(measure.protocol.tls(), closes);
+    let base = measure.url.trim_end_matches('/');
+    let mut fields = http::HeaderMap::new();
+    for (name, value) in &log.header {
+        fields.append(name, value.clone());
+    }
+    for what in whats {
+        let question = Question {
+            method: what.method.parse()?,
+            fields: fields.clone(),
+            ..Question::get("/")
+        };
+        questions.add(&format!("{base}{}", what.target), &question, 1.0)?;
+    }
+    Ok(questions)
+}
+
+/// A request of the log at its time in the run.
+struct Sent {
+    arrival: Arrival,
+    failed_before: bool,
+}
+
+/// How long the run takes, and what is sent when.
+fn arrivals(
+    requests: &[LoggedRequest],
+    measure: &MeasureArgs,
+    log: &LogArgs,
+    seed: u64,
+) -> Result<(Duration, Vec<Sent>)> {
+    let sent = |at_ns: u64, request: &LoggedRequest| Sent {
+        arrival: Arrival {
+            at_ns,
+            request: request.what,
+        },
+        failed_before: request.status >= 400,
+    };
+    if let Some(ramp) = log.rate {
+        let Some(duration) = measure.duration else {
+            bail!("give --for TIME with --rate, the length of the run, like 60s");
+        };
+        let times = Stages::one(ramp, duration.as_secs_f64())?.times(log.constant, seed);
+        let pairs = times.zip(requests.iter().cycle());
+        return Ok((
+            duration,
+            pairs.map(|(at_ns, request)| sent(at_ns, request)).collect(),
+        ));
+    }
+    let speed = log.speed.unwrap_or(1.0);
+    let at_ns = |request: &LoggedRequest| (request.at_ns as f64 / speed) as u64;
+    let span_ns = requests.last().map_or(0, at_ns) + AFTER_LAST_NS;
+    let span = Duration::from_nanos(span_ns);
+    let duration = measure.duration.map_or(span, |most| most.min(span));
+    let pairs = requests.iter().map(|request| (at_ns(request), request));
+    let pairs = pairs.filter(|(at_ns, _)| u128::from(*at_ns) < duration.as_nanos());
+    Ok((
+        duration,
+        pairs.map(|(at_ns, request)| sent(at_ns, request)).collect(),
+    ))
+}
+
+fn read(name: &str, all_methods: bool) -> Result<Log> {
+    let mut read = Requests::default();
+    Logs::open_with_requests(&[PathBuf::from(name)], TimeTaken::Guess)?.read(&mut read, |_| ())?;
+    let (mut requests, whats, unsaid) = read.finish();
+    let mut remarks: Vec<String> = Vec::new();
+    remarks.push(format!(
+        "log          {} requests for {} targets",
+        requests.len(),
+        whats.len()
+    ));
+    remarks.extend(
+        unsaid
+            .sentences()
+            .into_iter()
+            .map(|said| format!("  {said}")),
+    );
+    let others = other_methods(&requests, &whats);
+    if !others.is_empty() {
+        let listed: Vec<String> = others
+            .iter()
+            .map(|(method, n)| format!("{method} {n}"))
+            .collect();
+        let listed = listed.join(", ");
+        remarks.push(if all_methods {
+            format!("  sent without a body, which the log does not have: {listed}")
+        } else {
+            format!("  left out, since it may change something: {listed}; --all-methods sends it")
+        });
+    }
+    if !all_methods {
+        requests.retain(|request| is_safe(&whats[request.what as usize].method));
+        let first_ns = requests.first().map_or(0, |request| request.at_ns);
+        requests
+            .iter_mut()
+            .for_each(|request| request.at_ns -= first_ns);
+    }
+    if requests.is_empty() {
+        let first = unsaid.first_other.as_deref().unwrap_or("nothing is in it");
+        bail!("{name}: no line is a request that can be sent; the first: {first}");
+    }
+    Ok(Log {
+        requests,
+        whats,
+        remarks,
+    })
+}

@@ -1,0 +1,106 @@
+//! What is asked: the URLs, methods, fields and bodies of `rate` and `closed`.
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use sooner_load::message::{self, Question};
+use sooner_load::questions::{self, Listed, Questions};
+use sooner_load::tls::TlsOptions;
+use std::fs;
+use std::path::PathBuf;
+
+/// What is asked.
+#[derive(Args)]
+pub struct RequestArgs {
+    /// What to ask for, like http://127.0.0.1:8080/; one that is given twice is asked for twice as
+    /// often.
+    #[arg(value_name = "URL", required_unless_present_any = ["url", "urls"])]
+    positional: Vec<String>,
+    /// The same as a flag.
+    #[arg(long, num_args = 1..)]
+    url: Vec<String>,
+    /// File of URLs, a line each: [WEIGHT] [METHOD] URL [@BODYFILE].
+    #[arg(long, value_name = "FILE")]
+    urls: Option<PathBuf>,
+    /// Method [default: GET, with a body POST].
+    #[arg(short = 'X', short_alias = 'm', long, value_name = "METHOD", value_parser = method)]
+    method: Option<http::Method>,
+    /// Field of every request, like 'accept: text/html'; may be given several times.
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = field)]
+    header: Vec<(http::HeaderName, http::HeaderValue)>,
+}
+
+impl RequestArgs {
+    /// Everything that may be asked, with `data` as the body of what has none of its own.
+    pub fn questions(&self, data: Option<&str>, tls: TlsOptions, close: bool) -> Result<Questions> {
+        let data = data.map(body).transpose()?;
+        let mut all = Questions::new(tls, close);
+        for url in self.positional.iter().chain(&self.url) {
+            all.add(url, &self.question(None, data.clone()), 1.0)?;
+        }
+        let Some(path) = &self.urls else {
+            return Ok(all);
+        };
+        let name = path.display();
+        let text = fs::read_to_string(path).with_context(|| format!("--urls {name}"))?;
+        let lines = questions::list(&text)
+            .map_err(|(line, problem)| anyhow::anyhow!("{name}:{line}: {problem}"))?;
+        for Listed {
+            weight,
+            method,
+            url,
+            body: file,
+        } in lines
+        {
+            let own = file.map(|file| body(&format!("@{file}"))).transpose()?;
+            let question = self.question(method, own.or_else(|| data.clone()));
+            all.add(&url, &question, weight)
+                .with_context(|| format!("{name}"))?;
+        }
+        if all.requests().is_empty() {
+            bail!("{name}: no URL is in it; write a line each: [WEIGHT] [METHOD] URL [@BODYFILE]");
+        }
+        Ok(all)
+    }
+
+    fn question(&self, method: Option<http::Method>, body: Option<bytes::Bytes>) -> Question {
+        let otherwise = if body.is_some() {
+            http::Method::POST
+        } else {
+            http::Method::GET
+        };
+        let mut fields = http::HeaderMap::new();
+        for (name, value) in &self.header {
+            fields.append(name, value.clone());
+        }
+        Question {
+            method: method.or_else(|| self.method.clone()).unwrap_or(otherwise),
+            path: "/".into(),
+            fields,
+            body,
+        }
+    }
+}
+
+/// `@FILE`, or the text itself.
+fn body(data: &str) -> Result<bytes::Bytes> {
+    match data.strip_prefix('@') {
+        Some(path) => Ok(fs::read(path)
+            .with_context(|| format!("@{path}: cannot read the body"))?
+            .into()),
+        None => Ok(data.as_bytes().to_vec().into()),
+    }
+}
+
+fn method(text: &str) -> Result<http::Method, String> {
+    let method = text.to_ascii_uppercase();
+    let wrong = || format!("`{text}` is no method; write for example GET, HEAD or POST");
+    match method.parse::<http::Method>() {
+        Ok(http::Method::CONNECT) | Err(_) => Err(wrong()),
+        Ok(method) => Ok(method),
+    }
+}
+
+/// A field of every request.
+pub fn field(text: &str) -> Result<(http::HeaderName, http::HeaderValue), String> {
+    message::field(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,69 @@
+//! `sooner load trace`.
+
+use crate::output::{self, Undelivered};
+use crate::whole_file;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use sooner_advise::{Logs, Requests, TimeTaken, trace_files};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub struct TraceArgs {
+    /// Access logs, in every form that `sooner advise` reads; `-` is standard input.
+    #[arg(value_name = "LOG", required = true)]
+    logs: Vec<PathBuf>,
+    /// Name of the trace: NAME.csv.gz, NAME.objects.csv.gz and NAME.paths.csv.gz are written.
+    #[arg(short = 'o', long, value_name = "NAME")]
+    output: String,
+}
+
+/// Reads the logs and writes the trace.
+pub fn run(args: &TraceArgs) -> Result<ExitCode> {
+    let name = args.output.trim_end_matches(".gz").trim_end_matches(".csv");
+    let [requests_path, objects_path, paths_path] = ["csv.gz", "objects.csv.gz", "paths.csv.gz"]
+        .map(|end| PathBuf::from(format!("{name}.{end}")));
+    output::check_file("--output", &requests_path)?;
+    let mut read = Requests::default();
+    Logs::open_with_requests(&args.logs, TimeTaken::Guess)?.read(&mut read, |_| ())?;
+    let (requests, whats, unsaid) = read.finish();
+    if requests.iter().all(|request| request.bytes == 0) {
+        let first = unsaid
+            .first_other
+            .as_deref()
+            .unwrap_or("every response has 0 bytes");
+        bail!("no line is a request with a response of some bytes; the first: {first}");
+    }
+    let files = trace_files(&requests, &whats).context("cannot make the trace")?;
+    for (path, content) in [
+        (&requests_path, &files.requests),
+        (&objects_path, &files.objects),
+        (&paths_path, &files.paths),
+    ] {
+        whole_file::write(path, content)
+            .map_err(|error| Undelivered::file("--output", path, error))?;
+    }
+    let span_s = requests.last().map_or(0, |request| request.at_ns) as f64 / 1e9;
+    let clients = requests
+        .iter()
+        .map(|request| request.client)
+        .max()
+        .map_or(0, |most| most + 1);
+    output::line(format_args!(
+        "{}: {} requests of {} objects by {clients} clients in {span_s:.0} s",
+        requests_path.display(),
+        requests.len(),
+        whats.len()
+    ))?;
+    for said in unsaid.sentences().iter().chain(&unsaid.of_responses()) {
+        output::line(format_args!("not in the log: {said}"))?;
+    }
+    output::line(format_args!(
+        "{}: which object was which path",
+        paths_path.display()
+    ))?;
+    output::line(format_args!(
+        "next: sooner load mkroot {name}.csv.gz DIR, serve DIR, and sooner load replay {name}.csv.gz"
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,283 @@
+//! What is asked of which servers, and how often: URLs with weights, from the command line or a
+//! file.
+
+use crate::message::{Message, MessageError, Question};
+use crate::rate::Asked;
+use crate::target::{Target, TargetError};
+use crate::tls::TlsOptions;
+use http::Method;
+use sooner_workload::Rng;
+use std::collections::HashMap;
+
+/// Names the random stream of choices.
+const PURPOSE: u64 = 102;
+
+/// A URL in a list of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// How often it is asked for, beside the others'.
+    pub weight: f64,
+    /// The method, where the list says one.
+    pub method: Option<Method>,
+    /// The URL.
+    pub url: String,
+    /// File of the body, where the list says one.
+    pub body: Option<String>,
+}
+
+/// Why a URL cannot be asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum QuestionError {
+    /// No URL that leads to a server.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// No request can be made of it.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+}
+
+/// Reads a list: a line each, `[WEIGHT] [METHOD] URL [@BODYFILE]`; empty lines and those that begin
+/// with `#` are passed over. A mistake comes with the number of its line.
+pub fn list(text: &str) -> Result<Vec<Listed>, (usize, String)> {
+    let lines = text.lines().map(str::trim).enumerate();
+    let mut all = Vec::new();
+    for (index, line) in lines {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        all.push(listed(line).map_err(|problem| (index + 1, problem))?);
+    }
+    Ok(all)
+}
+
+fn listed(line: &str) -> Result<Listed, String> {
+    let form = || format!("`{line}`: write [WEIGHT] [METHOD] URL [@BODYFILE]");
+    let mut words = line.split_whitespace().peekable();
+    let mut weight = 1.0;
+    let mut method = None;
+    if let Some(number) = words.peek().and_then(|word| word.parse::<f64>().ok()) {
+        if !(number > 0.0 && number.is_finite()) {
+            return Err(format!("`{number}`: a weight is above 0"));
+        }
+        weight = number;
+        words.next();
+    }
+    let is_method = |word: &&str| word.bytes().all(|byte| byte.is_ascii_uppercase());
+    if let Some(word) = words.peek().filter(|word| is_method(word)) {
+        method = Some(word.parse().map_err(|_| form())?);
+        words.next();
+    }
+    let url = words
+        .next()
+        .filter(|word| word.contains("://"))
+        .ok_or_else(form)?;
+    let body = match words.next() {
+        Some(word) => Some(word.strip_prefix('@').ok_or_else(form)?.to_owned()),
+        None => None,
+    };
+    match words.next() {
+        Some(_) => Err(form()),
+        None => Ok(Listed {
+            weight,
+            method,
+            url: url.into(),
+            body,
+        }),
+    }
+}
+
+/// Everything that may be asked, and where.
+pub struct Questions {
+    tls: TlsOptions,
+    http2: bool,
+    close: bool,
+    servers: Vec<Target>,
+    places: HashMap<String, usize>,
+    requests: Vec<Asked>,
+    sums: Vec<f64>,
+}
+
+impl Questions {
+    /// Nothing yet; over HTTP/1.1 every request may ask the server to `close`.
+    pub fn new(tls: TlsOptions, close: bool) -> Self {
+        Self {
+            http2: tls.http2,
+            tls,
+            close,
+            servers: Vec::new(),
+            places: HashMap::new(),
+            requests: Vec::new(),
+            sums: Vec::new(),
+        }
+    }
+
+    /// Adds a request for `url` (whatever path `question` has), chosen with this weight. A server
+    /// is resolved once.
+    pub fn add(
+        &mut self,
+        url: &str,
+        question: &Question,
+        weight: f64,
+    ) -> Result<(), QuestionError> {
+        // What is behind `#` is the browser's.
+        let url = url.split('#').next().unwrap_or(url);
+        let begin = url.find("://").map_or(0, |place| place + 3);
+        let end = url[begin..]
+            .find('/')
+            .map_or(url.len(), |place| begin + place);
+        let (base, path) = url.split_at(end);
+        let server = match self.places.get(base) {
+            Some(server) => *server,
+            None => {
+                self.servers.push(Target::resolve(base, &self.tls)?);
+                let server = self.servers.len() - 1;
+                self.places.insert(base.into(), server);
+                server
+            }
+        };
+        let question = Question {
+            path: if path.is_empty() { "/" } else { path }.into(),
+            ..question.clone()
+        };
+        let message = Message::new(&question, &self.servers[server], self.http2, self.close)?;
+        self.requests.push(Asked { message, server });
+        self.sums.push(self.sums.last().unwrap_or(&0.0) + weight);
+        Ok(())
+    }
+
+    /// The servers.
+    pub fn servers(&self) -> &[Target] {
+        &self.servers
+    }
+
+    /// The requests, in the order in which they were added.
+    pub fn requests(&self) -> &[Asked] {
+        &self.requests
+    }
+
+    /// What each of so many connections always asks: in turns, or where weights differ by them.
+    pub fn by_connection(&self, connections: u32) -> Vec<(Target, Message)> {
+        let one = |place: usize| {
+            let Asked { message, server } = &self.requests[place];
+            (self.servers[*server].clone(), message.clone())
+        };
+        let all = self.sums.last().copied().unwrap_or(0.0);
+        let mean = all / self.sums.len().max(1) as f64;
+        let even = (1_u32..)
+            .zip(&self.sums)
+            .all(|(place, sum)| *sum == mean * f64::from(place));
+        if even {
+            return (0..self.requests.len()).map(one).collect();
+        }
+        let of = |connection: u32| {
+            let share = (f64::from(connection) + 0.5) / f64::from(connections) * all;
+            let place = self.sums.partition_point(|sum| *sum <= share);
+            one(place.min(self.sums.len() - 1))
+        };
+        (0..connections).map(of).collect()
+    }
+
+    /// Draws requests by their weights; one seed always draws the same.
+    pub fn choices(&self, seed: u64) -> impl Iterator<Item = u32> + use<> {
+        let sums = self.sums.clone();
+        let all = sums.last().copied().unwrap_or(0.0);
+        let mut rng = Rng::new(seed, PURPOSE);
+        std::iter::repeat_with(move || {
+            if sums.len() < 2 {
+                return 0;
+            }
+            let drawn = rng.uniform() * all;
+            let place = sums.partition_point(|sum| *sum <= drawn);
+            place.min(sums.len() - 1) as u32
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_weights_methods_and_bodies() {
+        let text = "# a comment\n\nhttp://h/\n 3 http://h/a\nPOST http://h/b @body.json\n0.5 PUT http://h/c\n";
+        let lines = list(text).expect("right");
+        let weights: Vec<f64> = lines.iter().map(|line| line.weight).collect();
+        assert_eq!(weights, [1.0, 3.0, 1.0, 0.5]);
+        assert_eq!(lines[2].method, Some(Method::POST));
+        assert_eq!(lines[2].body.as_deref(), Some("body.json"));
+        assert_eq!(
+            (lines[3].method.as_ref(), lines[3].url.as_str()),
+            (Some(&Method::PUT), "http://h/c")
+        );
+        for wrong in [
+            "0 http://h/",
+            "-1 http://h/",
+            "GET",
+            "h/a",
+            "http://h/ body",
+            "http://h/ @a b",
+        ] {
+            let (line, problem) = list(&format!("http://h/\n{wrong}\n")).expect_err(wrong);
+            assert_eq!(line, 2);
+            assert!(
+                problem.contains("URL") || problem.contains("above 0"),
+                "{problem}"
+            );
+        }
+    }
+
+    fn questions(urls: &[(&str, f64)]) -> Questions {
+        let mut questions = Questions::new(TlsOptions::default(), false);
+        for (url, weight) in urls {
+            questions.add(url, &Question::get("/"), *weight).expect(url);
+        }
+        questions
+    }
+
+    #[test]
+    fn urls_of_one_server_share_it() {
+        let same = "http://127.0.0.1:8080";
+        let urls = [
+            same,
+            "http://127.0.0.1:8080/a?b#c",
+            "http://127.0.0.1:8081/",
+        ];
+        let questions = questions(&urls.map(|url| (url, 1.0)));
+        assert_eq!(questions.servers().len(), 2);
+        let servers: Vec<usize> = questions
+            .requests()
+            .iter()
+            .map(|asked| asked.server)
+            .collect();
+        assert_eq!(servers, [0, 0, 1]);
+        match &questions.requests()[1].message {
+            Message::Http1 { bytes, .. } => assert!(bytes.starts_with(b"GET /a?b HTTP/1.1\r\n")),
+            other @ Message::Http2 { .. } => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn connections_are_divided_by_weight() {
+        let paths = |urls: &[(&str, f64)], connections| {
+            let asked = questions(urls).by_connection(connections);
+            let path = |(_, message): (Target, Message)| match message {
+                Message::Http1 { bytes, .. } => char::from(bytes[5]),
+                Message::Http2 { .. } => '2',
+            };
+            asked.into_iter().map(path).collect::<String>()
+        };
+        let (a, b) = ("http://127.0.0.1/a", "http://127.0.0.1/b");
+        assert_eq!(paths(&[(a, 1.0), (b, 1.0)], 4), "ab");
+        assert_eq!(paths(&[(a, 3.0), (b, 1.0)], 4), "aaab");
+        assert_eq!(paths(&[(a, 1.0), (b, 9.0)], 4), "bbbb");
+    }
+
+    #[test]
+    fn what_weighs_more_is_asked_for_more_often() {
+        let questions = questions(&[("http://127.0.0.1/a", 3.0), ("http://127.0.0.1/b", 1.0)]);
+        let chosen: Vec<u32> = questions.choices(1).take(4000).collect();
+        let first = chosen.iter().filter(|place| **place == 0).count();
+        assert!((2900..3100).contains(&first), "{first}");
+        assert_eq!(chosen, questions.choices(1).take(4000).collect::<Vec<_>>());
+    }
+}

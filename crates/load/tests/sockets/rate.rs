@@ -1,0 +1,268 @@
+//! Requests at a rate against a real server on loopback.
+
+use super::server::{Reply, TestServer};
+use sooner_load::message::Question;
+use sooner_load::pool::Reuse;
+use sooner_load::questions::Questions;
+use sooner_load::rate::arrivals::Stages;
+use sooner_load::rate::recorder::Second;
+use sooner_load::rate::{self, Arrival, Ran, RateOptions};
+use sooner_load::socket::SocketOptions;
+use sooner_load::tls::TlsOptions;
+use sooner_stats::Verdict;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn options(urls: &[String]) -> RateOptions {
+    let mut questions = Questions::new(TlsOptions::default(), false);
+    for url in urls {
+        questions.add(url, &Question::get("/"), 1.0).unwrap();
+    }
+    RateOptions {
+        servers: questions.servers().to_vec(),
+        requests: questions.requests().to_vec(),
+        duration: SECOND,
+        warm_up: Duration::ZERO,
+        timeout: Duration::from_secs(20),
+        connections: 100,
+        reuse: Reuse {
+            requests_per_connection: NonZeroU32::MAX,
+            http2_streams: None,
+        },
+        arrivals: "constant",
+        expectations: Vec::new(),
+        errors_known: 0,
+        socket: SocketOptions::default(),
+    }
+}
+
+fn run_with(options: &RateOptions, rate: f64, told: &mut dyn FnMut(&Second)) -> Ran {
+    let ramp = rate.to_string().parse().unwrap();
+    let stages = Stages::one(ramp, options.duration.as_secs_f64()).unwrap();
+    let mut arrivals = stages
+        .times(true, 1)
+        .map(|at_ns| Arrival { at_ns, request: 0 });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime
+        .block_on(rate::run(options, &mut arrivals, told))
+        .unwrap()
+}
+
+fn run(options: &RateOptions, rate: f64) -> Ran {
+    run_with(options, rate, &mut |_| ())
+}
+
+fn answering(bytes: usize) -> TestServer {
+    TestServer::start(move |_, _| Reply::Body {
+        bytes,
+        after: Duration::ZERO,
+    })
+}
+
+#[test]
+fn as_many_come_as_were_asked_and_each_is_counted() {
+    let server = answering(500);
+    let mut seconds = Vec::new();
+    let ran = run_with(&options(&[server.url()]), 200.0, &mut |second| {
+        seconds.push(*second)
+    });
+    assert_eq!(
+        (ran.run.asked, ran.run.sent, ran.run.answered),
+        (200, 200, 200)
+    );
+    assert_eq!((server.requests(), ran.run.errors), (200, 0));
+    assert_eq!(ran.recorder.responses.len(), 200);
+    assert_eq!(
+        seconds.iter().map(|second| second.answered).sum::<u64>(),
+        200
+    );
+    assert_eq!(seconds.iter().map(|second| second.sent).sum::<u64>(), 200);
+    // Kept alive, and one more that looked whether the server is there.
+    assert!(server.connections() < 100, "{}", server.connections());
+    assert_eq!(ran.run.connections_opened + 1, server.connections());
+}
+
+#[test]
+fn without_keep_alive_each_request_has_a_connection_that_it_asks_to_close() {
+    let server = answering(5);
+    let mut questions = Questions::new(TlsOptions::default(), true);
+    questions
+        .add(&server.url(), &Question::get("/"), 1.0)
+        .unwrap();
+    let mut options = options(&[server.url()]);
+    options.requests = questions.requests().to_vec();
+    options.reuse.requests_per_connection = NonZeroU32::MIN;
+    let ran = run(&options, 50.0);
+    assert_eq!((ran.run.answered, ran.run.connections_opened), (50, 50));
+    let closes = server.closes();
+    assert_eq!(
+        closes
+            .iter()
+            .filter(|requests| **requests == [true])
+            .count(),
+        50
+    );
+}
+
+/// A stall is seen by every request that was due meanwhile, and not by the one that met it.
+#[test]
+fn a_stall_counts_for_all_that_were_due_in_it() {
+    const STALL: Duration = Duration::from_millis(500);
+    let begin = std::sync::Mutex::new(None);
+    let server = TestServer::start(move |_, _| {
+        let mut begin = begin.lock().unwrap();
+        let begin = *begin.get_or_insert_with(std::time::Instant::now);
+        let left = STALL.saturating_sub(begin.elapsed());
+        Reply::Body {
+            bytes: 5,
+            after: left,
+        }
+    });
+    let ran = run(&options(&[server.url()]), 100.0);
+    assert_eq!(ran.run.answered, 100, "{:?}", ran.run.failures);
+    // Of those due in the first half of the second, half waited for 250 ms or more.
+    let long = ran
+        .recorder
+        .responses
+        .count_between(240_000_000, 600_000_000);
+    assert!(long >= 20, "{long}");
+}
+
+#[test]
+fn who_finds_no_connection_free_waits_and_the_wait_counts() {
+    let server = TestServer::start(|_, _| Reply::Body {
+        bytes: 5,
+        after: Duration::from_millis(50),
+    });
+    let mut options = options(&[server.url()]);
+    options.connections = 2;
+    // Two connections carry 40 a second.
+    let ran = run(&options, 100.0);
+    // One looked whether the server is there.
+    assert_eq!(server.connections(), 3);
+    assert_eq!((ran.run.answered, server.requests()), (100, 100));
+    assert!(
+        ran.run.connection_wait.n > 80,
+        "{:?}",
+        ran.run.connection_wait
+    );
+    assert!(
+        ran.run.response.max_ms.unwrap() > 1000.0,
+        "{:?}",
+        ran.run.response
+    );
+    assert_eq!(ran.run.verdict, Verdict::Invalid);
+    assert!(
+        ran.run
+            .verdict_reason
+            .contains("all 2 connections were busy"),
+        "{}",
+        ran.run.verdict_reason
+    );
+}
+
+#[test]
+fn a_server_that_never_answers_ends_with_the_timeout() {
+    let server = TestServer::start(|_, _| Reply::Silence);
+    let mut options = options(&[server.url()]);
+    options.connections = 3;
+    options.timeout = Duration::from_millis(300);
+    let ran = run(&options, 20.0);
+    assert_eq!((ran.run.answered, ran.run.errors), (0, 20));
+    assert!(
+        ran.run
+            .failures
+            .keys()
+            .all(|words| words.contains("timeout")),
+        "{:?}",
+        ran.run.failures
+    );
+    // They took at least as long as they were waited for.
+    assert!(
+        ran.run.response.min_ms.unwrap() >= 299.0,
+        "{:?}",
+        ran.run.response
+    );
+    assert!(
+        ran.run.verdict_reason.contains("20 of 20 requests failed"),
+        "{}",
+        ran.run.verdict_reason
+    );
+}
+
+#[test]
+fn errors_are_told_by_kind_and_an_expectation_of_them_is_the_judge() {
+    let server = TestServer::start(|_, nth| match nth % 10 {
+        0 => Reply::Status(503),
+        1 => Reply::Cut {
+            announced_bytes: 10,
+            bytes: 5,
+        },
+        2 => Reply::Status(302),
+        3 => Reply::Hinted { bytes: 9 },
+        _ => Reply::Body {
+            bytes: 5,
+            after: Duration::ZERO,
+        },
+    });
+    let mut options = options(&[server.url()]);
+    let ran = run(&options, 100.0);
+    let failures: Vec<_> = ran.run.failures.iter().collect();
+    let expected = ["body cut before its announced length", "status 503"];
+    assert_eq!(
+        failures
+            .iter()
+            .map(|(words, _)| words.as_str())
+            .collect::<Vec<_>>(),
+        expected
+    );
+    assert_eq!((ran.run.answered, ran.run.errors), (80, 20));
+    assert_eq!(ran.run.statuses.get(&302), Some(&10));
+    assert_eq!(ran.run.verdict, Verdict::Invalid);
+    options.errors_known = 20;
+    let ran = run(&options, 100.0);
+    assert!(
+        !ran.run.verdict_reason.contains("failed"),
+        "{}",
+        ran.run.verdict_reason
+    );
+    options.errors_known = 0;
+    options.expectations = ["errors<=25%", "errors<10"]
+        .map(|text| text.parse().unwrap())
+        .to_vec();
+    let ran = run(&options, 100.0);
+    let met: Vec<bool> = ran
+        .run
+        .expectations
+        .iter()
+        .map(|checked| checked.is_met)
+        .collect();
+    assert_eq!(met, [true, false]);
+    assert!(
+        !ran.run.verdict_reason.contains("failed"),
+        "{}",
+        ran.run.verdict_reason
+    );
+}
+
+#[test]
+fn the_warm_up_is_left_out() {
+    let server = answering(5);
+    let mut options = options(&[server.url()]);
+    options.warm_up = Duration::from_millis(500);
+    let ran = run(&options, 100.0);
+    assert_eq!(
+        (server.requests(), ran.run.asked, ran.run.answered),
+        (100, 50, 50)
+    );
+    assert!(
+        (ran.run.measured_s - 0.5).abs() < 1e-6,
+        "{}",
+        ran.run.measured_s
+    );
+}
