@@ -25,7 +25,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   test [--quick | STEP]     everything that must hold, or one of its steps; --quick leaves fuzzing out
   tidy                      architecture and style, without a build
   fuzz [SECONDS] [TARGET]   each fuzz target for 15 s or longer; all targets or one
-  package                   the program, manual pages, completions, unit and example, in target/package
+  package [--profile NAME]  archive, .deb, image, bill of materials and checksums, in target/package
   bpf                       compiles the BPF programs, with clang, into the object that is committed
   instructions              counts what a simulated job takes, with valgrind, and writes what `test` compares with
   h2spec                    builds the program that tests HTTP/2, as `test` does, with Go
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         ["test", "--quick"] => Ok(test::run(true)),
         ["test", step] => test::run_step(step),
         ["tidy"] => tidy::run(),
-        ["package"] => package::run(),
+        ["package", rest @ ..] => package::run(rest),
         ["bpf"] => bpf::build(),
         ["instructions"] => instructions::write(),
         ["h2spec"] => h2spec::run(),

@@ -3,8 +3,8 @@
 
 use crate::tally::Tally;
 use crate::{
-    bpf, extension, fuzz, h2spec, instructions, packages, postgres, process, programs, runner,
-    suites, tidy,
+    bpf, extension, fuzz, h2spec, instructions, package, packages, postgres, process, programs,
+    runner, suites, tidy,
 };
 use anyhow::{Context, Result};
 use std::thread;
@@ -15,7 +15,7 @@ const FUZZ_SMOKE: Duration = Duration::from_secs(2);
 
 /// What is run, in this order.
 type Step = (&'static str, fn(&mut Tally) -> Result<()>);
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("packages", install),
     ("tidy", check_tidy),
     ("format", format),
@@ -25,6 +25,7 @@ const STEPS: [Step; 13] = [
     ("h2spec", h2spec::build),
     ("extension", extension::check),
     ("build", build_tests),
+    ("package", package::check),
     ("instructions", instructions::check),
     ("test", run_tests),
     ("suites", suites::few),

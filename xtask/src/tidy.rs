@@ -2,7 +2,7 @@
 
 mod bans;
 mod crates;
-mod files;
+pub mod files;
 mod layers;
 
 use crate::process;
