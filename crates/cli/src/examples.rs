@@ -198,7 +198,7 @@ const TABLE: &[(&str, &[Example])] = &[
         &[
             (
                 "sooner gate import /etc/pgbouncer/pgbouncer.ini > gate.toml",
-                "Make a gate.toml that does the same",
+                "Write a gate.toml that does what PgBouncer does",
             ),
             (
                 "sooner gate import pgbouncer.ini | less",
@@ -270,11 +270,11 @@ const TABLE: &[(&str, &[Example])] = &[
         &[
             (
                 "sooner load closed --url http://127.0.0.1:8080/ --connections 50 --for 30s",
-                "Ask as fast as the server answers: throughput",
+                "Ask as fast as the server answers",
             ),
             (
                 "sooner load replay epa --url http://127.0.0.1:8080 --uplink 10mbit --rho 0.8 --for 2m",
-                "Replay a trace at four fifths of the link: response times",
+                "Replay a trace at four fifths of the link",
             ),
         ],
     ),
@@ -283,7 +283,7 @@ const TABLE: &[(&str, &[Example])] = &[
         &[
             (
                 "sooner load replay epa --url http://127.0.0.1:8080 --uplink 10mbit --rho 0.8 --for 2m --poisson",
-                "Replay a trace at four fifths of the link, whatever the server does",
+                "Replay a trace at four fifths of the link, by the clock",
             ),
             (
                 "sooner load replay surge:1 --url http://127.0.0.1:8080 --model closed --users 20 --think 1s --for 5m",
@@ -378,7 +378,7 @@ const TABLE: &[(&str, &[Example])] = &[
             ),
             (
                 "sooner load tpcc run --url postgresql://ann@127.0.0.1/shop --model open --rate 50 --for 60s",
-                "Begin fifty transactions a second, whatever the database does",
+                "Begin fifty transactions a second, by the clock",
             ),
         ],
     ),

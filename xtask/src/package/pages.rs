@@ -140,7 +140,7 @@ fn example(section: &str) -> Option<&str> {
 
 fn render(page: &Page, section: &str, release: &Release) -> String {
     let mut text = format!(
-        ".TH {} 5 \"{}\" \"Sooner {}\" \"Sooner\"\n.SH NAME\n{} \\- {}\n.SH DESCRIPTION\n{}\n.SH KEYS\n",
+        ".TH {} 5 \"{}\" \"Sooner {}\" \"Sooner\"\n.nh\n.ad l\n.SH NAME\n{} \\- {}\n.SH DESCRIPTION\n{}\n.SH KEYS\n",
         page.name.to_uppercase(),
         release.date(),
         release.version,

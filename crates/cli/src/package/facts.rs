@@ -24,6 +24,13 @@ const FILES: &[(&str, &[File])] = &[
         ],
     ),
     (
+        "gate import",
+        &[(
+            "/etc/pgbouncer/pgbouncer.ini",
+            "Where Debian's package has it",
+        )],
+    ),
+    (
         "gate",
         &[
             (

@@ -11,6 +11,8 @@ use std::path::Path;
 
 /// The longest line of a page's source, which programs that check pages insist on.
 const SOURCE_COLUMNS: usize = 80;
+/// No word is divided, and no line is stretched: both spoil names of flags.
+const LAYOUT: &str = ".nh\n.ad l\n";
 /// The longest line of an example, which a terminal of 80 columns shows whole.
 const EXAMPLE_COLUMNS: usize = 68;
 
@@ -58,7 +60,7 @@ fn page(command: &clap::Command, path: &[&str], name: &str, date: &str) -> io::R
     let mut body = String::from_utf8_lossy(&made).into_owned();
     body.push_str(&own_sections(command, path));
     Ok(format!(
-        ".TH {} 1 \"{date}\" \"Sooner {}\" \"Sooner\"\n{}",
+        ".TH {} 1 \"{date}\" \"Sooner {}\" \"Sooner\"\n{LAYOUT}{}",
         name.to_uppercase(),
         env!("CARGO_PKG_VERSION"),
         clean(&body)
@@ -68,12 +70,14 @@ fn page(command: &clap::Command, path: &[&str], name: &str, date: &str) -> io::R
 /// What clap knows nothing of.
 fn own_sections(command: &clap::Command, path: &[&str]) -> String {
     let mut text = String::from("\n.SH EXAMPLES\n");
-    for (line, what) in examples(path) {
+    for (number, (line, what)) in examples(path).iter().enumerate() {
+        // A heading begins a paragraph already.
+        let begin = if number > 0 { ".PP\n" } else { "" };
         let shown = broken(line).replace('\\', "\\e").replace('-', "\\-");
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            ".PP\n{}:\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE\n",
+            "{begin}{}:\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE\n",
             escaped(what),
             shown.replace('\'', "\\(aq")
         );
@@ -122,10 +126,22 @@ fn escaped(text: &str) -> String {
         .replace('\'', "\\(aq")
 }
 
-/// A command line in several lines that a shell reads as one.
+/// A command line in several lines that a shell reads as one. A flag stays beside its value.
 fn broken(line: &str) -> String {
-    let mut lines = vec![String::new()];
+    let mut parts: Vec<String> = Vec::new();
     for word in line.split(' ') {
+        match parts.last_mut() {
+            Some(flag)
+                if flag.starts_with("--") && !flag.contains(' ') && !word.starts_with('-') =>
+            {
+                flag.push(' ');
+                flag.push_str(word);
+            }
+            _ => parts.push(word.to_owned()),
+        }
+    }
+    let mut lines = vec![String::new()];
+    for word in &parts {
         let length = lines.last().map_or(0, String::len);
         if length > 0 && length + 1 + word.len() > EXAMPLE_COLUMNS {
             lines.push(format!("    {word}"));
