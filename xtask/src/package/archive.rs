@@ -47,6 +47,18 @@ impl Tree {
         Ok(())
     }
 
+    /// Adds every file of a folder, below another path.
+    pub fn add_files(&mut self, path: &str, from: &Path) -> Result<()> {
+        let entries = fs::read_dir(from);
+        for entry in entries.with_context(|| format!("cannot read {}", from.display()))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let path = format!("{path}/{}", name.to_string_lossy());
+            self.add_file(&path, PLAIN, &entry.path())?;
+        }
+        Ok(())
+    }
+
     /// Adds a folder of a user.
     pub fn add_folder(&mut self, path: &str, mode: u32, owner: u64) {
         let bytes = None;

@@ -91,6 +91,14 @@ fn tree(release: &Release, content: &Content, options: &Options) -> Result<Tree>
         let path = format!("{DOC}/examples/{example}");
         tree.add_file(&path, PLAIN, &packaging.join(example))?;
     }
+    for entry in fs::read_dir(&packaging)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // Dashboards, rules, manifests: to be copied.
+        if entry.file_type()?.is_dir() && name != "debian" {
+            tree.add_files(&format!("{DOC}/examples/{name}"), &entry.path())?;
+        }
+    }
     let (users, folders) = (
         "usr/lib/sysusers.d/sooner.conf",
         "usr/lib/tmpfiles.d/sooner.conf",

@@ -78,16 +78,20 @@ pub fn all(release: &Release) -> Result<Vec<(String, String)>> {
         .filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md"))
         .collect();
     let page = |page: &Page| {
-        let found = documents
-            .iter()
-            .find_map(|file| section(&file.text, page.marker));
-        let section = found.with_context(|| {
+        let found = documents.iter().find_map(|file| {
+            let section = section(&file.text, page.marker)?;
+            Some((section, example(section).or_else(|| example(&file.text))))
+        });
+        let (section, example) = found.with_context(|| {
             format!(
                 "no table of keys in docs/ has `{}`, for {}",
                 page.marker, page.name
             )
         })?;
-        Ok((format!("{}.5", page.name), render(page, section, release)))
+        Ok((
+            format!("{}.5", page.name),
+            render(page, section, example, release),
+        ))
     };
     PAGES.iter().map(page).collect()
 }
@@ -97,8 +101,9 @@ fn section<'a>(text: &'a str, marker: &str) -> Option<&'a str> {
     let row = format!("| `{marker}`");
     let at = text.match_indices(&row).map(|(at, _)| at);
     let mut sections = at.map(|at| {
-        let from = text[..at].rfind("\n#").unwrap_or(0);
-        let to = text[at..].find("\n#").map_or(text.len(), |to| at + to);
+        // One mark may begin a comment in an example.
+        let from = text[..at].rfind("\n##").unwrap_or(0);
+        let to = text[at..].find("\n##").map_or(text.len(), |to| at + to);
         &text[from..to]
     });
     sections.find(|section| section.contains("| key | default |"))
@@ -132,13 +137,13 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
-/// The first block of TOML in the section.
-fn example(section: &str) -> Option<&str> {
-    let (_, rest) = section.split_once("```toml\n")?;
+/// The first block of TOML.
+fn example(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("```toml\n")?;
     Some(rest.split_once("\n```")?.0)
 }
 
-fn render(page: &Page, section: &str, release: &Release) -> String {
+fn render(page: &Page, section: &str, example: Option<&str>, release: &Release) -> String {
     let mut text = format!(
         ".TH {} 5 \"{}\" \"Sooner {}\" \"Sooner\"\n.nh\n.ad l\n.SH NAME\n{} \\- {}\n.SH DESCRIPTION\n{}\n.SH KEYS\n",
         page.name.to_uppercase(),
@@ -172,7 +177,7 @@ fn render(page: &Page, section: &str, release: &Release) -> String {
         }
         let _ = writeln!(text, "{}", filled(&format!("Default: {}.", row.default)));
     }
-    if let Some(example) = example(section) {
+    if let Some(example) = example {
         let _ = write!(text, ".SH EXAMPLES\n.nf\n{}\n.fi\n", literal(example));
     }
     text.push_str(".SH FILES\n");

@@ -67,13 +67,26 @@ fn essential(made: &Made) -> Result<Option<PathBuf>> {
     }
     let half = made.folder.join("half.tar");
     let mut make = Command::new("mmdebstrap");
-    make.args(["--variant=essential", "--quiet", PACKAGES, "stable"]);
+    make.args(["--variant=essential", "--quiet", PACKAGES, &suite()]);
     let finished = process::run(make.arg(&half))?;
     if !finished.success {
         return Ok(None);
     }
     fs::rename(&half, &archive)?;
     Ok(Some(archive))
+}
+
+/// The Debian of this machine: the program is linked for its libraries. Elsewhere the stable one.
+fn suite() -> String {
+    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let value = |key: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+    };
+    match (value("ID"), value("VERSION_CODENAME")) {
+        (Some("debian"), Some(name)) => name.to_owned(),
+        _ => "stable".to_owned(),
+    }
 }
 
 /// A root folder of another system.
