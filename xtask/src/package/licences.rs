@@ -109,10 +109,11 @@ fn texts_of(one: &Linked) -> Result<Vec<String>> {
         // Behind its title and our own name.
         let terms = MIT.splitn(3, "\n\n").nth(2);
         let terms = terms.context("LICENSE-MIT has no third part")?;
-        texts.push(plain(&format!(
-            "Copyright (c) {}\n\n{terms}",
-            one.authors.join(", ")
-        )));
+        let owners = match one.authors.join(", ") {
+            none if none.is_empty() => format!("the authors of {}", one.name),
+            authors => authors,
+        };
+        texts.push(plain(&format!("Copyright (c) {owners}\n\n{terms}")));
     }
     if texts.is_empty() {
         bail!(

@@ -15,6 +15,8 @@ struct Page {
     /// A key that only its table has.
     marker: &'static str,
     description: &'static str,
+    /// How keys are written here.
+    notation: &'static str,
     /// Tables that may come several times.
     lists: &'static [&'static str],
     files: &'static [(&'static str, &'static str)],
@@ -31,6 +33,7 @@ const PAGES: [Page; 2] = [
             key, what is wrong, what would be right. \"sooner serve --config FILE --check\" looks \
             for mistakes and starts nothing. SIGHUP reads the file again; a file with a mistake \
             changes nothing. Relative paths are beside the file.",
+        notation: "The key root of a table [[site]] is written site.root here, as messages name it.",
         lists: &["tls", "site", "site.redirect", "upstream", "route", "class"],
         files: &[
             ("/etc/sooner/sooner.toml", "What sooner.service reads"),
@@ -51,6 +54,8 @@ const PAGES: [Page; 2] = [
             for mistakes and starts nothing; \"sooner gate import\" makes such a file of a \
             pgbouncer.ini. SIGHUP reads the file again; a file with a mistake changes nothing. \
             Relative paths are beside the file.",
+        notation: "The key server of a table [[database]] is written database.server here, as \
+            messages name it.",
         lists: &["tls", "database", "user", "rule", "class"],
         files: &[
             ("/etc/sooner/gate.toml", "What sooner-gate.service reads"),
@@ -153,11 +158,7 @@ fn render(page: &Page, section: &str, example: Option<&str>, release: &Release) 
         page.about,
         filled(page.description)
     );
-    let _ = writeln!(
-        text,
-        "{}",
-        filled("The key root of a table [[site]] is written site.root here, as messages name it.")
-    );
+    let _ = writeln!(text, "{}", filled(page.notation));
     let mut table = String::new();
     for row in rows(section) {
         let of = row.keys.first().and_then(|key| key.rsplit_once('.'));
@@ -175,7 +176,11 @@ fn render(page: &Page, section: &str, example: Option<&str>, release: &Release) 
         if !row.meaning.is_empty() {
             let _ = writeln!(text, "{}", filled(&sentence(&row.meaning)));
         }
-        let _ = writeln!(text, "{}", filled(&format!("Default: {}.", row.default)));
+        let default = match row.default.as_str() {
+            "required" => "Required.".to_owned(),
+            default => format!("Default: {default}."),
+        };
+        let _ = writeln!(text, "{}", filled(&default));
     }
     if let Some(example) = example {
         let _ = write!(text, ".SH EXAMPLES\n.nf\n{}\n.fi\n", literal(example));
@@ -209,7 +214,7 @@ fn sentence(text: &str) -> String {
         .next()
         .map(|letter| letter.to_uppercase().to_string());
     let text = format!("{}{}", first.unwrap_or_default(), letters.as_str());
-    if text.ends_with(['.', ')', '?']) {
+    if text.ends_with('.') {
         text
     } else {
         format!("{text}.")
@@ -307,6 +312,12 @@ mod tests {
             "see files, \\fBx\\-y\\fR"
         );
         assert_eq!(marks("`[[tls]]` and [1]"), "\\fB[[tls]]\\fR and [1]");
+    }
+
+    #[test]
+    fn a_meaning_ends_as_a_sentence() {
+        assert_eq!(sentence("see [a](b.md)"), "See [a](b.md).");
+        assert_eq!(sentence("it is so."), "It is so.");
     }
 
     #[test]
