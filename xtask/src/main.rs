@@ -27,7 +27,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   tidy                      architecture and style, without a build
   book                      the documents as a book, with mdbook, in target/book
   fuzz [SECONDS] [TARGET]   each fuzz target for 15 s or longer; all targets or one
-  package                   the program, manual pages, completions, unit and example, in target/package
+  package [--profile NAME]  archive, .deb, image, bill of materials and checksums, in target/package
   bpf                       compiles the BPF programs, with clang, into the object that is committed
   instructions              counts what a simulated job takes, with valgrind, and writes what `test` compares with
   h2spec                    builds the program that tests HTTP/2, as `test` does, with Go
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         ["test", step] => test::run_step(step),
         ["tidy"] => tidy::run(),
         ["book"] => book::run(),
-        ["package"] => package::run(),
+        ["package", rest @ ..] => package::run(rest),
         ["bpf"] => bpf::build(),
         ["instructions"] => instructions::write(),
         ["h2spec"] => h2spec::run(),

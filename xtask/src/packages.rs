@@ -109,11 +109,17 @@ pub const FOR_TESTS: &[Need] = &[
         "golang-github-lib-pq-dev",
         DRIVER,
     ),
+    program("lintian", "lintian", PACKAGE),
+    program("mandoc", "mandoc", PACKAGE),
+    program("mmdebstrap", "mmdebstrap", PACKAGE),
+    program("skopeo", "skopeo", PACKAGE),
+    program("umoci", "umoci", PACKAGE),
     program("clang", "clang", BPF),
     program("llvm-objdump", "llvm", BPF),
     file("/usr/include/bpf/bpf_helpers.h", "libbpf-dev", BPF),
 ];
 
+const PACKAGE: &str = "the check of what is given away";
 const BPF: &str = "the check that the BPF object is what its source says";
 const DRIVER: &str = "tests of the gate with drivers that people use";
 const CLIENT: &str = "tests of the server with programs that people use";

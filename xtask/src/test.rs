@@ -3,7 +3,7 @@
 
 use crate::tally::Tally;
 use crate::{
-    book, bpf, extension, fuzz, h2spec, instructions, packages, postgres, process, programs,
+    book, bpf, extension, fuzz, h2spec, instructions, package, packages, postgres, process, programs,
     runner, suites, tidy,
 };
 use anyhow::{Context, Result};
@@ -26,6 +26,7 @@ const STEPS: [Step; 14] = [
     ("h2spec", h2spec::build),
     ("extension", extension::check),
     ("build", build_tests),
+    ("package", package::check),
     ("instructions", instructions::check),
     ("test", run_tests),
     ("suites", suites::few),

@@ -3,7 +3,7 @@
 mod bans;
 mod book;
 mod crates;
-mod files;
+pub mod files;
 mod layers;
 
 use crate::process;

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const EXAMPLE: &str = include_str!("../../../packaging/sooner.toml");
+const GATE_EXAMPLE: &str = include_str!("../../../packaging/gate.toml");
 
 fn package() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -103,10 +104,10 @@ fn the_shell_reads_its_completions() {
     }
 }
 
-/// The example with everything that is commented out in force: prose has a space after the mark,
+/// An example with everything that is commented out in force: prose has a space after the mark,
 /// keys have none.
-fn uncommented() -> String {
-    EXAMPLE
+fn uncommented(example: &str) -> String {
+    example
         .lines()
         .map(|line| match line.strip_prefix('#') {
             Some(key) if !key.starts_with([' ', '#']) => key,
@@ -119,7 +120,36 @@ fn uncommented() -> String {
 #[test]
 fn every_line_of_the_example_is_right() {
     Config::parse(EXAMPLE).unwrap().check().unwrap();
-    Config::parse(&uncommented()).unwrap();
+    Config::parse(&uncommented(EXAMPLE)).unwrap();
+    sooner_pooler::config::Config::parse(GATE_EXAMPLE).unwrap();
+    sooner_pooler::config::Config::parse(&uncommented(GATE_EXAMPLE)).unwrap();
+}
+
+#[test]
+fn every_page_has_examples_exit_codes_and_what_else_to_read() {
+    let folder = package();
+    let pages = files(&folder.path().join("man"));
+    assert!(pages.len() > 30, "{pages:?}");
+    for page in &pages {
+        let text = fs::read_to_string(page).unwrap();
+        for heading in ["EXAMPLES", "EXIT STATUS", "SEE ALSO"] {
+            let line = format!("\n.SH {heading}\n");
+            assert_eq!(
+                text.matches(&line).count(),
+                1,
+                "{heading} of {}",
+                page.display()
+            );
+        }
+    }
+    let serve = fs::read_to_string(folder.path().join("man/sooner-serve.1")).unwrap();
+    for words in [
+        ".SH FILES",
+        "/etc/sooner/sooner.toml",
+        ".BR sooner.toml (5)",
+    ] {
+        assert!(serve.contains(words), "{words}");
+    }
 }
 
 #[test]
