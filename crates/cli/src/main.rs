@@ -6,6 +6,7 @@ mod attach;
 mod config_file;
 mod demo;
 mod emulate;
+mod examples;
 mod feasibility;
 mod figures;
 mod gate;
