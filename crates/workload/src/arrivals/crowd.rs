@@ -20,7 +20,7 @@ pub struct Crowd {
 /// Not a crowd.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no crowd; write BYTES,SHARE: the bytes of the object it wants and its share of the requests, like 100000,0.5"
+    "`{0}` is not a crowd; write BYTES,SHARE: the bytes of the object it wants and its share of the requests, like 100000,0.5"
 )]
 pub struct CrowdError(String);
 
