@@ -128,7 +128,7 @@ fn units_traces_and_times_are_checked() {
     };
     assert!(replay("epa", "10mb", "10").contains("write 10mbit, or 10MB/s"));
     assert!(replay("epb", "10mbit", "10").contains("epa"));
-    assert!(replay("epa", "10mbit", "ten").contains("no length of time"));
+    assert!(replay("epa", "10mbit", "ten").contains("not a length of time"));
     assert!(replay("epa", "10mbit", "0").contains("at least 1 second"));
     assert!(
         refusal(&["closed", "--url", HERE, "--connections", "0", "--for", "1"])

@@ -18,24 +18,25 @@ use std::time::Duration;
 
 #[derive(Args)]
 pub struct ClosedArgs {
-    /// What to ask for; connection i always asks for URL number i modulo how many there are.
+    /// URLs to request; connection i always requests URL number i modulo their number
     #[arg(long, required = true, num_args = 1..)]
     url: Vec<String>,
     #[command(flatten)]
     protocol: ProtocolArgs,
-    /// Number of connections.
+    /// Number of connections
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Length of the run, like 10 or 10s; the first fifth is not measured.
+    /// Length of the run, such as 10, 10s or 2m; the first fifth is not measured
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
-    /// Send from these addresses of this host, connection i from number i modulo how many there are.
+    /// Addresses of this host to send from, separated by commas; connection i uses number i modulo
+    /// their number
     #[arg(long, value_name = "ADDR[,ADDR...]", value_delimiter = ',')]
     from: Vec<IpAddr>,
-    /// TCP congestion control of the client's sockets, like cubic.
+    /// TCP congestion control of the client's sockets, such as cubic [default: the system's]
     #[arg(long, value_name = "NAME")]
     congestion_control: Option<String>,
-    /// Print JSON instead of a table.
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }

@@ -2,6 +2,7 @@
 
 use super::measure::MeasureArgs;
 use super::model::ModelArgs;
+use crate::choice;
 use anyhow::Result;
 use clap::Args;
 use sooner_load::model::Model;
@@ -11,14 +12,15 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct ReplayArgs {
-    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW` or the path of a NAME.csv.gz.
+    /// Trace: `epa`, `nasa`, `surge:SEED`, `sizes:LAW` or the path of a NAME.csv.gz
+    #[arg(value_name = "TRACE", value_parser = choice::trace())]
     trace: String,
     #[command(flatten)]
     model: ModelArgs,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// Chooses where in the trace the run starts, the gaps of --poisson, visits, pauses and source
-    /// addresses.
+    /// Seed that chooses where in the trace the run starts, the gaps of --poisson, visits, pauses
+    /// and source addresses
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
