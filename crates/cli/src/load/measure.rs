@@ -18,7 +18,7 @@ use sooner_load::target::Target;
 use sooner_report::{number, table};
 use sooner_stats::{Group, Report, Run, Verdict};
 use sooner_workload::wire::{MSS_BYTES_MAX, MSS_BYTES_MIN};
-use sooner_workload::{Rate, Trace, TraceError};
+use sooner_workload::{Rate, Trace, TraceError, parse_bytes};
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -65,7 +65,7 @@ pub struct MeasureArgs {
     from: Vec<IpAddr>,
     /// Length of each response's head that is assumed when requests are chosen, in bytes; servers
     /// to compare then get the same requests although their heads differ
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     plan_head: Option<u64>,
     /// First part of the run, excluded from the statistics [default: 10 % of the run]
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
