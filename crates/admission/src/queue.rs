@@ -70,7 +70,7 @@ pub struct Request {
 
 /// More jobs would wait than the operator allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{waiting_max} jobs wait already, and no more may")]
+#[error("{waiting_max} jobs wait already, the most that may")]
 pub struct QueueFull {
     /// The bound.
     pub waiting_max: usize,

@@ -13,6 +13,7 @@ mod downloads;
 mod files;
 mod forecast;
 mod formats;
+mod hours;
 mod line;
 mod lines;
 mod load;

@@ -86,7 +86,7 @@ pub enum NoEntry {
     #[error("in no known format")]
     Unknown,
     /// Its time cannot be read.
-    #[error("without a time that can be read")]
+    #[error("without a readable time")]
     Time,
     /// It has no size.
     #[error("without a size")]

@@ -19,6 +19,11 @@ impl Minutes {
             *minute = minute.saturating_add(work_bytes);
         }
     }
+
+    /// Minutes since 1970 with their work, bytes.
+    pub fn each(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().map(|(minute, bytes)| (*minute, *bytes))
+    }
 }
 
 /// Loads: work that came over what the uplink carries.

@@ -7,6 +7,7 @@ use crate::busiest::{Busiest, KEPT_MAX};
 use crate::downloads::Downloads;
 use crate::files::Sink;
 use crate::formats::FORMATS;
+use crate::hours;
 use crate::line::{Entry, NoEntry};
 use crate::load::{Loads, Minutes};
 use crate::queue::{QueueFigures, QueueSurvey};
@@ -80,6 +81,9 @@ pub struct Survey {
     pub sizeless_requests: u64,
     /// From the first request to the last, seconds.
     pub span_s: f64,
+    /// Mean bits a second on the wire in each hour of the day, UTC; none of hours that the log does
+    /// not reach.
+    pub bits_per_sec_by_hour: Vec<Option<f64>>,
     /// What comes to the uplink; left out where none is given.
     #[serde(flatten)]
     pub link: Option<LinkFigures>,
@@ -232,8 +236,8 @@ impl Surveyor {
         self.sizes.add(bytes);
         self.cutoffs.record(work_bytes);
         self.downloads.add(entry, bytes);
+        self.minutes.add(at_ns, work_bytes);
         if self.rate_bits_per_sec.is_some() {
-            self.minutes.add(at_ns, work_bytes);
             let before_ns = stamp_ns.saturating_sub(at_ns);
             self.busiest
                 .add(stamp_ns, entry.resolution_ns, before_ns, work_bytes);
@@ -291,7 +295,9 @@ impl Surveyor {
                 simulated_period_s: self.busiest.period_s(),
             }
         });
+        let first_s = self.first_ns as f64 / 1e9;
         let survey = Survey {
+            bits_per_sec_by_hour: hours::by_hour(&self.minutes, first_s, span_s),
             requests: self.requests,
             other_lines: self.others,
             first_other_line: self.first_other,

@@ -1,6 +1,7 @@
 //! The forecast as a page of text, and the advice in it.
 
 use crate::forecast::{Forecast, Outcome, Scenario};
+use crate::hours;
 use crate::queue;
 use crate::survey::{LinkFigures, Survey};
 use sooner_report::columns::aligned;
@@ -176,7 +177,9 @@ fn who_pays(scenario: &Scenario, forecast: &Forecast) -> Option<String> {
 /// orders give; of those `all`, or the ones that matter most. Then the queue before the servers.
 pub fn text(forecast: &Forecast, all: bool) -> String {
     let survey = &forecast.survey;
-    let mut page = String::new();
+    let uplink = survey.link.as_ref();
+    let uplink = uplink.map(|link| link.uplink_bits_per_sec as f64);
+    let mut page = hours::line(&survey.bits_per_sec_by_hour, uplink);
     for sentence in advice(forecast) {
         page += &format!("- {sentence}\n");
     }

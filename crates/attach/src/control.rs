@@ -36,7 +36,7 @@ pub const SERVICE_FOLDER: &str = "/run/sooner-attach";
 pub struct Folder {
     /// Where.
     pub path: PathBuf,
-    /// Whose it is, where that is another user than this one: nothing but what is that user's
+    /// Its user, where that is another one than this: nothing but what is that user's
     /// counts in it.
     pub other: Option<u32>,
 }
@@ -53,7 +53,7 @@ impl Folder {
         if found.uid() == other && (kind.is_file() || kind.is_socket()) {
             Ok(path)
         } else {
-            let words = "it is no file or socket of the user whose folder it is in";
+            let words = "it does not belong to the user that owns its directory";
             Err(io::Error::new(io::ErrorKind::NotFound, words))
         }
     }
@@ -99,7 +99,7 @@ pub(crate) fn named(path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Names of all attachments whose sockets are there and begin so, living or not.
+/// Names of all attachments with sockets that begin so, living or not.
 pub fn names(beginning: &str) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for folder in folders() {

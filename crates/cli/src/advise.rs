@@ -1,9 +1,10 @@
 //! `sooner advise`: from an access log to a forecast.
 
 use crate::output;
+use crate::progress;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use sooner_advise::{Logs, Surveyor, TimeTaken, advice, forecast, html, text};
 use sooner_workload::Rate;
 use std::path::PathBuf;
@@ -12,43 +13,43 @@ use std::process::ExitCode;
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
 
-/// Tell from access logs what ordering would do for this traffic, and for which requests.
+/// Forecast from access logs what ordering would change, and for which requests.
 ///
-/// Of the link with --uplink; and of the queue before the servers where lines have the time taken:
-/// how many requests were inside, what their times are like, what a limit and an order would have
-/// given.
+/// With --uplink it looks at the link. Where log lines contain the time taken, it also looks at the
+/// queue before the servers: how many requests were inside, how long they took, and what a limit
+/// and an order would have changed.
 ///
-/// Reads the common and combined formats (nginx, Apache, gunicorn; with the virtual host before,
-/// forwarded addresses and times taken behind), JSON by nginx, Caddy, Traefik, Envoy and Sooner,
-/// Envoy's default, HAProxy's httplog and tcplog, AWS load balancers, CloudFront and the W3C's
-/// (IIS), JSON of language models' gateways and servers (LiteLLM, OpenAI-like usage, vLLM,
-/// llama.cpp, ollama); plain, gzip or zstd; files and pipes in any order.
+/// It reads the common and combined formats (nginx, Apache, gunicorn, with the virtual host in
+/// front, forwarded addresses and times taken behind), JSON by nginx, Caddy, Traefik, Envoy and
+/// Sooner, Envoy's default, HAProxy's httplog and tcplog, AWS load balancers, CloudFront, the W3C
+/// format (IIS), and JSON of gateways and servers for language models (LiteLLM, OpenAI-like usage,
+/// vLLM, llama.cpp, ollama). Logs may be plain, gzip or zstd, files or pipes, in any order.
 #[derive(Args)]
 pub struct AdviseArgs {
-    /// Access logs; `-` is standard input
+    /// Access logs; `-` reads standard input
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
-    /// What the server's link can carry, like 100mbit or 100M; without it only the queue before the
-    /// servers is looked at
+    /// Rate of the server's link, such as 100mbit or 12.5MB/s [default: only the queue before the
+    /// servers is examined]
     #[arg(long, value_name = "RATE")]
     uplink: Option<Rate>,
-    /// What the number behind a line of httpd's or nginx's is
+    /// Unit of the time taken at the end of a line that Apache or nginx wrote
     #[arg(long, value_name = "UNIT", default_value = "guess")]
     time_taken: Taken,
-    /// Show all orders and loads, not only the ones that matter most
+    /// Show every order and every load instead of the most relevant ones
     #[arg(long)]
     all: bool,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-    /// Also draw load and response times into this file
+    /// Draw load and response times in this file as well
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Taken {
-    /// Seconds with a decimal point (nginx), microseconds without (%D)
+    /// Seconds if the number has a decimal point (nginx), else microseconds (%D)
     Guess,
     /// Seconds (%T)
     S,
@@ -56,7 +57,7 @@ enum Taken {
     Ms,
     /// Microseconds (%D)
     Us,
-    /// No time: believe no number there
+    /// Ignore the number: it is not a time
     None,
 }
 
@@ -75,11 +76,8 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let logs = Logs::open(&args.logs, taken)?;
     let bar = match logs.stored_bytes() {
         0 => ProgressBar::hidden(),
-        bytes => ProgressBar::new(bytes),
+        bytes => progress::bar(bytes, "{bar:40} {bytes}/{total_bytes}, {eta} left"),
     };
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}, {eta} left") {
-        bar.set_style(style);
-    }
     let mut surveyor = match args.uplink {
         Some(uplink) => Surveyor::new(uplink.bits_per_sec()),
         None => Surveyor::without_link(),
@@ -90,10 +88,11 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         bail!("{}", no_request(args, &surveyor));
     }
     let names = names(args);
-    let forecast = forecast(surveyor)?;
+    let forecast =
+        progress::while_spinning("simulating what each order gives", || forecast(surveyor))?;
     if args.uplink.is_none() && forecast.queue.is_none() {
         bail!(
-            "{names}: no line has a time taken that can be believed, so nothing can be said of a queue: log the time (nginx $request_time, Apache %D), say its unit with --time-taken, or give --uplink RATE to hear about the link"
+            "{names}: no line has a time taken that can be believed, so the queue cannot be forecast: log the time (nginx $request_time, Apache %D), say its unit with --time-taken, or give --uplink RATE for a forecast of the link"
         );
     }
     let drawn = output::html(args.html.as_deref(), || html(&forecast));

@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
-/// Schedule for servers that already run, without their knowing.
+/// Orders the work of servers that already run, from outside.
 #[derive(Args)]
 pub struct AttachArgs {
     #[command(subcommand)]
@@ -23,21 +23,17 @@ pub struct AttachArgs {
 
 #[derive(Subcommand)]
 enum AttachCommand {
-    /// Order the responses of a web server on a device, in the kernel, until stopped
     Web(web::WebArgs),
-    /// Give the processor first to some sessions of a PostgreSQL server; or tell where its
-    /// transactions spend their time
     Postgres(postgres::PostgresArgs),
-    /// Give the processor first to short requests of a server with a worker a request
     Cpu(cpu::CpuArgs),
     #[command(hide = true)]
     Compete(cpu::CompeteArgs),
-    /// Say what is attached in this network namespace
+    /// Show what is attached in this network namespace
     Status(look::StatusArgs),
-    /// Watch what is attached: responses by band and by size, beside what FAIR would have given; or
-    /// sessions and workers that go first
+    /// Watch what is attached: responses by band and by size beside FAIR, or sessions and workers
+    /// that go first
     Top(look::TopArgs),
-    /// End what is attached, and take away what a killed one left
+    /// End what is attached, and restore what a killed process left changed
     Remove(look::RemoveArgs),
 }
 

@@ -2,6 +2,7 @@
 
 mod gate;
 
+use crate::choice;
 use crate::output::{self, Undelivered};
 use crate::seconds;
 use anyhow::{Context, Result, ensure};
@@ -16,41 +17,46 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Shows what the order of responses is worth: the same requests over the same limited link, first
-/// FAIR, then SRPT.
+/// Measure one trace on a slow link, first shared (FAIR), then shortest first (SRPT).
 ///
-/// Needs no privilege and no network. Prints a table and writes an HTML report.
+/// FAIR lets all responses share the link; SRPT sends the response with the least remaining bytes
+/// first. Both runs replay the same requests. Needs no privilege and no network. Prints a table and
+/// writes an HTML report.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct DemoArgs {
     #[command(subcommand)]
     command: Option<DemoCommand>,
-    /// Rate of the link, like 10mbit, 100M or 12.5MB/s.
-    #[arg(long, default_value = "10mbit")]
+    /// Rate of the link, such as 10mbit or 12.5MB/s
+    #[arg(long, value_name = "RATE", default_value = "10mbit")]
     uplink: Rate,
-    /// Length of each run, warm-up included, like 35 or 1m.
+    /// Length of each run including the warm-up, such as 35s or 1m; at least 5 s
     #[arg(long, value_name = "TIME", default_value_t = 35, value_parser = seconds::whole::<5>)]
     seconds: u64,
-    /// Load as a share of the link.
-    #[arg(long, default_value = "0.9", conflicts_with = "schedule")]
+    /// Load as a share of the link's rate
+    #[arg(
+        long,
+        value_name = "LOAD",
+        default_value = "0.9",
+        conflicts_with = "schedule"
+    )]
     rho: Schedule,
-    /// Alternating load: LOW,HIGH,LOW_SECONDS,HIGH_SECONDS, like 0.2,1.2,10,10.
+    /// Alternating load: low load, high load, seconds of each, such as 0.2,1.2,10,10
     #[arg(long)]
     schedule: Option<Schedule>,
-    /// `epa`, `nasa` or the path of a NAME.csv.gz.
-    #[arg(long, default_value = "epa")]
+    /// Trace to replay: `epa`, `nasa` or the path of a NAME.csv.gz
+    #[arg(long, value_name = "TRACE", default_value = "epa", value_parser = choice::recorded_trace())]
     trace: String,
-    /// Policies to run, in this order.
-    #[arg(long, value_delimiter = ',', default_value = "fair,srpt", value_parser = policy)]
+    /// Policies to run, in this order, separated by commas
+    #[arg(long, value_delimiter = ',', default_value = "fair,srpt", value_name = "POLICY", value_parser = choice::demo_policy())]
     policies: Vec<PolicyName>,
-    /// Chooses where in the trace the runs start, and the gaps between requests.
+    /// Seed that chooses where in the trace the runs start, and the gaps between requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Print JSON instead of a table.
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Where to write the HTML report [default: sooner-demo.html here, or in the temporary
-    /// directory].
+    /// File for the HTML report [default: sooner-demo.html here, or in the temporary directory]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
@@ -58,7 +64,6 @@ pub struct DemoArgs {
 /// What else can be shown.
 #[derive(Subcommand)]
 enum DemoCommand {
-    /// Show what the gate is worth: the same load on a private PostgreSQL, without and with it.
     Gate(gate::GateDemoArgs),
 }
 
@@ -125,10 +130,4 @@ fn options(args: DemoArgs) -> Result<DemoOptions> {
         duration: Duration::from_secs(args.seconds),
         seed: args.seed,
     })
-}
-
-fn policy(text: &str) -> Result<PolicyName, String> {
-    let all = PolicyName::ALL.map(PolicyName::as_str).join(", ");
-    text.parse()
-        .map_err(|_| format!("unknown policy `{text}`; use one of {all}"))
 }

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use serde::Serialize;
 use sooner_admission::{Observed, ResponseTarget, Verdict, verdict};
-use sooner_config::classes::{ClassAims, time_ns};
+use sooner_config::classes::ClassAims;
 use sooner_config::{Misconfigured, SourceText, Spanned};
 use sooner_report::columns::aligned;
 use sooner_report::number;
@@ -12,21 +12,8 @@ use sooner_report::number;
 use crate::output;
 
 const NS_PER_MS: f64 = 1e6;
-const NS_PER_S: u64 = 1_000_000_000;
 const FEASIBLE: &str = "FEASIBLE";
 const NOT_FEASIBLE: &str = "NOT FEASIBLE";
-
-/// A time with its unit, as targets have it, or seconds without one: as whole seconds.
-pub fn whole_seconds(text: &str) -> Result<u64, String> {
-    let ns = match text.parse::<u64>() {
-        Ok(seconds) => seconds.saturating_mul(NS_PER_S),
-        Err(_) => time_ns(text)?,
-    };
-    match ns {
-        1.. if ns.is_multiple_of(NS_PER_S) => Ok(ns / NS_PER_S),
-        _ => Err("watch for whole seconds, one or more, like 60s or 5min".into()),
-    }
-}
 
 /// That there is nothing to look for.
 pub fn no_target(what: &str) -> Misconfigured {
@@ -322,32 +309,6 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_is_watched_for_whole_seconds() {
-        for (text, seconds) in [
-            ("60", 60),
-            ("60s", 60),
-            ("5min", 300),
-            ("1000ms", 1),
-            ("0.7min", 42),
-        ] {
-            assert_eq!(whole_seconds(text), Ok(seconds), "{text}");
-        }
-        for (text, says) in [
-            ("0", "whole seconds"),
-            ("0s", "whole seconds"),
-            ("500ms", "whole seconds"),
-            ("1.5s", "whole seconds"),
-            ("1.5", "no unit"),
-            ("1 hour", "no unit is called \"hour\""),
-            ("soon", "no unit is called \"soon\""),
-            ("", "no unit"),
-        ] {
-            let error = whole_seconds(text).unwrap_err();
-            assert!(error.contains(says), "{text}: {error}");
-        }
-    }
 
     #[test]
     fn jobs_have_their_own_name_in_a_row() {

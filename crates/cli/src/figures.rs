@@ -1,37 +1,46 @@
 //! `sooner figures`: the papers' figures that are computed, drawn again, and what they show.
 
+use crate::choice;
 use crate::output;
+use crate::progress;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use indicatif::ProgressBar;
 use serde_json::json;
 use sooner_figures::{ALL, Drawn, Effort, Entry, case_studies};
 use sooner_report::curves::{Page, render};
 use sooner_workload::trace::job_run_times;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
+
+/// Turns while figures are computed, and counts what was simulated for them.
+static SPINNER: OnceLock<ProgressBar> = OnceLock::new();
 
 /// The figure that job logs belong to.
 const OF_LOGS: &str = "14.1";
 /// A finding does not hold.
 const REFUTED: u8 = 1;
 
-/// Draw the papers' figures that are computed and not measured, and check what they show.
+/// Recompute the published figures that need no measurement, and check their claims.
+///
+/// Exits with 1 if a claim does not hold.
 #[derive(Args)]
 pub struct FiguresArgs {
-    /// Which: 13.1, 13.2, 13.3, 13.4, 14.1, 7-8, 9.7, 9.10 [default: all]
-    #[arg(value_name = "NAME")]
+    /// Figures to compute [default: all]
+    #[arg(value_name = "NAME", value_parser = choice::figure())]
     names: Vec<String>,
-    /// With 14.1: draw the supercomputer's row also with the run times of this log of batch jobs
-    /// (NAME.swf, NAME.jobs.csv, or either as .gz); may be given again
+    /// With 14.1: log of batch jobs (NAME.swf, NAME.jobs.csv, or either as .gz); its run times are
+    /// drawn as well; repeatable
     #[arg(long, value_name = "FILE")]
     job_log: Vec<PathBuf>,
-    /// Jobs for every simulated point
+    /// Jobs of each simulated point
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     jobs: u64,
-    /// Names the random numbers
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the figures into this file
+    /// Draw the figures in this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print JSON instead of text
@@ -44,7 +53,7 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
     let entries = chosen(&args.names)?;
     ensure!(
         args.job_log.is_empty() || entries.iter().any(|entry| entry.name == OF_LOGS),
-        "--job-log: only {OF_LOGS} is drawn with it; name it too, or leave the log out"
+        "--job-log belongs to figure {OF_LOGS}; name that too, or leave --job-log out"
     );
     let threads =
         std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
@@ -52,6 +61,7 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
         jobs: args.jobs.max(1000),
         seed: args.seed,
         threads,
+        told: point_is_done,
     };
     if let Some(path) = &args.html {
         output::check_file("--html", path)?;
@@ -62,6 +72,7 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
         logs.push((path, job_run_times(path)?));
     }
     let (mut figures, mut findings) = (Vec::new(), Vec::new());
+    let spinner = SPINNER.get_or_init(|| progress::spinner("0 points simulated"));
     for entry in entries {
         let drawn = drawn(entry, &logs, &effort)?;
         for mut figure in drawn.figures {
@@ -71,14 +82,18 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
         for finding in drawn.findings {
             if !args.json {
                 let verdict = if finding.holds { "HOLDS  " } else { "REFUTED" };
-                output::line(format_args!(
-                    "{verdict} {}: {}\n        {}",
-                    finding.of, finding.claim, finding.evidence
-                ))?;
+                let line = || {
+                    output::line(format_args!(
+                        "{verdict} {}: {}\n        {}",
+                        finding.of, finding.claim, finding.evidence
+                    ))
+                };
+                spinner.suspend(line)?;
             }
             findings.push(finding);
         }
     }
+    spinner.finish_and_clear();
     let drawn = output::html(args.html.as_deref(), || {
         render(&Page {
             title: "The papers' computed figures".into(),
@@ -106,13 +121,29 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
     })
 }
 
+/// Shows how many points were simulated.
+fn point_is_done() {
+    if let Some(spinner) = SPINNER.get() {
+        spinner.inc(1);
+        spinner.set_message(format!("{} points simulated", spinner.position()));
+    }
+}
+
+/// Says what is computed now, above the spinner.
+fn announce(words: std::fmt::Arguments<'_>) {
+    match SPINNER.get() {
+        Some(spinner) => spinner.suspend(|| output::say(words)),
+        None => output::say(words),
+    }
+}
+
 /// One figure, and what job logs add to it.
 fn drawn(entry: &Entry, logs: &[(&PathBuf, Vec<f64>)], effort: &Effort) -> Result<Drawn> {
-    output::say(format_args!("{}: {}", entry.name, entry.title));
+    announce(format_args!("{}: {}", entry.name, entry.title));
     let mut drawn = entry.draw(effort)?;
     for (path, run_s) in logs.iter().filter(|_| entry.name == OF_LOGS) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        output::say(format_args!("{}: {name}", entry.name));
+        announce(format_args!("{}: {name}", entry.name));
         let more = case_studies::of_log(&name, run_s, effort)?;
         drawn.figures.extend(more.figures);
         drawn.findings.extend(more.findings);
@@ -128,7 +159,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Entry>> {
         Some(entry) => Ok(entry),
         None => {
             let known: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
-            bail!("`{name}` is no figure; use {}", known.join(", "))
+            bail!("`{name}` is not a figure; use {}", known.join(", "))
         }
     };
     names.iter().map(of).collect()

@@ -1,10 +1,13 @@
 //! `sooner lab`: the papers' experiments on this machine, against the servers of today.
 
+use crate::choice;
 use crate::output;
-use anyhow::{Context, Result, ensure};
+use crate::progress;
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use sooner_lab::clients;
 use sooner_lab::experiment::{self, Experiment};
+use sooner_lab::known::KNOWN;
 use sooner_lab::measure;
 use sooner_lab::pages;
 use sooner_lab::run::store::Store;
@@ -16,31 +19,35 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Runs experiments on links made for them, against nginx, Apache and Caddy, and reports what came
-/// out.
+/// Where a clone of the source has its experiments.
+const EXPERIMENTS: &str = "experiments";
+
+/// Runs the published experiments in network namespaces of their own, beside nginx, Apache and
+/// Caddy, and reports the results.
 #[derive(Args)]
 pub struct LabArgs {
     #[command(subcommand)]
     command: LabCommand,
-    /// The folder with the experiments.
-    #[arg(long, value_name = "DIR", default_value = "experiments", global = true)]
+    /// Directory with the experiments
+    #[arg(long, value_name = "DIR", default_value = EXPERIMENTS, global = true)]
     experiments: PathBuf,
 }
 
 #[derive(Subcommand)]
 enum LabCommand {
-    /// List the experiments: name, rows of the papers' table, question, cases, time they take.
+    /// List the experiments: name, rows of the published table, question, cases and time
     List {
-        /// As JSON.
+        /// Print JSON, one object for each experiment
         #[arg(long)]
         json: bool,
     },
-    /// Measure what an experiment does not have yet; needs root, for network namespaces of its own.
+    /// Measure what an experiment still lacks; needs root, because it creates network namespaces
     Run(RunArgs),
-    /// Write a page for every comparison that was run, and the table of all in README.md; print the
-    /// tables of the measurements that are named.
+    /// Write a page for every comparison that was run and the table in README.md; print the tables
+    /// of the measurements that are named
     Report {
-        /// Experiments by name; none: all that were run.
+        /// Experiments by name [default: all that were run]
+        #[arg(value_name = "NAME", value_parser = choice::experiment(), hide_possible_values = true)]
         names: Vec<String>,
     },
     /// Be a client or a backend of an experiment.
@@ -53,33 +60,34 @@ enum LabCommand {
 
 #[derive(Args)]
 struct RunArgs {
-    /// Experiments by name, or rows of the papers' table like C2.
-    #[arg(required = true)]
+    /// Experiments by name, as `sooner lab list` shows them, or rows of the published table such as C2
+    #[arg(required = true, value_name = "NAME", value_parser = choice::experiment(), hide_possible_values = true)]
     names: Vec<String>,
-    /// A minute or two: few cases, short, one seed; to see that it works, not for figures.
+    /// Run a few short cases with one seed, in a minute or two: a test of the setup, not a
+    /// measurement
     #[arg(long)]
     quick: bool,
-    /// Only these cases of a comparison, or parts of a measurement.
+    /// Only these cases of a comparison, or parts of a measurement; repeatable
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<String>,
-    /// Cases to measure at the same time, each with all its peers.
+    /// Cases to measure at the same time, each with all its servers, 1 to 16
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     jobs: u8,
-    /// How often a case is measured that comes out INVALID, earlier attempts included.
+    /// Most attempts to measure a case that comes out INVALID, including earlier ones
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     attempts: u32,
-    /// Leave out peers that are not installed.
+    /// Leave out servers that are not installed
     #[arg(long)]
     without_missing: bool,
-    /// Where the results go [default: runs/DATE-MACHINE in the experiment's folder; --quick:
-    /// nowhere].
+    /// Directory for the results [default: runs/DATE-MACHINE in the experiment's directory; none
+    /// with --quick]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replay this trace instead: epa, nasa, surge:SEED, sizes:LAW or the path of a NAME.csv.gz.
-    /// Needs --out: the experiment's results are of its own.
-    #[arg(long, value_name = "TRACE", requires = "out")]
+    /// Trace to replay instead: epa, nasa, surge:SEED, sizes:LAW or the path of a NAME.csv.gz;
+    /// requires --out, because the results are not the experiment's own
+    #[arg(long, value_name = "TRACE", value_parser = choice::trace(), requires = "out")]
     trace: Option<String>,
-    /// Print the runs that count and the verdicts as JSON, one object an experiment.
+    /// Print the valid runs and the verdicts as JSON, one object for each experiment
     #[arg(long)]
     json: bool,
 }
@@ -87,10 +95,14 @@ struct RunArgs {
 /// Runs the subcommand.
 pub fn run(args: LabArgs) -> Result<ExitCode> {
     match args.command {
+        LabCommand::List { json } if is_missing(&args.experiments) => list_known(json)?,
         LabCommand::List { json } => {
             list(&experiment::all(&args.experiments)?, json)?;
             list_measurements(&measure::all(&args.experiments)?, json)?;
         }
+        LabCommand::Run(_) | LabCommand::Report { .. } if is_missing(&args.experiments) => bail!(
+            "there is no directory `experiments` here: run this in a clone of the source, or name the directory with --experiments DIR"
+        ),
         LabCommand::Run(run) => {
             let all = (
                 experiment::all(&args.experiments)?,
@@ -104,6 +116,32 @@ pub fn run(args: LabArgs) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the experiments are looked for where they are in a clone, and are not there.
+fn is_missing(folder: &Path) -> bool {
+    folder == Path::new(EXPERIMENTS) && !folder.is_dir()
+}
+
+/// What experiments there are, where their directory is not at hand.
+fn list_known(json: bool) -> Result<()> {
+    for one in KNOWN {
+        if json {
+            let rows: Vec<&str> = one.rows.split_whitespace().collect();
+            output::line(
+                serde_json::json!({"name": one.name, "rows": rows, "question": one.question}),
+            )?;
+        } else {
+            output::line(format_args!(
+                "{:<22} {:<10} {}",
+                one.name, one.rows, one.question
+            ))?;
+        }
+    }
+    output::say(format_args!(
+        "sooner: cases and times are in the directory `experiments` of the source, which is not here; name it with --experiments DIR"
+    ));
+    Ok(())
 }
 
 fn list(experiments: &[Experiment], json: bool) -> Result<()> {
@@ -165,7 +203,8 @@ fn report(folder: &Path, names: &[String]) -> Result<()> {
     }
     let others: Vec<String> = others.into_iter().cloned().collect();
     if names.is_empty() || !others.is_empty() {
-        for path in pages::write(folder, &others)? {
+        let written = progress::while_spinning("writing pages", || pages::write(folder, &others))?;
+        for path in written {
             output::line(path.display())?;
         }
     }
@@ -209,7 +248,7 @@ fn run_named(
 fn run_measurement(args: &RunArgs, experiment: &measure::Experiment) -> Result<bool> {
     ensure!(
         args.trace.is_none(),
-        "--trace is for comparisons, and {} is none",
+        "--trace is for comparisons, and {} is a measurement; leave --trace out",
         experiment.name
     );
     let scratch = Scratch::new()?;

@@ -23,7 +23,7 @@ use clap::{Args, Subcommand};
 use sooner_kernel::signals::EndSignals;
 use std::process::ExitCode;
 
-/// Generates HTTP load and measures response times.
+/// Generates HTTP requests or database transactions, and measures response times.
 #[derive(Args)]
 pub struct LoadArgs {
     #[command(subcommand)]
@@ -32,26 +32,24 @@ pub struct LoadArgs {
 
 #[derive(Subcommand)]
 enum LoadCommand {
-    /// Ask at a rate, whatever becomes of the answers, and measure response times.
+    /// Send requests at a rate, whatever becomes of the answers, and measure response times
     Rate(Box<rate::RateArgs>),
-    /// Replay a trace at an exact load of a link, or for a number of users, and compare with the
-    /// ideal for the same arrivals; or an access log against a server of your own.
+    /// Replay a trace at an exact load of a link or for a number of users, and compare with the
+    /// ideal for the same arrivals; or an access log against a server of your own
     Replay(Box<replay::ReplayArgs>),
-    /// Play the system of a model file, and compare with the formulas too.
+    /// Play the system of a model file, and compare with the formulas as well
     Model(Box<model_file::ModelFileArgs>),
-    /// Saturate a server with a fixed number of connections: throughput only.
+    /// Saturate a server with a fixed number of connections: throughput only
     Closed(closed::ClosedArgs),
-    /// Make a trace of access logs.
+    /// Make a trace of access logs
     Trace(trace::TraceArgs),
-    /// Write the files of a trace to a directory, to be served.
+    /// Write the files of a trace to a directory, so that a server can serve them
     Mkroot(mkroot::MkrootArgs),
-    /// Let SURGE's users loose on a server: pages with embedded files, and pauses as published.
+    /// Play SURGE users: pages with embedded files, and the published pauses
     Surge(Box<surge::SurgeArgs>),
-    /// TPC-C in its shape against a PostgreSQL: fill it, run it, check it.
     Tpcc(Box<tpcc::TpccArgs>),
-    /// Visit a bookstore in PostgreSQL (TPC-W in its shape).
     Tpcw(Box<tpcw::TpcwArgs>),
-    /// Draw everything SURGE is made of, and compare it with what was published.
+    /// Draw every quantity of SURGE, and compare it with what was published
     SurgeFit(surge_fit::FitArgs),
 }
 

@@ -3,6 +3,7 @@
 
 mod advise;
 mod attach;
+mod choice;
 mod config_file;
 mod demo;
 mod emulate;
@@ -10,10 +11,12 @@ mod examples;
 mod feasibility;
 mod figures;
 mod gate;
+mod help;
 mod lab;
 mod load;
 mod output;
 mod package;
+mod progress;
 mod seconds;
 mod serve;
 mod sim;
@@ -22,6 +25,7 @@ mod system;
 mod usage;
 mod whole_file;
 
+use clap::builder::StyledStr;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::Undelivered;
 use sooner_kernel::signals;
@@ -34,7 +38,8 @@ const BAD_INPUT: u8 = 2;
 /// What a shell shows for a process that SIGPIPE has ended.
 const READER_LEFT: u8 = 141;
 
-/// Makes servers answer sooner on the hardware they have, by deciding who goes first.
+/// Decides the order in which a server answers, so that short requests do not wait behind long
+/// ones.
 #[derive(Parser)]
 #[command(name = "sooner", version)]
 struct Cli {
@@ -44,17 +49,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Tell from access logs what ordering would do for this traffic, and for whom.
     Advise(advise::AdviseArgs),
-    /// Schedule for servers that already run, without their knowing.
+    /// Order the work of servers that already run, from outside
     Attach(attach::AttachArgs),
-    /// Show what the order is worth: the same requests, first FAIR, then SRPT.
     Demo(demo::DemoArgs),
-    /// Draw the papers' figures that are computed, and check what they show.
     Figures(figures::FiguresArgs),
-    /// Let a bounded number of transactions into a PostgreSQL at a time.
     Gate(Box<gate::GateArgs>),
-    /// Run the papers' experiments on links made for them, beside nginx, Apache and Caddy.
+    /// Run the published experiments in network namespaces, beside nginx, Apache and Caddy
     Lab(lab::LabArgs),
     /// Carry packets between namespaces with round-trip times and loss.
     #[command(hide = true)]
@@ -62,24 +63,26 @@ enum Command {
     /// Measure whether `emulate` does what it says.
     #[command(hide = true)]
     EmulateCheck(emulate::EmulateCheckArgs),
-    /// Generate load, requests or transactions, and measure response times.
+    /// Generate HTTP requests or database transactions, and measure response times
     Load(load::LoadArgs),
     /// Write manual pages and shell completions.
     #[command(hide = true)]
     Package(package::PackageArgs),
-    /// Serve files and backends, small responses not behind large ones.
+    /// Serve files and proxy backends, with short responses before long ones
     Serve(Box<serve::ServeArgs>),
-    /// Simulate users and sizes under any policy, beside exact values where there are any.
     Sim(Box<sim::SimArgs>),
-    /// Compute response times by formula: one server, closed networks, a limit on jobs.
+    /// Compute response times by formula: M/G/1, closed networks, a limit on jobs
     Solve(solve::SolveArgs),
 }
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
+    if words.len() < 2 {
+        return print_help(&command_line().render_help());
+    }
     let cli = match parse(&words) {
         Ok(cli) => cli,
-        Err(error) if error.exit_code() == 0 => return help(&error),
+        Err(error) if error.exit_code() == 0 => return print_help(&error.render()),
         Err(error) => {
             let mistakes =
                 usage::mistakes(&Cli::command(), error, words, |words| parse(words).err());
@@ -96,7 +99,7 @@ fn main() -> ExitCode {
         Command::Emulate(args) => emulate::run(args),
         Command::EmulateCheck(args) => emulate::run_check(args),
         Command::Load(args) => load::run(args),
-        Command::Package(args) => package::run(&args, Cli::command()),
+        Command::Package(args) => package::run(&args, help::described(Cli::command())),
         Command::Serve(args) => serve::run(*args),
         Command::Sim(args) => sim::run(*args),
         Command::Solve(args) => solve::run(args),
@@ -126,8 +129,13 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
         .mut_subcommands(with_negative_numbers)
 }
 
+/// All that can be typed, with all that help says of it.
+fn command_line() -> clap::Command {
+    with_negative_numbers(help::complete(Cli::command()))
+}
+
 fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
-    let mut matches = with_negative_numbers(Cli::command()).try_get_matches_from(words)?;
+    let mut matches = command_line().try_get_matches_from(words)?;
     Cli::from_arg_matches_mut(&mut matches)
 }
 
@@ -148,10 +156,9 @@ fn give_up(undelivered: &Undelivered) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Help and version, which clap gives as errors.
-fn help(error: &clap::Error) -> ExitCode {
+/// Help and version, which clap gives as errors; help also where there is no word at all.
+fn print_help(text: &StyledStr) -> ExitCode {
     let is_styled = io::stdout().is_terminal();
-    let text = error.render();
     let printed = if is_styled {
         output::print(&text.ansi().to_string())
     } else {
@@ -180,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command_line().debug_assert();
     }
 
     fn said(line: &str) -> String {
@@ -218,7 +225,7 @@ mod tests {
             ),
             (
                 "sooner sim a b",
-                "`b` is a word too many; see `sooner sim --help`",
+                "`b` is unexpected here; see `sooner sim --help`",
             ),
             (
                 "sooner sim --load",
@@ -267,7 +274,7 @@ mod tests {
                 "sooner load replay epa --uplink 100 --for soon --ur http://a --model opn",
                 "--uplink: rate `100`: its unit is missing; use bit, kbit, mbit, gbit or MB/s, as in 100mbit\n\
                  there is no flag --ur; did you mean --url?\n\
-                 --for: `soon` is no length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m\n\
+                 --for: `soon` is not a length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m\n\
                  --model: there is no `opn`; did you mean `open`? It is open, partly-open or closed",
             ),
             (

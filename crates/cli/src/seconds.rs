@@ -35,9 +35,14 @@ pub fn whole<const MIN: u64>(text: &str) -> Result<u64, String> {
     match (duration.as_secs(), duration.subsec_nanos()) {
         (seconds, 0) if seconds >= MIN => Ok(seconds),
         _ => Err(format!(
-            "`{text}`: whole seconds are counted, at least {MIN}"
+            "`{text}` is not a whole number of seconds from {MIN} on; write for example 60s or 5min"
         )),
     }
+}
+
+/// Whole seconds from 0, as far as a configuration holds them.
+pub fn grace(text: &str) -> Result<u32, String> {
+    u32::try_from(whole::<0>(text)?).map_err(|error| error.to_string())
 }
 
 /// Seconds of a model, of which a number alone may be anything.
@@ -59,10 +64,21 @@ mod tests {
         assert_eq!(patience("500ms"), Ok(Duration::from_millis(500)));
         assert!(patience("50ms").unwrap_err().contains("0.1 seconds"));
         assert_eq!(whole::<5>("1m"), Ok(60));
-        assert!(whole::<5>("4").unwrap_err().contains("at least 5"));
-        assert!(whole::<1>("1.5s").unwrap_err().contains("whole seconds"));
+        assert!(whole::<5>("4").unwrap_err().contains("from 5 on"));
+        assert!(
+            whole::<1>("1.5s")
+                .unwrap_err()
+                .contains("whole number of seconds")
+        );
+        assert_eq!(grace("0"), Ok(0));
+        assert_eq!(grace("1m"), Ok(60));
+        assert!(grace("0.5s").is_err());
         assert_eq!(number("-1"), Ok(-1.0));
         assert_eq!(number("5ms"), Ok(0.005));
-        assert!(number("soon").unwrap_err().contains("no length of time"));
+        assert!(
+            number("soon")
+                .unwrap_err()
+                .contains("is not a length of time")
+        );
     }
 }

@@ -3,16 +3,17 @@
 
 mod args;
 mod drawing;
+mod queue;
 mod results;
 
 pub use args::SimArgs;
 pub use results::finite_or_not;
 
 use crate::output;
+use crate::progress;
 use crate::system::{self, Case};
 
 use anyhow::{Context, Result, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 use sooner_kernel::signals::EndSignals;
 use sooner_simulator::play::Contradiction;
 use sooner_simulator::replicate::Simulated;
@@ -51,12 +52,12 @@ pub fn run(args: SimArgs) -> Result<ExitCode> {
     let jobs = args.jobs.unwrap_or(JOBS);
     ensure!(
         jobs.fract() == 0.0 && (1.0..=1e12).contains(&jobs),
-        "--jobs {jobs}: a whole number from 1 to 1e12, like 1e6"
+        "--jobs {jobs} is out of range; give a whole number from 1 to 1e12, such as 1e6"
     );
     let replications = args.replications;
     ensure!(
         (1..=10_000).contains(&replications),
-        "--replications {replications}: from 1 to 10000"
+        "--replications {replications} is out of range; give 1 to 10000"
     );
     let effort = Effort {
         jobs: (jobs as u64).max(u64::from(replications)),
@@ -69,7 +70,7 @@ pub fn run(args: SimArgs) -> Result<ExitCode> {
         let span = span(&case.system, effort.jobs / u64::from(replications));
         ensure!(
             span <= SPAN_MAX,
-            "so little comes that a replication would last {span:.1e} mean sizes, more than the clock holds ({SPAN_MAX:e}); give fewer --jobs, more --replications, or shorter --think"
+            "a replication would last {span:.1e} mean sizes, more than the clock holds ({SPAN_MAX:e}); give fewer --jobs, more --replications, or shorter --think"
         );
     }
     // Checked before hours of work, not after.
@@ -102,7 +103,11 @@ fn simulate_all<'a>(
     cases: &'a Arc<Vec<Case>>,
     effort: &Effort,
 ) -> Result<(Vec<results::Done<'a>>, bool)> {
-    let progress = progress(cases.len() as u64 * effort.jobs);
+    let all_jobs = cases.len() as u64 * effort.jobs;
+    let progress = progress::bar(
+        all_jobs,
+        "{bar:40} {human_pos}/{human_len} jobs, {eta} left",
+    );
     let (sender, events) = mpsc::channel();
     tell_of_signals(sender.clone());
     // What is under way at a signal ends with the process.
@@ -132,13 +137,11 @@ fn simulate_all<'a>(
                 is_stopped = true;
                 break;
             }
-            Event::Simulated(simulated, seconds) => runs.push(results::Done {
+            Event::Simulated(simulated, seconds) => runs.push(results::Done::new(
                 case,
-                simulated: (*simulated)?,
-                exact: system::mean_response(&case.system),
-                infinite: system::infinite(&case.system),
-                jobs_per_second: effort.jobs as f64 / seconds,
-            }),
+                (*simulated)?,
+                effort.jobs as f64 / seconds,
+            )),
         }
     }
     progress.finish_and_clear();
@@ -159,15 +162,4 @@ fn tell_of_signals(events: mpsc::Sender<Event>) {
             }
         });
     });
-}
-
-/// On stderr, and only where that is a terminal.
-fn progress(jobs: u64) -> ProgressBar {
-    let bar = ProgressBar::new(jobs);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} jobs, {eta} left")
-    {
-        bar.set_style(style);
-    }
-    bar
 }

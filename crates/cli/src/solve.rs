@@ -17,7 +17,7 @@ use std::process::ExitCode;
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
 
-/// Compute response times by formula.
+/// Computes response times by formula.
 #[derive(Args)]
 pub struct SolveArgs {
     #[command(subcommand)]
@@ -26,17 +26,17 @@ pub struct SolveArgs {
 
 #[derive(Subcommand)]
 enum SolveCommand {
-    /// One server, Poisson arrivals: response time and slowdown under each policy, in the mean and
-    /// by size
+    /// Solve one server with Poisson arrivals (M/G/1): response time, waiting time, numbers of jobs
+    /// and slowdown under each policy
     Mg1(mg1::Mg1Args),
-    /// A closed network: throughput, response and queues by the number of users
+    /// Solve a closed network: throughput, response time and queues by the number of users
     Mva(mva::MvaArgs),
-    /// A queue before a processor that at most so many jobs share
+    /// Solve a queue before a processor that a limited number of jobs share
     Mpl(mpl::MplArgs),
-    /// A load that is above 1 for a while, again and again: sharing and SRPT, approximately
+    /// Approximate a load that alternates between below and above 1, under sharing and under SRPT
     Overload(overload::OverloadArgs),
-    /// A model file or its flags, as `sooner sim` takes them: the exact mean of every policy that
-    /// has one
+    /// Solve the systems of `sooner sim`, from a model file or flags, for every policy that has a
+    /// formula
     Model(Box<model::ModelArgs>),
 }
 

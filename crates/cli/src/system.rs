@@ -9,5 +9,5 @@ mod users;
 
 pub use args::SystemArgs;
 pub use cases::{Case, cases, read};
-pub use exact::mean_response;
+pub use exact::{mean_response, queue};
 pub use infinite::why as infinite;

@@ -91,7 +91,7 @@ impl<'a> Asked<'a> {
         let nearest = |kind| texts(error, kind).into_iter().next();
         Some(match error.kind() {
             ErrorKind::UnknownArgument if !name.starts_with('-') => {
-                format!("`{name}` is a word too many; {see}")
+                format!("`{name}` is unexpected here; {see}")
             }
             ErrorKind::UnknownArgument => match nearest(ContextKind::SuggestedArg) {
                 Some(nearest) => {

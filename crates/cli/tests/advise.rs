@@ -216,7 +216,8 @@ fn other_lines_are_counted_and_the_first_is_shown() {
         "{text}"
     );
     assert!(
-        text.starts_with("- Scheduling would not help now"),
+        text.starts_with("link by hour, 0 to 23 UTC: ")
+            && text.contains("\n- Scheduling would not help now"),
         "{text}"
     );
     let assumed =

@@ -206,7 +206,7 @@ fn what_cannot_be_looked_into_is_one_line() {
         .to_string();
     for (flags, words) in [
         (vec!["--data", "/nowhere"], "/nowhere/postmaster.pid"),
-        (vec!["--pid", "1"], "process 1 is no PostgreSQL server"),
+        (vec!["--pid", "1"], "process 1 is not a PostgreSQL server"),
         (vec![], "choose one with --pid or --data"),
         (vec!["--url", "postgres//x"], "write postgresql://"),
         (

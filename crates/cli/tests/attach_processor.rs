@@ -330,7 +330,7 @@ fn what_cannot_be_attached_to_is_one_line_and_changes_nothing() {
         (
             CLASSES,
             &["--gate", &of_value],
-            "there is a file that is no socket",
+            "a file that is not a socket is already there",
         ),
         (
             "[[class]]\nname = \"a\"\npriority = 0\n",
@@ -381,7 +381,7 @@ fn what_began_at_the_same_moment_is_one_attachment() {
         child.message()
     });
     assert_eq!(ready, 1, "{told:?}");
-    let words = ["is attached to this server already", "no means gives"];
+    let words = ["is attached to this server already", "no mechanism gives"];
     let refused = |told: &&String| words.iter().any(|words| told.contains(words));
     assert_eq!(told.iter().filter(refused).count(), 2, "{told:?}");
 }

@@ -123,7 +123,7 @@ fn bad_input_is_one_line_with_its_place() {
         ),
         (
             "[[database]]\nname = \"*\"\nserver = \"postgresql://db\"\n",
-            "nobody could log in",
+            "no client could log in",
         ),
     ] {
         let folder = folder_with(config);
@@ -384,7 +384,9 @@ fn a_second_gate_does_not_take_the_socket_of_the_first() {
     let mut first = Running::start(folder.path());
     let second = sooner(&["gate", "--config", &config_at(folder.path())]);
     assert_eq!(second.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&second.stderr).contains("somebody serves there already"));
+    assert!(
+        String::from_utf8_lossy(&second.stderr).contains("another process already listens there")
+    );
     // What a crash leaves is no obstacle.
     first.signal(Signal::KILL);
     first.end();

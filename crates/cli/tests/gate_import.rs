@@ -96,12 +96,12 @@ fn bad_input_has_its_line_and_nothing_is_printed() {
         (
             "[pgbouncer]\npool_modus = x\n",
             "",
-            "sooner: p.ini:2: pool_modus is no key",
+            "sooner: p.ini:2: pool_modus is not a key",
         ),
         (
             "[pgbouncer]\n%include more.ini\n",
             "\nx",
-            "sooner: more.ini:2: \"x\" is no setting",
+            "sooner: more.ini:2: \"x\" is not a setting",
         ),
         (
             "[pgbouncer]\nauth_type=hba\nauth_hba_file=more.ini",

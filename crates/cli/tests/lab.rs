@@ -260,3 +260,21 @@ fn without_privilege_it_says_what_it_needs() {
     let message = refusal(&output);
     assert!(message.contains("sooner demo"), "{message}");
 }
+
+#[test]
+fn the_list_needs_no_clone_but_runs_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = lab(&["list"]).current_dir(folder.path()).output().unwrap();
+    assert!(list.status.success(), "{list:?}");
+    let text = String::from_utf8(list.stdout).unwrap();
+    assert!(text.contains("attach-web"), "{text}");
+    let said = String::from_utf8(list.stderr).unwrap();
+    assert!(said.contains("--experiments DIR"), "{said}");
+    for words in [&["run", "attach-web"][..], &["report"]] {
+        let refused = lab(words).current_dir(folder.path()).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains("--experiments DIR"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}

@@ -90,7 +90,7 @@ fn flags_of_one_model_are_refused_with_another() {
             "--model closed --users 5 --crowd 9000,0.5",
             "--crowd with --model closed",
         ),
-        ("--rho 0.9 --crowd 9000", "like 100000,0.5"),
+        ("--rho 0.9 --crowd 9000", "like 100kB,0.5"),
         ("--model closed --users 0", "from 1 to 100000"),
         ("--model closed --users 5 --stay 0.5", "partly-open"),
         ("--model partly-open --rho 0.9", "--requests-per-visit"),
@@ -128,7 +128,7 @@ fn units_traces_and_times_are_checked() {
     };
     assert!(replay("epa", "10mb", "10").contains("write 10mbit, or 10MB/s"));
     assert!(replay("epb", "10mbit", "10").contains("epa"));
-    assert!(replay("epa", "10mbit", "ten").contains("no length of time"));
+    assert!(replay("epa", "10mbit", "ten").contains("not a length of time"));
     assert!(replay("epa", "10mbit", "0").contains("at least 1 second"));
     assert!(
         refusal(&["closed", "--url", HERE, "--connections", "0", "--for", "1"])

@@ -25,12 +25,18 @@ fn help(command: &[&str]) -> String {
 fn leaves(command: Vec<String>) -> Vec<Vec<String>> {
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     let text = help(&words);
-    let Some((_, list)) = text.split_once("\nCommands:\n") else {
+    let headings = ["\nRun:\n", "\nMeasure:\n", "\nCompute:\n", "\nCommands:\n"];
+    let lists = headings
+        .iter()
+        .filter_map(|heading| text.split_once(heading));
+    let lists: Vec<&str> = lists.map(|(_, list)| list).collect();
+    if lists.is_empty() {
         return vec![command];
-    };
+    }
     let own = (!flags(&command).is_empty()).then(|| command.clone());
-    list.lines()
-        .map_while(|line| line.strip_prefix("  "))
+    lists
+        .into_iter()
+        .flat_map(|list| list.lines().map_while(|line| line.strip_prefix("  ")))
         // A deeper line goes on with the description above it.
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split(' ').next())

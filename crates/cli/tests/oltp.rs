@@ -357,16 +357,16 @@ fn what_cannot_be_is_one_line() {
     };
     let run = |more: &[&str]| refused(&[&["run", "--url", &url, "--for", "1"], more].concat());
     let expectations = [
-        (run(&[]), "--users says how many"),
-        (run(&["--model", "open"]), "--rate says how many"),
-        (run(&["--users", "2", "--rate", "3"]), "--rate is for"),
+        (run(&[]), "--users is missing"),
+        (run(&["--model", "open"]), "--rate is missing"),
+        (run(&["--users", "2", "--rate", "3"]), "--rate needs"),
         (
             run(&["--users", "2", "--class", "high=2"]),
             "a share is above 0 and at most 1",
         ),
         (
             run(&["--users", "2", "--class", "a=0.6", "--class", "b=0.6"]),
-            "more than all there is",
+            "give at most 1 together",
         ),
         (run(&["--users", "2", "--class", "a=order"]), "no kind"),
         (
@@ -375,12 +375,12 @@ fn what_cannot_be_is_one_line() {
         ),
         (
             run(&["--users", "2", "--model", "open", "--rate", "1"]),
-            "--users is for",
+            "--users needs",
         ),
-        (run(&["--users", "2", "--visit", "3"]), "--visit is for"),
+        (run(&["--users", "2", "--visit", "3"]), "--visit needs"),
         (
             run(&["--users", "2", "--sessions", "3"]),
-            "--sessions is for",
+            "--sessions needs",
         ),
         (
             refused(&["run", "--url", "here", "--users", "1", "--for", "1"]),

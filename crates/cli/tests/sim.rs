@@ -193,8 +193,7 @@ fn a_run_too_short_for_its_sizes_says_so() {
     ]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains("not to be believed, fair: ")
-            && text.contains("sizes larger than any that was drawn"),
+        text.contains("INVALID, fair: ") && text.contains("sizes larger than any that was drawn"),
         "{text}"
     );
 }
@@ -318,7 +317,7 @@ fn mistakes_are_one_line_each() {
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --jobs 0",
-            "--jobs 0: a whole number from 1",
+            "--jobs 0 is out of range; give a whole number from 1",
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --html /nowhere/page.html",
@@ -332,7 +331,7 @@ fn what_does_not_go_together_is_said() {
     refused(&[
         (
             "--sizes exp:mean=1 --load 0.8 --policy fastest",
-            "`fastest` is no policy; use fair, fcfs, srpt",
+            "`fastest` is not a policy; use fair, fcfs, srpt",
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --policy pesjf",
@@ -352,15 +351,15 @@ fn what_does_not_go_together_is_said() {
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --policy boost:-1",
-            "`boost:-1` is no policy; use fair,",
+            "`boost:-1` is not a policy; use fair,",
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --policy sjf --right-pairs 0.5",
-            "--right-pairs 0.5: above 0.5, which is by chance, and at most 1",
+            "--right-pairs 0.5 is out of range; give above 0.5 (chance) to 1",
         ),
         (
             "--sizes det:mean=1 --load 0.8 --policy sjf --right-pairs 0.7",
-            "--right-pairs: all sizes are equal, and have no order",
+            "--right-pairs: all sizes are equal, so no pair has an order",
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --policy srpt --mpl 2 --guard",

@@ -141,11 +141,11 @@ fn mistakes_are_one_line() {
         ),
         (
             "model --sizes exp:mean=1 --load 0.5 --policy fsp",
-            "no formula of ours",
+            "there is no formula",
         ),
         ("mva --demands 1,-1", "0 or above"),
         ("mva --demands 1 --users 0", "1 to 5000"),
-        ("mpl --sizes det:mean=1 --load 0.5", "exp and h2"),
+        ("mpl --sizes det:mean=1 --load 0.5", "exp or h2"),
         ("mpl --sizes exp:mean=1 --load 0.5 --mpl 900", "1 to 400"),
     ] {
         let output = solve(&words.split(' ').collect::<Vec<_>>());

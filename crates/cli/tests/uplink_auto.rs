@@ -265,7 +265,7 @@ fn a_wrong_uplink_is_one_line() {
     for (arguments, said) in [
         (
             &["--dev", "eth9", "--uplink", "automatic"][..],
-            "auto:100mbit for a most",
+            "auto:100mbit for a maximum",
         ),
         (&["--dev", "eth9", "--uplink", "auto:"], "behind `auto:`"),
         (

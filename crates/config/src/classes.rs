@@ -29,7 +29,7 @@ pub fn check_names<'a>(
 ) -> Result<(), Misconfigured> {
     let mut seen = BTreeSet::new();
     if let Some(name) = names.clone().find(|name| !seen.insert(name.get_ref())) {
-        let words = format!("{:?} is there twice; keep one of them", name.get_ref());
+        let words = format!("{:?} is given twice; keep one of them", name.get_ref());
         return Err(Misconfigured::at(name, "class.name", words));
     }
     match names.clone().nth(CLASSES_MAX) {

@@ -15,6 +15,7 @@ mod misconfigured;
 mod nearest;
 mod network;
 mod printable;
+pub mod quantity;
 mod read;
 mod source_text;
 mod text;

@@ -66,6 +66,6 @@ pub fn check_throughput_loss(loss: &Spanned<f64>, key: &str) -> Result<(), Misco
     if (0.01..=0.5).contains(loss.get_ref()) {
         return Ok(());
     }
-    let words = "a loss is from 0.01, which is as little as can be told from chance, to 0.5";
+    let words = "out of range; write 0.01 (the least that can be told from chance) to 0.5";
     Err(Misconfigured::at(loss, key, words))
 }

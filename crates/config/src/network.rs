@@ -17,13 +17,15 @@ pub struct Network {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum NetworkError {
     /// It does not begin with an address.
-    #[error("{text} is no address and no network; write 10.0.0.0/8, 2001:db8::/32 or 192.0.2.1")]
+    #[error(
+        "{text} is neither an address nor a network; write 10.0.0.0/8, 2001:db8::/32 or 192.0.2.1"
+    )]
     NoAddress {
         /// The text.
         text: String,
     },
     /// What follows the slash is no number of bits.
-    #[error("{text}: after the slash comes the number of bits that are the same, 0 to {bits_max}")]
+    #[error("{text}: the number after the slash is out of range; write 0 to {bits_max} bits")]
     NoPrefix {
         /// The text.
         text: String,
@@ -155,7 +157,7 @@ mod tests {
     #[test]
     fn what_is_no_network_is_said() {
         let message = |text: &str| text.parse::<Network>().unwrap_err().to_string();
-        assert!(message("ten").contains("is no address"));
+        assert!(message("ten").contains("is neither an address"));
         assert!(message("10.0.0.0/33").contains("0 to 32"));
         assert!(message("10.0.0.0/+8").contains("0 to 32"));
         assert!(message("10.0.0.0/").contains("0 to 32"));

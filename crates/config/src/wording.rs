@@ -216,6 +216,6 @@ mod tests {
 
     #[test]
     fn anything_else_stays_as_it_is() {
-        assert_eq!(text("`x` is no policy"), "`x` is no policy");
+        assert_eq!(text("`x` is not a policy"), "`x` is not a policy");
     }
 }

@@ -38,7 +38,7 @@ pub struct Drawn {
 }
 
 /// How much to simulate for every point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Jobs of a point.
     pub jobs: u64,
@@ -46,6 +46,8 @@ pub struct Effort {
     pub seed: u64,
     /// Threads.
     pub threads: u32,
+    /// Called after each simulated point.
+    pub told: fn(),
 }
 
 /// A name, what it is, and how it is made.

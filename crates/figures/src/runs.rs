@@ -58,6 +58,7 @@ pub fn run(
     effort: &Effort,
 ) -> Result<Simulated> {
     let system = System::new(sizes.clone(), users, policy, Options::default())?;
+    let told = effort.told;
     let effort = sooner_simulator::Effort {
         jobs: effort.jobs,
         replications: REPLICATIONS,
@@ -65,7 +66,9 @@ pub fn run(
         threads: effort.threads,
         by_size: false,
     };
-    Ok(simulate(&system, &effort, &|_| {})?)
+    let simulated = simulate(&system, &effort, &|_| {})?;
+    told();
+    Ok(simulated)
 }
 
 /// Mean response time, in mean sizes.

@@ -20,7 +20,7 @@ pub struct FieldPath {
 
 /// A text that is the path of no field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no field of a body; write its name, or names with dots between them: metadata.tier")]
+#[error("is not a field of a body; write its name, or names with dots between them: metadata.tier")]
 pub struct NoFieldPath;
 
 impl std::str::FromStr for FieldPath {

@@ -62,11 +62,11 @@ pub enum RedirectError {
     RestInHost,
     /// A status that is not a redirect's.
     #[error(
-        "status is 301 or 308 (for ever), or 302 or 307 (for now); 307 and 308 keep the method"
+        "status is 301 or 308 (permanent), or 302 or 307 (temporary); 307 and 308 keep the method"
     )]
     Status,
     /// A place that is redirected again by the same rule.
-    #[error("to is redirected by this very rule again, for ever")]
+    #[error("the same rule redirects `to` again, in a loop")]
     Loop,
 }
 

@@ -87,7 +87,7 @@ impl Translation<'_> {
             self.demand(method);
             return Ok(());
         }
-        let words = "Who is in auth_file: nobody else could come.";
+        let words = "The users of auth_file; no others could log in.";
         self.write_rule(&Rule {
             comment: Some(words.into()),
             user: Some(self.known_users()?),
@@ -149,7 +149,7 @@ impl Translation<'_> {
         let Some(user) = user else {
             for key in &KEYS[1..] {
                 if self.source.get(key).is_some() {
-                    let why = "without auth_user nobody is asked";
+                    let why = "without auth_user no query is sent";
                     self.leave_out(Group::AuthQuery, key, why);
                 }
             }

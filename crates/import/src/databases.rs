@@ -134,7 +134,7 @@ impl Translation<'_> {
         let password = entry.get("password");
         let Some(user) = entry.get("user") else {
             if password.is_some() {
-                let why = "of nobody, there is no user=";
+                let why = "it belongs to no user: user= is missing";
                 self.document.leave_out(GROUP, "password", why);
             }
             return Ok(());
@@ -213,7 +213,7 @@ impl Translation<'_> {
             None => DEFAULT_PORT,
         };
         if !(1..=i64::from(u16::MAX)).contains(&port) {
-            let what = format!("port: {port} is no port; 1 to 65535 are");
+            let what = format!("port: {port} is not a port; 1 to 65535 are");
             return Err(entry.at.wrong(what));
         }
         let mut hosts = match entry.get("host") {

@@ -168,7 +168,7 @@ impl Reader<'_> {
         }
         if !METHODS.contains(&method.as_str()) {
             let methods = METHODS.join(", ");
-            let what = format!("{method:?} is no method; there are {methods}");
+            let what = format!("{method:?} is not a method; there are {methods}");
             return Err(self.at.wrong(what));
         }
         let has_options = self.tokens.next().is_some();
@@ -210,7 +210,7 @@ impl Reader<'_> {
         let found = network(&text, mask.as_deref());
         match found.map_err(|what| self.at.wrong(what))? {
             Found::Network(network) => return Ok(Some(vec![network])),
-            Found::Nobody => {
+            Found::NoClient => {
                 self.passed_over =
                     Some("it fits no client, as the address has bits beyond the mask")
             }
@@ -300,7 +300,7 @@ pub enum Found {
     /// A network.
     Network(String),
     /// It has bits beyond its mask, and so PgBouncer finds no client in it.
-    Nobody,
+    NoClient,
     /// A name, or something that begins like one.
     NoAddress,
 }
@@ -318,7 +318,7 @@ pub fn network(text: &str, mask: Option<&str>) -> Result<Found, String> {
     };
     match text.parse::<Network>() {
         Ok(_) => Ok(Found::Network(text)),
-        Err(NetworkError::HostBits { .. }) => Ok(Found::Nobody),
+        Err(NetworkError::HostBits { .. }) => Ok(Found::NoClient),
         Err(NetworkError::NoAddress { .. }) => Ok(Found::NoAddress),
         Err(error) => Err(error.to_string()),
     }
@@ -367,7 +367,7 @@ mod tests {
             "::1/128"
         );
         assert_eq!(found("0.0.0.0", Some("0.0.0.0")), "0.0.0.0/0");
-        assert_eq!(found("10.0.0.1/8", None), "Nobody");
+        assert_eq!(found("10.0.0.1/8", None), "NoClient");
         assert_eq!(found("db.example", None), "NoAddress");
         assert!(found("10.0.0.0/33", None).contains("number of bits"));
         assert!(found("10.0.0.0", Some("trust")).contains("has no mask"));

@@ -127,7 +127,7 @@ impl Reader<'_> {
             }
         };
         let Some(value) = rest.trim_start_matches([' ', '\t']).strip_prefix('=') else {
-            return Err(at.wrong(format!("{line:?} is no setting; write KEY = VALUE")));
+            return Err(at.wrong(format!("{line:?} is not a setting; write KEY = VALUE")));
         };
         if key.is_empty() {
             return Err(at.wrong("a value without a key; write KEY = VALUE"));

@@ -42,7 +42,7 @@ pub const LEFT_OUT: [LeftOut; 26] = [
     left_out(
         Group::Head,
         "application_name_add_host=0",
-        "the gate changes nobody's application_name",
+        "the gate never changes an application_name",
     ),
     left_out(
         Group::Head,
@@ -193,7 +193,7 @@ pub fn section(name: &str) -> Result<&'static str, String> {
         "users" => Ok("users"),
         "peers" => Ok("peers"),
         _ => Err(format!(
-            "{name:?} is no section; there are [databases], [users], [pgbouncer] and [peers]"
+            "{name:?} is not a section; there are [databases], [users], [pgbouncer] and [peers]"
         )),
     }
 }
@@ -204,7 +204,7 @@ pub fn check(key: &str) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "{key} is no key of [pgbouncer]; look for a slip, or leave it out"
+            "{key} is not a key of [pgbouncer]; look for a slip, or leave it out"
         ))
     }
 }
@@ -221,7 +221,7 @@ pub fn check_pairs(section: &str, pairs: &[(String, String)]) -> Result<(), Stri
         .find(|(key, _)| known.split_whitespace().all(|own| own != key));
     match unknown {
         Some((key, _)) => Err(format!(
-            "{key} is no parameter of [{section}]; there are {known}"
+            "{key} is not a parameter of [{section}]; there are {known}"
         )),
         None => Ok(()),
     }

@@ -81,7 +81,7 @@ impl Translation<'_> {
         let clients = match self.number("max_client_conn")? {
             Some(clients) if clients < 1 => {
                 let at = &self.source.settings["max_client_conn"].at;
-                return Err(at.wrong("max_client_conn: nobody could come; write 1 or more"));
+                return Err(at.wrong("max_client_conn: no client could connect; write 1 or more"));
             }
             Some(clients) => clients,
             None => {
@@ -98,7 +98,7 @@ impl Translation<'_> {
         if self.seconds("query_wait_timeout")?.is_some() {
             return self.time("query_wait_timeout", "query_wait_seconds", None);
         }
-        let words = "PgBouncer drops a client that has waited for 120 s. The gate drops nobody, unless told to:";
+        let words = "PgBouncer drops a client that has waited for 120 s. The gate drops none unless this is set:";
         self.document.comment(GROUP, words);
         self.document.comment(GROUP, "query_wait_seconds = 120");
         Ok(())

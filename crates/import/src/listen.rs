@@ -19,7 +19,9 @@ impl Translation<'_> {
                 let port = u16::try_from(number).ok().filter(|port| *port > 0);
                 port.ok_or_else(|| {
                     let at = &self.source.settings["listen_port"].at;
-                    at.wrong(format!("listen_port: {number} is no port; 1 to 65535 are"))
+                    at.wrong(format!(
+                        "listen_port: {number} is not a port; 1 to 65535 are"
+                    ))
                 })?
             }
         };

@@ -126,7 +126,7 @@ impl Translation<'_> {
     fn hba_rules(&mut self, said: hba::Rule, setting: String) -> Result<(), ImportError> {
         if said.transport == Some("tls") && !self.can_encrypt() {
             self.document.gap(GROUP);
-            let why = "nobody can come so: client_tls_sslmode is disable, the default";
+            let why = "no client can connect like this: client_tls_sslmode is disable, the default";
             self.document.leave_out(GROUP, &setting, why);
             return Ok(());
         }

@@ -194,19 +194,22 @@ const MISTAKES: &[(&str, &str)] = &[
     ("", "p.ini:1: there is no section [pgbouncer]"),
     ("[databases]\na = host=x", "p.ini:1: there is no section"),
     ("\n[pgbouncer", "p.ini:2: a section without its end"),
-    ("[bouncer]", "p.ini:1: \"bouncer\" is no section"),
+    ("[bouncer]", "p.ini:1: \"bouncer\" is not a section"),
     (
         "pool_mode=session",
         "p.ini:1: pool_mode stands in no section",
     ),
     (
         "[pgbouncer]\n\npool mode=x",
-        "p.ini:3: \"pool mode=x\" is no setting",
+        "p.ini:3: \"pool mode=x\" is not a setting",
     ),
-    ("[pgbouncer]\npool_modus=x", "p.ini:2: pool_modus is no key"),
+    (
+        "[pgbouncer]\npool_modus=x",
+        "p.ini:2: pool_modus is not a key",
+    ),
     (
         "[pgbouncer]\npool_mode=x",
-        "p.ini:2: pool_mode: \"x\" is no mode",
+        "p.ini:2: pool_mode: \"x\" is not a mode",
     ),
     (
         "[pgbouncer]\nmax_client_conn=2k",
@@ -214,15 +217,15 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[pgbouncer]\nmax_client_conn=0",
-        "p.ini:2: max_client_conn: nobody could",
+        "p.ini:2: max_client_conn: no client could",
     ),
     (
         "[pgbouncer]\nserver_lifetime=-1",
-        "p.ini:2: server_lifetime: \"-1\" is no time",
+        "p.ini:2: server_lifetime: \"-1\" is not a time",
     ),
     (
         "[pgbouncer]\nlisten_port=0",
-        "p.ini:2: listen_port: 0 is no port",
+        "p.ini:2: listen_port: 0 is not a port",
     ),
     (
         "[pgbouncer]\nauth_type=cert",
@@ -252,11 +255,11 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[pgbouncer]\n[databases]\na = hots=x",
-        "p.ini:3: hots is no parameter of [databases]",
+        "p.ini:3: hots is not a parameter of [databases]",
     ),
     (
         "[pgbouncer]\n[databases]\na = port=0",
-        "p.ini:3: port: 0 is no port",
+        "p.ini:3: port: 0 is not a port",
     ),
     (
         "[pgbouncer]\n[databases]\npgbouncer = host=x",

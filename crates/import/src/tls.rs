@@ -126,7 +126,7 @@ impl Translation<'_> {
         let path = self.files.absolute(&setting.value);
         let by_rule = self.source.word("auth_type").as_deref() == Some("hba");
         if !self.wants_certificates() && !by_rule {
-            let why = "without verify-ca or verify-full nobody looks at clients' certificates";
+            let why = "without verify-ca or verify-full clients' certificates are not checked";
             self.leave_out(Group::Tls, "client_tls_ca_file", why);
             return Ok(());
         }

@@ -78,7 +78,7 @@ impl<'a> Translation<'a> {
         let of_process: Vec<&str> = keys.filter(|key| source.get(key).is_some()).collect();
         if !of_process.is_empty() {
             let words = format!(
-                "Of no use here: {}. The gate runs in the foreground, as whoever starts it, and logs to standard error.",
+                "Of no use here: {}. The gate runs in the foreground, as the user that starts it, and logs to standard error.",
                 of_process.join(", ")
             );
             self.document.comment(Group::Head, &words);
@@ -148,7 +148,7 @@ impl<'a> Translation<'a> {
             Some(setting) => {
                 let text = self.files.text(&setting.value).map_err(|error| {
                     setting.at.wrong(format!(
-                        "cannot read {}: {error}; it says who may come, so run this as somebody who can",
+                        "cannot read {}: {error}; it lists the users that may log in, so run this as a user that can read it",
                         setting.value
                     ))
                 })?;
@@ -181,7 +181,7 @@ pub fn mode(text: &str, at: &At) -> Result<(&'static str, bool), ImportError> {
         "transaction" => Ok(("transaction", true)),
         "statement" => Ok(("transaction", false)),
         _ => Err(at.wrong(format!(
-            "pool_mode: {text:?} is no mode; there are session, transaction and statement"
+            "pool_mode: {text:?} is not a mode; there are session, transaction and statement"
         ))),
     }
 }

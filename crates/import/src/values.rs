@@ -27,7 +27,7 @@ pub fn whole(text: &str) -> Result<i64, String> {
         } else {
             i64::from(number)
         }),
-        _ => Err(format!("{text:?} is no whole number; write digits")),
+        _ => Err(format!("{text:?} is not a whole number; write digits")),
     }
 }
 
@@ -54,7 +54,7 @@ pub fn seconds(text: &str) -> Result<Seconds, String> {
         "d" => 86_400.0,
         _ => {
             return Err(format!(
-                "{text:?} is no time; write seconds, like 15 or 0.5"
+                "{text:?} is not a time; write seconds, like 15 or 0.5"
             ));
         }
     };
@@ -69,7 +69,7 @@ pub fn seconds(text: &str) -> Result<Seconds, String> {
             })
         }
         _ => Err(format!(
-            "{text:?} is no time; write seconds, like 15 or 0.5"
+            "{text:?} is not a time; write seconds, like 15 or 0.5"
         )),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
-/// A map of the kind array whose flags let it be mapped.
+/// A map of the kind array, with flags that let it be mapped.
 #[derive(Debug)]
 pub struct SharedWords {
     address: NonNull<u8>,

@@ -29,7 +29,7 @@ const NAME_BYTES_MAX: usize = libc::IFNAMSIZ - 1;
 pub enum TunError {
     /// Not a name for a device.
     #[error(
-        "`{name}` is no name for a device; use 1 to {NAME_BYTES_MAX} letters, digits, `-` or `_`"
+        "`{name}` is not a name for a device; use 1 to {NAME_BYTES_MAX} letters, digits, `-` or `_`"
     )]
     Name {
         /// The name as given.

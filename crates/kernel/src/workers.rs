@@ -140,7 +140,7 @@ impl fmt::Debug for Workers {
 pub fn lacks_for_workers() -> Option<&'static str> {
     let own = std::fs::metadata("/proc/self/ns/pid");
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        Some("a processor whose registers are known (x86_64 or aarch64)")
+        Some("a processor with known registers (x86_64 or aarch64)")
     } else if own.is_ok_and(|own| own.st_ino() != FIRST_PID_NAMESPACE) {
         Some("the PID namespace of the host")
     } else if !capability::has_bpf() {

@@ -8,6 +8,7 @@ pub mod emulator;
 pub mod experiment;
 pub mod gate_demo;
 pub mod hosts;
+pub mod known;
 mod machine;
 pub mod measure;
 pub mod pages;

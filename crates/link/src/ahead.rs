@@ -8,12 +8,11 @@
 
 use crate::bucket::transmission_ns;
 use crate::wire::PACKET_BYTES;
+use sooner_quantity::{parse_bytes, parse_duration};
 use std::str::FromStr;
 
 /// The most that can be requested, ns of the link: more than any queue is worth.
 const AHEAD_NS_MAX: u64 = 10_000_000_000;
-const BYTES_PER_KB: u64 = 1_000;
-const NS_PER_MS: u64 = 1_000_000;
 
 /// An amount on the wire, as it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +28,8 @@ pub enum Ahead {
 /// Text that is no [`Ahead`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no amount ahead of the link; \
-     write packets (\"5\"), bytes (\"30kb\") or time (\"20ms\")"
+    "`{text}` is not an amount ahead of the link; \
+     write packets (\"5\"), bytes (\"30kB\") or time (\"20ms\")"
 )]
 pub struct NotAnAmount {
     text: String,
@@ -69,15 +68,15 @@ impl FromStr for Ahead {
     type Err = NotAnAmount;
 
     fn from_str(text: &str) -> Result<Self, NotAnAmount> {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = text.split_at(digits);
-        let scaled = |scale: u64| number.parse::<u64>().ok()?.checked_mul(scale);
-        let amount = match unit {
-            "" => scaled(1).map(Self::Packets),
-            "b" => scaled(1).map(Self::Bytes),
-            "kb" => scaled(BYTES_PER_KB).map(Self::Bytes),
-            "ms" => scaled(NS_PER_MS).map(Self::Ns),
-            _ => None,
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let amount = if is_number {
+            text.parse().ok().map(Self::Packets)
+        } else {
+            let bytes = parse_bytes(text).ok().map(Self::Bytes);
+            bytes.or_else(|| {
+                let time = parse_duration(text).ok()?;
+                u64::try_from(time.as_nanos()).ok().map(Self::Ns)
+            })
         };
         amount.ok_or_else(|| NotAnAmount { text: text.into() })
     }
@@ -98,21 +97,23 @@ mod tests {
         assert_eq!(read("1514b"), Some(Ahead::Bytes(1_514)));
         assert_eq!(read("30kb"), Some(Ahead::Bytes(30_000)));
         assert_eq!(read("20ms"), Some(Ahead::Ns(20_000_000)));
+        assert_eq!(read("1.5ms"), Some(Ahead::Ns(1_500_000)));
+        assert_eq!(read("16 KiB"), Some(Ahead::Bytes(16_384)));
+        assert_eq!(read("5s"), Some(Ahead::Ns(5_000_000_000)));
         for wrong in [
             "",
             "kb",
             "-1",
-            "5 ",
-            "1.5ms",
-            "5s",
+            "16k",
+            "5x",
             "99999999999999999999",
             "18446744073709551615kb",
         ] {
             let error = read(wrong);
             assert_eq!(error, None, "{wrong}");
         }
-        let error = "5s".parse::<Ahead>().unwrap_err();
-        assert!(error.to_string().starts_with("`5s` is no amount"));
+        let error = "5x".parse::<Ahead>().unwrap_err();
+        assert!(error.to_string().starts_with("`5x` is not an amount"));
     }
 
     #[test]

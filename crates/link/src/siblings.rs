@@ -43,7 +43,7 @@ pub enum StreamRule {
 
 /// A name that is no [`StreamRule`]'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown order of streams; one of standard size")]
+#[error("unknown order of streams; use standard or size")]
 pub struct UnknownStreamRule;
 
 impl StreamRule {

@@ -53,7 +53,9 @@ pub enum TlsError {
         reason: String,
     },
     /// The host is neither a DNS name nor an IP address.
-    #[error("`{0}` is no name a certificate can be issued for; give a DNS name or an IP address")]
+    #[error(
+        "`{0}` is not a name a certificate can be issued for; give a DNS name or an IP address"
+    )]
     Name(String),
     /// The library refuses the authorities or the settings.
     #[error("cannot set up TLS: {0}")]

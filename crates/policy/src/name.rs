@@ -64,6 +64,31 @@ impl PolicyName {
         }
     }
 
+    /// What textbooks call some of them.
+    pub const ALIASES: [(&str, Self); 6] = [
+        ("ps", Self::Fair),
+        ("fifo", Self::Fcfs),
+        ("srtf", Self::Srpt),
+        ("srptf", Self::Srpt),
+        ("fb", Self::Las),
+        ("fbps", Self::Las),
+    ];
+
+    /// What it is called in full.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Fair => "Processor sharing: all responses at once, each at the same rate",
+            Self::Fcfs => "First come, first served",
+            Self::Srpt => "Shortest remaining processing time first",
+            Self::Psjf => "Shortest job first, by its whole size; a shorter one interrupts",
+            Self::Las => "Least attained service first; needs no sizes",
+            Self::Fsp => "Fair sojourn protocol: in the order in which sharing would finish",
+            Self::Swift => "By size and round-trip time, distant clients before near ones",
+            Self::Fcf => "Fastest connection first",
+            Self::Ljf => "Longest job first: wrong on purpose, to check measurements",
+        }
+    }
+
     /// Whether its ranks depend on the network to the client: then [`Scheduler::observe`] is worth
     /// the cost of a measurement.
     pub const fn asks_for_path(self) -> bool {
@@ -161,9 +186,11 @@ impl FromStr for PolicyName {
     type Err = UnknownPolicy;
 
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
-        Self::ALL
-            .into_iter()
-            .find(|name| name.as_str() == text)
+        let named = Self::ALL.into_iter().map(|name| (name.as_str(), name));
+        named
+            .chain(Self::ALIASES)
+            .find(|(word, _)| word.eq_ignore_ascii_case(text))
+            .map(|(_, name)| name)
             .ok_or(UnknownPolicy)
     }
 }

@@ -368,6 +368,16 @@ fn names_are_read_as_they_are_written() {
     for policy in PolicyName::ALL {
         assert_eq!(policy.as_str().parse(), Ok(policy));
     }
+    for (text, policy) in [
+        ("ps", PolicyName::Fair),
+        ("PS", PolicyName::Fair),
+        ("fifo", PolicyName::Fcfs),
+        ("fb", PolicyName::Las),
+        ("srtf", PolicyName::Srpt),
+        ("SRPT", PolicyName::Srpt),
+    ] {
+        assert_eq!(text.parse(), Ok(policy), "{text}");
+    }
     let unknown = "shortest"
         .parse::<PolicyName>()
         .expect_err("no such policy");

@@ -139,7 +139,8 @@ impl Config {
 
     /// The first mistake of each part.
     pub fn mistakes(&self) -> Vec<Misconfigured> {
-        let words = "names no database; write [[database]] with name and server, or give --backend";
+        let words =
+            "there is no database; write [[database]] with name and server, or give --backend";
         if self.database.is_empty() {
             return vec![Misconfigured::without_place("database", words)];
         }
@@ -261,7 +262,7 @@ fn unique<'a>(
     let mut seen = std::collections::BTreeSet::new();
     for name in names {
         if !seen.insert(name.get_ref()) {
-            let words = format!("{:?} is there twice; keep one of them", name.get_ref());
+            let words = format!("{:?} is given twice; keep one of them", name.get_ref());
             return Err(Misconfigured::at(name, key, words));
         }
     }

@@ -49,7 +49,7 @@ impl Configuration {
         for table in &config.user {
             if let Some(password) = &table.password {
                 if password.get_ref().is_empty() {
-                    let words = "nobody logs in without a password; leave the key out";
+                    let words = "an empty password lets no user in; leave the key out";
                     return Err(Misconfigured::at(password, "user.password", words));
                 }
                 let secret = secret(password, "user.password")?;

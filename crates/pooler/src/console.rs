@@ -224,7 +224,7 @@ async fn run(pooler: &Rc<Pooler>, command: Command) -> Result<Answer, String> {
             "WAIT_CLOSE"
         }
         Command::Shutdown(how) => {
-            crate::log::log("somebody said SHUTDOWN");
+            crate::log::log("an admin sent SHUTDOWN");
             pooler.stop(how);
             "SHUTDOWN"
         }

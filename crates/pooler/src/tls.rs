@@ -51,8 +51,11 @@ impl Connector {
         else {
             return Ok(None);
         };
-        let name = ServerName::try_from(host.clone())
-            .map_err(|_| wrong(format!("`{host}` is no name that a certificate can have")))?;
+        let name = ServerName::try_from(host.clone()).map_err(|_| {
+            wrong(format!(
+                "`{host}` is not a name that a certificate can have"
+            ))
+        })?;
         let identity = match &server.certificate {
             Some((certificate, key)) => {
                 let handle = |path: &std::path::Path| Spanned::new(address.span(), path.to_owned());

@@ -60,7 +60,7 @@ fn every_table_can_be_shown_and_watchers_may_only_look() {
         "{stats}"
     );
     assert!(fails(&gate, &database, "bob", "sooner", "PAUSE").contains("watchers may only SHOW"));
-    assert!(fails(&gate, &database, "ann", "sooner", "SHOW STATS").contains("may not enter"));
+    assert!(fails(&gate, &database, "ann", "sooner", "SHOW STATS").contains("may not use"));
     let nonsense = fails(&gate, &database, "postgres", "sooner", "SELECT 1");
     assert!(nonsense.contains("invalid command"), "{nonsense}");
     let unknown = fails(&gate, &database, "postgres", "sooner", "SHOW NONSENSE");

@@ -23,7 +23,7 @@ pub const QUERY: &str = "SELECT pid, granted, mode, locktype, \
 /// A row of pg_locks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockRow {
-    /// Whose.
+    /// The session that holds it.
     pub pid: i32,
     /// Whether it has it, or waits for it.
     pub granted: bool,

@@ -100,7 +100,7 @@ pub enum Verdict {
 /// An answer to no request: client and server no longer mean the same, so the connection cannot be
 /// used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the server answered what was not asked")]
+#[error("the server sent an answer that was not expected")]
 pub struct OutOfStep;
 
 /// Messages that may be unanswered; for more the answer to the first is waited for.

@@ -2,7 +2,7 @@
 //!
 //! A worker that waits for a request stands on the top level, so that the next request starts first
 //! without a decision. With the processor time it has used since then it falls to the levels below:
-//! least attained service, in three steps whose bounds are learned from the requests themselves.
+//! least attained service, in three steps with bounds learned from the requests themselves.
 //! One that has waited for a processor too long goes before all for a moment.
 //!
 //! Readings of workers come in as values, with the time; levels and the time of the next look go

@@ -230,26 +230,26 @@ fn wait_for_someone<S: Server>(run: &mut Run<'_, S>, source: &mut impl Source) {
 
 /// Serves all jobs present to the end; no job comes any more.
 fn drain<S: Server>(run: &mut Run<'_, S>) {
-    struct Nobody;
-    impl Source for Nobody {
+    struct NoMore;
+    impl Source for NoMore {
         fn next_at(&self) -> Option<u64> {
             None
         }
         fn send(&mut self) -> crate::source::Sent {
-            unreachable!("nobody comes")
+            unreachable!("no job comes")
         }
         fn done(&mut self, _now: u64) {}
     }
     while run.balance.present > 0 && run.server.until_event().is_some() {
         run.pass(u64::MAX);
-        run.settle(&mut Nobody);
+        run.settle(&mut NoMore);
     }
 }
 
 impl Balance {
     fn check(&self, servers: u32) -> Result<(), Contradiction> {
         if self.present > 0 {
-            let message = format!("{} jobs are left and nobody is served", self.present);
+            let message = format!("{} jobs are left and none is served", self.present);
             return Err(Contradiction(message));
         }
         if self.area != self.responses {

@@ -7,6 +7,14 @@ use std::str::FromStr;
 /// Largest scale of boosts, in mean sizes.
 const SCALE_MAX: f64 = 1e9;
 
+/// What textbooks call what a server cannot have, beside [`PolicyName::ALIASES`].
+const ALIASES: [(&str, Policy); 4] = [
+    ("spt", Policy::Sjf),
+    ("lpt", Policy::Ljf),
+    ("hrrf", Policy::Hrrn),
+    ("plpt", Policy::PLJF),
+];
+
 /// How long a small job may pass large ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BoostScale {
@@ -49,7 +57,7 @@ pub enum Policy {
 
 /// A name that is no policy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no policy; use {list}, hybrid:SHARE like hybrid:0.5, boost:SCALE like boost:10 or boost:x1.25, or nudge:PLACES like nudge:5", list = Policy::names().join(", "))]
+#[error("`{0}` is not a policy; use {list}, hybrid:SHARE like hybrid:0.5, boost:SCALE like boost:10 or boost:x1.25, or nudge:PLACES like nudge:5", list = Policy::names().join(", "))]
 pub struct UnknownPolicy(String);
 
 impl Policy {
@@ -95,6 +103,37 @@ impl Policy {
         Self::all().iter().filter_map(|one| one.name()).collect()
     }
 
+    /// The name of one without a parameter, and what it is called in full.
+    pub fn explained() -> Vec<(&'static str, &'static str)> {
+        let all = Self::all().into_iter();
+        all.filter_map(|one| Some((one.name()?, one.meaning())))
+            .collect()
+    }
+
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::PLJF => "Longest first; a longer one interrupts",
+            Self::Online(name) => name.meaning(),
+            Self::Sjf => "Shortest job first, each to its end (SPT)",
+            Self::Ljf => "Longest job first, each to its end (LPT)",
+            Self::Pesjf => "The kind of job with the shortest mean first; interrupts",
+            Self::Peljf => "The kind of job with the longest mean first; interrupts",
+            Self::Psbs => "FSP on estimated sizes; jobs that are late share",
+            Self::Boost(_) => {
+                "By arrival time, earlier for short jobs; boost:SCALE sets the boost in mean sizes, \
+                 boost:x1.25 a multiple of the best known one"
+            }
+            Self::Hrrn => "Highest ratio of waiting time to size first, each to its end",
+            Self::Nudge(_) => {
+                "First come, first served, but a small job passes large ones; nudge:PLACES limits \
+                 how many"
+            }
+            Self::Gittins => "Gittins index of the age; needs no sizes",
+            Self::Serpt => "Shortest expected remaining time at its age; needs no sizes",
+            Self::Hybrid(_) => "A share of the server to SRPT, the rest to processor sharing",
+        }
+    }
+
     /// None where it has a parameter.
     fn name(self) -> Option<&'static str> {
         match self {
@@ -131,6 +170,7 @@ impl FromStr for Policy {
 
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         let unknown = || UnknownPolicy(text.into());
+        let text = text.to_ascii_lowercase();
         if let Some(share) = text.strip_prefix("hybrid:") {
             let share: f64 = share.parse().map_err(|_| unknown())?;
             return if (0.0..=1.0).contains(&share) {
@@ -155,8 +195,14 @@ impl FromStr for Policy {
             let places = places.parse().map_err(|_| unknown())?;
             return Ok(Self::Nudge(Some(places)));
         }
-        let mut all = Self::all().into_iter();
-        all.find(|policy| policy.name() == Some(text))
+        let named = Self::all().into_iter();
+        let named = named.filter_map(|policy| Some((policy.name()?, policy)));
+        let shared = PolicyName::ALIASES.map(|(word, name)| (word, Self::Online(name)));
+        named
+            .chain(shared)
+            .chain(ALIASES)
+            .find(|(word, _)| *word == text)
+            .map(|(_, policy)| policy)
             .ok_or_else(unknown)
     }
 }
@@ -169,6 +215,39 @@ impl fmt::Display for Policy {
             (Self::Boost(BoostScale::OfLaw(times)), None) => write!(f, "boost:x{times}"),
             (Self::Nudge(Some(places)), _) => write!(f, "nudge:{places}"),
             (_, name) => f.write_str(name.unwrap_or_default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_those_of_textbooks_are_read() {
+        for policy in Policy::all() {
+            assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+        for (text, policy) in [
+            ("PS", Policy::FAIR),
+            ("fifo", Policy::FCFS),
+            ("fb", Policy::LAS),
+            ("srtf", Policy::SRPT),
+            ("spt", Policy::Sjf),
+            ("lpt", Policy::Ljf),
+            ("ljf", Policy::Ljf),
+            ("Hybrid:0.5", Policy::Hybrid(0.5)),
+        ] {
+            assert_eq!(text.parse(), Ok(policy), "{text}");
+        }
+    }
+
+    #[test]
+    fn aliases_hide_no_policy() {
+        let names = Policy::names();
+        let shared = PolicyName::ALIASES.map(|(word, _)| word);
+        for alias in shared.iter().chain(&ALIASES.map(|(word, _)| word)) {
+            assert!(!names.contains(alias), "{alias}");
         }
     }
 }

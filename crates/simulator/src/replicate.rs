@@ -51,6 +51,12 @@ pub struct Simulated {
     pub tally: Tally,
     /// Mean response time of each replication, in mean sizes.
     means: Vec<f64>,
+    /// The same of the time in which a job is not served.
+    waits: Vec<f64>,
+    /// Mean number of jobs in the system of each replication.
+    jobs: Vec<f64>,
+    /// The same of those that are not served.
+    jobs_waiting: Vec<f64>,
     /// Response times of each replication.
     tallies: Vec<Group>,
     /// Of each replication, what is known to be `known` in the mean: the work that came over time,
@@ -84,7 +90,27 @@ impl Simulated {
     /// The same, corrected by how much came of the requested work: nearer to the truth, the more so
     /// where sizes vary.
     pub fn controlled(&self, confidence: f64) -> Estimate {
-        Estimate::controlled(&self.means, &self.controls, self.known, confidence)
+        self.corrected(&self.means, confidence)
+    }
+
+    /// Mean time in which a job is not served (Wq), in mean sizes, corrected like the response time:
+    /// the response less the time that the job takes alone.
+    pub fn waiting(&self, confidence: f64) -> Estimate {
+        self.corrected(&self.waits, confidence)
+    }
+
+    /// Mean number of jobs in the system (L).
+    pub fn jobs(&self, confidence: f64) -> Estimate {
+        self.corrected(&self.jobs, confidence)
+    }
+
+    /// Mean number of jobs in the queue (Lq).
+    pub fn jobs_waiting(&self, confidence: f64) -> Estimate {
+        self.corrected(&self.jobs_waiting, confidence)
+    }
+
+    fn corrected(&self, values: &[f64], confidence: f64) -> Estimate {
+        Estimate::controlled(values, &self.controls, self.known, confidence)
     }
 }
 
@@ -145,6 +171,10 @@ fn together(system: &System, played: &[Played]) -> Simulated {
         let (n, sum) = one.tally.sums();
         sum / n.max(1) as f64 / TICKS_PER_MEAN
     };
+    // A job alone takes its size at the speed of one server.
+    let servers = f64::from(system.options().servers);
+    let waited = |one: &Played| one.tally.sums().1 - servers * one.work as f64;
+    let over_time = |ticks: f64, one: &Played| ticks / one.window.max(1) as f64;
     let offered = system.offered_load();
     let control = |one: &Played| match offered {
         Some(_) => one.work as f64 / one.window.max(1) as f64,
@@ -165,6 +195,18 @@ fn together(system: &System, played: &[Played]) -> Simulated {
         warnings: Vec::new(),
         tally,
         means: played.iter().map(mean).collect(),
+        waits: played
+            .iter()
+            .map(|one| waited(one) / one.tally.sums().0.max(1) as f64 / TICKS_PER_MEAN)
+            .collect(),
+        jobs: played
+            .iter()
+            .map(|one| over_time(one.tally.sums().1, one))
+            .collect(),
+        jobs_waiting: played
+            .iter()
+            .map(|one| over_time(waited(one), one))
+            .collect(),
         tallies: played.iter().map(|one| one.tally.all()).collect(),
         controls: played.iter().map(control).collect(),
         known: offered.unwrap_or(1.0),
@@ -205,7 +247,7 @@ fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<Strin
     }
     if let Some(load) = system.offered_load().filter(|load| *load >= 1.0) {
         warnings.push(format!(
-            "load {load} is more than the server can do: means grow with the length of the run"
+            "load {load} is more than the server can do: the means grow with the length of the run"
         ));
     }
     let largest = simulated.tally.largest.map_or(0.0, |job| job.size as f64);
@@ -219,7 +261,7 @@ fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<Strin
     }
     if cut_short > 0 {
         warnings.push(format!(
-            "jobs still present when nobody came any more, and done too early perhaps: {cut_short}"
+            "jobs still in the system when arrivals stopped, perhaps finished too early: {cut_short}"
         ));
     }
     warnings

@@ -177,7 +177,7 @@ fn version(postgres: &Path) -> Result<String> {
     // `postgres (PostgreSQL) 15.9 (Debian 15.9-1)`
     let (_, rest) = text
         .split_once("(PostgreSQL) ")
-        .with_context(|| format!("{} is no PostgreSQL", postgres.display()))?;
+        .with_context(|| format!("{} is not a PostgreSQL", postgres.display()))?;
     let number = rest.split_whitespace().next().unwrap_or_default();
     Ok(format!("PostgreSQL {number}"))
 }

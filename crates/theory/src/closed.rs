@@ -148,7 +148,7 @@ pub fn users_for_share(stations: &[Station], share: f64) -> Result<Option<usize>
         .fold(f64::INFINITY, f64::min);
     if best == f64::INFINITY {
         return Err(TheoryError::Station(
-            "nobody waits anywhere, so there is no highest throughput".into(),
+            "no job waits anywhere, so there is no highest throughput".into(),
         ));
     }
     let mut users = 64;
@@ -188,9 +188,9 @@ fn convolve_all(weights: &[Vec<f64>], users: usize) -> Vec<f64> {
 
 /// Of a network without any station: no user can be in it.
 fn no_station(users: usize) -> Vec<f64> {
-    let mut nobody = vec![f64::NEG_INFINITY; users + 1];
-    nobody[0] = 0.0;
-    nobody
+    let mut empty = vec![f64::NEG_INFINITY; users + 1];
+    empty[0] = 0.0;
+    empty
 }
 
 fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {

@@ -6,6 +6,7 @@
 pub mod closed;
 pub mod error;
 pub mod kinds;
+pub mod little;
 pub mod mg1;
 pub mod mmk;
 pub mod mpl;

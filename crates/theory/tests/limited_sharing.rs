@@ -80,5 +80,5 @@ fn what_cannot_be_solved_is_said() {
     };
     assert!(error("exp:mean=1", 1.0, 1).contains("below 1"));
     assert!(error("exp:mean=1", 0.5, 0).contains("1 to 400"));
-    assert!(error("det:mean=1", 0.5, 1).contains("exp and h2"));
+    assert!(error("det:mean=1", 0.5, 1).contains("exp or h2"));
 }

@@ -1,4 +1,4 @@
-//! An uplink whose rate is found: what the sockets say goes into the search, and what that decides
+//! An uplink with a rate that is found: what the sockets say goes into the search, and what that decides
 //! into the scheduler, and onto the device where there are bands.
 //!
 //! TCP's smoothed round trip contains what waits in this host's own queue. That is a packet or two

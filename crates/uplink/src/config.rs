@@ -89,7 +89,7 @@ pub enum UplinkError {
     #[error("--uplink-device: {0}")]
     NoSuchDevice(#[source] std::io::Error),
     /// Bands alone were to order by client.
-    #[error("bands order no clients; choose turns in user space, or both")]
+    #[error("bands cannot order clients; choose turns in user space, or both")]
     BandsByClient,
     /// Bands were requested, but nothing says where.
     #[error(

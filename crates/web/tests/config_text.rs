@@ -53,7 +53,7 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         (
             "listen = [\n  \"127.0.0.1:80\",\n  \"localhost\",\n]",
-            "f:3: listen: `localhost` is no address with a port; write for example 127.0.0.1:8080, 0.0.0.0:80 or [::]:8080",
+            "f:3: listen: `localhost` is not an address with a port; write for example 127.0.0.1:8080, 0.0.0.0:80 or [::]:8080",
         ),
         (
             "root = 5",
@@ -69,11 +69,11 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         (
             "[uplink]\npolicy = \"fastest\"",
-            "f:2: uplink.policy: `fastest` is no policy; choose one of fair, fcfs, srpt, psjf, las, fsp, swift, fcf",
+            "f:2: uplink.policy: `fastest` is not a policy; choose one of fair, fcfs, srpt, psjf, las, fsp, swift, fcf",
         ),
         (
             "[uplink]\nahead = \"5 packets\"",
-            "f:2: uplink.ahead: `5 packets` is no amount ahead of the link; write packets (\"5\"), bytes (\"30kb\") or time (\"20ms\")",
+            "f:2: uplink.ahead: `5 packets` is not an amount ahead of the link; write packets (\"5\"), bytes (\"30kB\") or time (\"20ms\")",
         ),
         (
             "[uplink]\nbands = \"two\"",
@@ -162,7 +162,7 @@ fn what_is_wrong_together_is_found() {
         ),
         (
             "root = \"/a\"\n[uplink]\nrate = \"1mbit\"\nbands = 2",
-            "f:4: uplink.bands: only the kernel's bands can be counted, turns in user space follow every byte; add uplink.mechanism = \"bands\", or remove this",
+            "f:4: uplink.bands: this sets the number of the kernel's bands; add uplink.mechanism = \"bands\", or remove this",
         ),
         (
             "root = \"/a\"\n[uplink]\nrate = \"1mbit\"\nmechanism = \"bands\"\nahead = \"5\"",
@@ -182,7 +182,7 @@ fn what_is_wrong_together_is_found() {
         ),
         (
             "[proxy_protocol]\nfrom = [\"10.0.0.0/33\"]",
-            "f:2: proxy_protocol.from: 10.0.0.0/33: after the slash comes the number of bits that are the same, 0 to 32",
+            "f:2: proxy_protocol.from: 10.0.0.0/33: the number after the slash is out of range; write 0 to 32 bits",
         ),
     ]);
 }

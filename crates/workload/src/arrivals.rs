@@ -46,12 +46,12 @@ mod selection;
 mod times;
 pub mod visits;
 
-use crate::rate::Rate;
 use crate::schedule::Schedule;
 use crate::trace::Trace;
 use crate::wire::WireModel;
 use crowd::Crowd;
 use planner::Planner;
+use sooner_quantity::Rate;
 use std::num::NonZeroU32;
 use visits::Visits;
 
@@ -163,7 +163,7 @@ pub enum PlanError {
     TooMany(u64),
     /// No run of consecutive requests has the work of a phase.
     #[error(
-        "no run of requests of this trace has {target_bytes} bytes of work within {} %, as load {load} for {duration_s} s asks; \
+        "no sequence of requests in this trace has {target_bytes} bytes of work within {} %, as load {load} for {duration_s} s asks; \
          make the phase longer or the rate higher", TOLERANCE * 100.0
     )]
     NoFit {

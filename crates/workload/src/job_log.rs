@@ -113,7 +113,7 @@ fn time_of(line: &str, form: Form) -> Result<f64, String> {
                 .take(40)
                 .flat_map(char::escape_default)
                 .collect();
-            format!("the run time `{shown}` is no number of seconds")
+            format!("the run time `{shown}` is not a number of seconds")
         })
 }
 
@@ -148,7 +148,7 @@ mod tests {
             ("", "no job with a run time"),
             ("; only words\n", "no job with a run time"),
             ("1 2 3 4\n1 2 3\n", "line 2: no field 4, the run time"),
-            ("1 2 3 x\n", "line 1: the run time `x` is no number"),
+            ("1 2 3 x\n", "line 1: the run time `x` is not a number"),
             ("1 2 3 inf\n", "line 1: the run time `inf`"),
             ("submit,procs\n", "line 1: no column `run`"),
             ("run,procs\n\u{1b},4\n", "line 2: the run time `\\u{1b}`"),

@@ -6,12 +6,10 @@
 
 pub mod arrivals;
 pub mod content;
-pub mod duration;
 pub mod fit;
 pub mod guess;
 pub mod job_log;
 pub mod model;
-pub mod rate;
 mod rng;
 pub mod root;
 pub mod schedule;
@@ -26,13 +24,12 @@ pub mod wire;
 pub use arrivals::crowd::{Crowd, CrowdError};
 pub use arrivals::visits::{VisitLength, Visits};
 pub use arrivals::{Arrival, Plan, PlanError, PlanOptions, PlannedPhase, Process, plan};
-pub use duration::{DurationError, parse_duration};
 pub use model::{Mistake, Model};
-pub use rate::{Rate, RateError};
 pub use rng::Rng;
 pub use root::{RootError, RootSummary, mkroot};
 pub use schedule::{Phase, Schedule, ScheduleError};
 pub use sizes::{Distribution, DistributionError, Sampler, Sizes};
+pub use sooner_quantity::{DurationError, Rate, RateError, parse_bytes, parse_duration};
 pub use trace::{Object, Row, Trace, TraceError, TraceRequest};
 pub use uplink_rate::UplinkRate;
 pub use users::{Behaviour, Users, UsersOptions};

@@ -27,9 +27,9 @@ mod read;
 
 pub use mistake::Mistake;
 
-use crate::rate::Rate;
 use crate::schedule::Schedule;
 use crate::sizes::{Distribution, Sizes};
+use sooner_quantity::Rate;
 
 /// A queueing system.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,8 +120,11 @@ pub enum Arrivals {
 }
 
 impl Model {
-    /// Reads a model file; `policies` are the names that the caller can serve by.
-    pub fn read(text: &str, policies: &[&str]) -> Result<Self, Mistake> {
-        read::read(text, policies)
+    /// Reads a model file; `check_policy` refuses a policy that the caller cannot serve by, in words.
+    pub fn read(
+        text: &str,
+        check_policy: impl Fn(&str) -> Result<(), String>,
+    ) -> Result<Self, Mistake> {
+        read::read(text, &check_policy)
     }
 }

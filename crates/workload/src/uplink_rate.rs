@@ -1,6 +1,6 @@
 //! The rate of an uplink as an operator gives it, or leaves it to be found.
 
-use crate::rate::Rate;
+use sooner_quantity::Rate;
 use std::fmt;
 use std::str::FromStr;
 
@@ -32,13 +32,13 @@ impl FromStr for UplinkRate {
             None => text
                 .parse()
                 .map(Self::Known)
-                .map_err(|error| format!("{error}; or auto, where it is not known")),
+                .map_err(|error| format!("{error}; or auto, where the rate is unknown")),
             Some("") => Ok(Self::Auto(None)),
             Some(most) => match most.strip_prefix(':').map(str::parse) {
                 Some(Ok(most)) => Ok(Self::Auto(Some(most))),
                 Some(Err(error)) => Err(format!("behind `auto:` {error}")),
                 None => Err(format!(
-                    "`{text}` is no rate: 100mbit, auto, or auto:100mbit for a most"
+                    "`{text}` is not a rate; write 100mbit, auto, or auto:100mbit for a maximum"
                 )),
             },
         }
@@ -73,10 +73,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_what_is_right() {
         for (text, said) in [
-            ("automatic", "auto:100mbit for a most"),
+            ("automatic", "auto:100mbit for a maximum"),
             ("auto:", "behind `auto:`"),
             ("auto:fast", "behind `auto:`"),
-            ("fast", "or auto, where it is not known"),
+            ("fast", "or auto, where the rate is unknown"),
         ] {
             let error = text.parse::<UplinkRate>().unwrap_err();
             assert!(error.contains(said), "{error}");

@@ -4,7 +4,7 @@ use sooner_workload::Model;
 
 /// Tries one input.
 pub fn run(text: &str) {
-    if let Err(mistake) = Model::read(text, &["fair", "srpt"]) {
+    if let Err(mistake) = Model::read(text, |_| Ok(())) {
         let message = mistake.to_string();
         assert!(!message.contains(['\n', '\r']), "{message:?}");
     }

@@ -147,7 +147,7 @@ async fn run_until_ended(
             told_waiting = false;
         }
         if !std::mem::replace(&mut told_waiting, true) {
-            let words = format!("the server is gone; it is waited for ({error})");
+            let words = format!("the server has ended; waiting for it to start again ({error})");
             (surroundings.tell)(DaemonEvent::Problem(words));
         }
         tokio::select! {

@@ -44,7 +44,7 @@ pub enum Group {
 /// A weight that is changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weighed {
-    /// Whose.
+    /// The service that it belongs to.
     pub group: Group,
     /// What it was.
     pub before: i64,
@@ -167,7 +167,7 @@ impl fmt::Display for Weighed {
     }
 }
 
-/// The lowest nice value whose weight is no more than so many times that of 0.
+/// The lowest nice value with a weight of no more than so many times that of 0.
 fn nice_of(times: f64) -> i32 {
     let most = times * f64::from(WEIGHTS[20]);
     let at = WEIGHTS.iter().position(|weight| f64::from(*weight) <= most);

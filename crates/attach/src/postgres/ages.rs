@@ -1,6 +1,6 @@
 //! How often something begins, from how old what is seen of it is.
 //!
-//! Whoever looks at a random moment sees things in progress at ages with density r P(T > age), r
+//! A look at a random moment sees things in progress at ages with density r P(T > age), r
 //! being how many begin a second and T how long they take: at age 0 the density is r itself. It is
 //! extrapolated from two windows next to 0, so that a tail which falls from there on costs a second
 //! order only.

@@ -69,7 +69,7 @@ impl Classifier {
         self.classes.is_empty()
     }
 
-    /// Of a session whose user and database have these names. What a transaction has said of itself
+    /// Of a session with a user and a database of these names. What a transaction has said of itself
     /// once counts until its end.
     pub fn told(&mut self, session: &Session, user: &str, database: &str) -> Told {
         let before = self.known.get(&session.pid);

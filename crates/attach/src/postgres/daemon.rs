@@ -74,7 +74,7 @@ pub enum DaemonError {
     NoClassFirst,
     /// No means has an effect.
     #[error(
-        "no means gives a process of this server the processor first here: {0}; in a control group of its own, real time needs a budget (cpu.rt_runtime_us) and nice values work only inside it; in a user namespace nothing is permitted"
+        "no mechanism gives a process of this server the processor first here: {0}; in a control group of its own, real time needs a budget (cpu.rt_runtime_us) and nice values work only inside it; in a user namespace nothing is permitted"
     )]
     NothingWorks(String),
     /// Another one is attached.

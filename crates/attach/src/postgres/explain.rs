@@ -79,7 +79,7 @@ pub struct Explanation {
     pub seconds: f64,
     /// Why it ended early, where the server ended the session.
     pub ended: Option<String>,
-    /// Sessions whose processes could not be looked at, at most at a time.
+    /// Sessions with processes that could not be looked at, at most at a time.
     pub unread_sessions: usize,
     /// Who says how many transactions there are.
     pub count_of: CountOf,
@@ -190,7 +190,7 @@ struct Look<'a> {
     classifier: Classifier,
     numbers: super::numbers::ProcessNumbers,
     last: Option<(Instant, i64)>,
-    /// Sessions whose processes could not be looked at, at most.
+    /// Sessions with processes that could not be looked at, at most.
     unread: usize,
 }
 

@@ -9,7 +9,7 @@ use crate::process_id::ProcessId;
 /// What is known of them.
 #[derive(Debug)]
 pub struct Family {
-    /// The server's first process, whose children they are.
+    /// The server's first process, which is their parent.
     first: u32,
     numbers: ProcessNumbers,
     /// By the server's number: the process, and when its session began where that is known.

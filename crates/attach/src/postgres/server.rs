@@ -48,7 +48,7 @@ pub enum ServerError {
     Several(String),
     /// It has no such first process.
     #[error(
-        "process {0} is no PostgreSQL server that listens at a socket file; its number is the first line of postmaster.pid in the data folder"
+        "process {0} is not a PostgreSQL server that listens at a socket file; its number is the first line of postmaster.pid in the data folder"
     )]
     NotAServer(u32),
     /// The folder says nothing.

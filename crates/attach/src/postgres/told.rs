@@ -75,7 +75,7 @@ fn make_room(path: &Path) -> io::Result<()> {
         found => found?,
     };
     if !found.file_type().is_socket() {
-        let words = "there is a file that is no socket";
+        let words = "a file that is not a socket is already there";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
     }
     match std::os::unix::net::UnixStream::connect(path) {

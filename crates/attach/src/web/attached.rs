@@ -53,7 +53,7 @@ pub enum AttachError {
     #[error("--uplink auto limits the link itself: leave --no-shape out, or give the rate")]
     NotOurs,
     /// What was counted cannot be read.
-    #[error("what was counted cannot be read: {0}")]
+    #[error("cannot read what was counted: {0}")]
     Counters(#[source] std::io::Error),
     /// The link is asked to carry more than the device can.
     #[error("an uplink of {rate} bit/s is more than device `{device}` carries ({speed} Mbit/s); give the rate of the narrowest link on the way out", rate = .rate_bits_per_sec, speed = .speed_mbit)]

@@ -1,4 +1,4 @@
-//! An uplink whose rate is found: what the programs measure goes into the search, and what that
+//! An uplink with a rate that is found: what the programs measure goes into the search, and what that
 //! decides onto the device.
 
 use sooner_bottleneck::{Decision, Journal, Limits, Search, Totals};

@@ -38,7 +38,7 @@ pub fn encode(all: &Snapshot) -> Result<String, fmt::Error> {
     to.encode()
 }
 
-/// Of an uplink whose rate is found.
+/// Of an uplink with a rate that is found.
 fn of_uplink(to: &mut Families, all: &Snapshot, uplink: &UplinkView) {
     let carries = uplink
         .carries_bits_per_sec
@@ -63,12 +63,12 @@ fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 11] {
         ("responses", "Responses that began", all.responses),
         (
             "sized_responses",
-            "Responses whose length was known when they began",
+            "Responses of a length known when they began",
             all.sized_responses,
         ),
         (
             "responses_sized_by_tls",
-            "Responses whose length was read before it was encrypted",
+            "Responses of a length read before encryption",
             all.sized_by_tls,
         ),
         (
@@ -88,7 +88,7 @@ fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 11] {
         ),
         (
             "broken_responses",
-            "Responses whose connection was reset",
+            "Responses ended by a reset of their connection",
             all.broken_responses,
         ),
         ("resent_packets", "Packets sent again", all.resent_packets),

@@ -32,7 +32,7 @@ pub enum PortsError {
     NoGroup(String),
     /// Its sockets cannot be seen.
     #[error(
-        "cannot see the sockets of process {pid}: {source}; run as root, or name its ports with --port"
+        "cannot list the sockets of process {pid}: {source}; run as root, or name its ports with --port"
     )]
     Hidden {
         /// The process.

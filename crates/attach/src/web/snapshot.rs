@@ -74,7 +74,7 @@ pub struct ObservedView {
     pub shortest_mean_response_ms: Option<f64>,
 }
 
-/// An uplink whose rate is found while traffic flows.
+/// An uplink with a rate that is found while traffic flows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct UplinkView {
     /// What is believed: `open`, `trial`, `drain`, `hold` or `probe`.

@@ -19,65 +19,66 @@ const NAME: &str = "sooner attach";
 /// How workers are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum RuleName {
-    /// By processor time used since the request began: who used least goes first
+    /// By processor time used since the request began: the least used goes first
     Used,
     /// By how often a worker has waited since its last long wait, as in the paper of 2001
     Changes,
 }
 
-/// Short requests of a server with a worker a request (Apache prefork, PHP-FPM, gunicorn, puma) get
-/// the processor before long ones: a worker falls behind with what its request has used, and stands
-/// in front while it waits for the next.
+/// Give short requests the processor first, for servers that use one worker for each request.
 ///
-/// Needs CAP_SYS_NICE, and CAP_BPF with CAP_PERFMON to see requests begin. What it changes is put
-/// back when it ends, when it is killed, or at the next start.
+/// Such servers are Apache prefork, PHP-FPM, gunicorn and puma. A worker falls back as its request
+/// uses processor time, and returns to the front while it waits for the next request.
+///
+/// Needs CAP_SYS_NICE, and CAP_BPF with CAP_PERFMON to see requests begin. All changes are undone
+/// when the command ends; after a kill, the next start undoes them.
 #[derive(Args)]
 pub struct CpuArgs {
-    /// The server's first process
+    /// Process ID of the server's first process
     #[arg(long, value_name = "PID", required_unless_present_any = ["cgroup", "port"])]
     pid: Option<u32>,
-    /// The server is the processes of this control group, like php8.2-fpm.service
+    /// Control group of the server's processes, such as php8.2-fpm.service
     #[arg(long, value_name = "NAME", conflicts_with = "pid")]
     cgroup: Option<String>,
-    /// The server is the processes that listen on these ports
+    /// Ports on which the server's processes listen, separated by commas
     #[arg(long, value_name = "PORT", value_delimiter = ',', conflicts_with_all = ["pid", "cgroup"])]
     port: Vec<u16>,
-    /// Ports of a server that hands requests on to it, like nginx: it gets the same weight
+    /// Ports of the server in front that passes requests on, such as nginx; it gets the same weight
     #[arg(long, value_name = "PORT", value_delimiter = ',')]
     front_port: Vec<u16>,
-    /// Of a processor, what the server gets while another service wants all of it, per cent; 50
-    /// changes nothing
+    /// Share of a processor that the server gets while another service wants all of it, in per
+    /// cent; 50 changes nothing
     #[arg(long, value_name = "PERCENT", default_value_t = 80.0)]
     share: f64,
-    /// How workers are ordered
+    /// Rule by which workers are ordered
     #[arg(long, value_enum, default_value_t = RuleName::Used)]
     rule: RuleName,
-    /// RW of the rule changes: fewer changes than so many go first; predicted by default
+    /// RW of the rule `changes`: workers with fewer changes go first [default: predicted]
     #[arg(long, value_name = "N")]
     rw: Option<u32>,
-    /// SLP of the rule changes: a wait that ends a request; predicted by default
+    /// SLP of the rule `changes`: a wait of this length ends a request [default: predicted]
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     slp: Option<Duration>,
-    /// What a request may use before it falls to the second level and to the third, like 6ms,60ms;
-    /// learned by default
+    /// Processor time after which a request falls to the second level and to the third, such as
+    /// 6ms,60ms [default: learned]
     #[arg(long, value_name = "TIME,TIME", value_parser = bounds)]
     bounds: Option<[Duration; 2]>,
-    /// A worker that has waited for a processor so long goes before all for 10 ms
+    /// Longest wait for a processor; after it a worker goes before all others for 10 ms
     #[arg(long, value_name = "TIME", value_parser = seconds::patience, default_value = "1s")]
     wait_max: Duration,
-    /// Give the top level real time instead of a nice value
+    /// Give the top level real-time priority instead of a nice value
     #[arg(long)]
     realtime: bool,
-    /// Only look and count: change nothing, and say what the order would give
+    /// Count and report what the order would change, without changing anything
     #[arg(long, conflicts_with_all = ["realtime"])]
     observe: bool,
-    /// Look for a while, and say what the weight and the order would give
+    /// Watch for a while, and report what the weight and the order would change
     #[arg(long, conflicts_with_all = ["observe", "realtime"])]
     explain: bool,
-    /// Look for so long, like 60s or 5m
+    /// Length of the watch, such as 60s or 5m
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "30s", requires = "explain")]
     duration: Duration,
-    /// Print JSON instead of words
+    /// Print JSON instead of text
     #[arg(long, requires = "explain")]
     json: bool,
     /// Read /proc instead of using BPF programs
@@ -92,14 +93,14 @@ impl CpuArgs {
     fn options(&self) -> Result<Options> {
         ensure!(
             (50.0..=99.0).contains(&self.share),
-            "--share {}: 50 to 99 per cent",
+            "--share {} is out of range; give 50 to 99 per cent",
             self.share
         );
-        ensure!(self.rw != Some(0), "--rw 0: at least 1");
+        ensure!(self.rw != Some(0), "--rw 0 is out of range; give 1 or more");
         let of_changes = self.rw.is_some() || self.slp.is_some();
         ensure!(
             !of_changes || self.rule == RuleName::Changes,
-            "--rw and --slp are of --rule changes"
+            "--rw and --slp need --rule changes"
         );
         let server = match (self.pid, &self.cgroup) {
             (Some(pid), _) => Servers::Process(pid),

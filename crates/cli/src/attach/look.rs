@@ -18,10 +18,10 @@ use std::time::Duration;
 /// Flags of `attach status`.
 #[derive(Args)]
 pub struct StatusArgs {
-    /// Only this device
+    /// Show only this device
     #[arg(long, value_name = "DEVICE")]
     dev: Option<String>,
-    /// Print JSON instead of words
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -29,16 +29,16 @@ pub struct StatusArgs {
 /// Flags of `attach remove`.
 #[derive(Args)]
 pub struct RemoveArgs {
-    /// Only this device
+    /// Remove only what is attached to this device
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["postgres", "cpu"])]
     dev: Option<String>,
-    /// Only what is attached to devices
+    /// Remove only what is attached to network devices
     #[arg(long, conflicts_with_all = ["postgres", "cpu"])]
     web: bool,
-    /// Only what is attached to PostgreSQL servers
+    /// Remove only what is attached to PostgreSQL servers
     #[arg(long, conflicts_with = "cpu")]
     postgres: bool,
-    /// Only what is attached to servers' workers
+    /// Remove only what is attached to the workers of servers
     #[arg(long)]
     cpu: bool,
 }
@@ -46,16 +46,16 @@ pub struct RemoveArgs {
 /// Flags of `attach top`.
 #[derive(Args)]
 pub struct TopArgs {
-    /// Which device, where there are several
+    /// Device to watch; required where several are attached
     #[arg(long, value_name = "DEVICE")]
     dev: Option<String>,
-    /// Print one object of JSON and end
+    /// Print one JSON object and exit
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
-    /// Print the Prometheus text once and end
+    /// Print metrics in the Prometheus format once and exit
     #[arg(long)]
     prometheus: bool,
-    /// Print once and end, which is also what happens in a pipe
+    /// Print once and exit; this is the default when standard output is not a terminal
     #[arg(long)]
     once: bool,
 }

@@ -1,6 +1,7 @@
 //! `sooner attach postgres`: attached, or with --explain a look.
 
 use super::explanation;
+use crate::choice;
 use crate::{config_file, output, seconds};
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -24,57 +25,60 @@ use std::time::Duration;
 /// Before its lines on standard error.
 const NAME: &str = "sooner attach";
 
-/// Lets the processor go first to the sessions of a PostgreSQL server that classes say, until
-/// stopped; or says where its transactions' time goes.
+/// Give some sessions of a PostgreSQL server the processor first, or report where its transactions
+/// spend their time.
 ///
-/// Needs CAP_SYS_NICE, and with --explain nothing but a role that is a member of pg_monitor. As root
-/// it logs in as the user who runs the server. PGUSER and PGPASSWORD count as for psql. What it
-/// changes is put back when it ends, and after a kill at the next start.
+/// The classes of --config say which sessions go first. With --explain nothing is changed.
+///
+/// Needs CAP_SYS_NICE; --explain needs only a role that is a member of pg_monitor. As root it logs
+/// in as the user that runs the server. PGUSER and PGPASSWORD work as for psql. All changes are
+/// undone when the command ends; after a kill, the next start undoes them.
 #[derive(Args)]
 pub struct PostgresArgs {
-    /// Say where transactions spend their time and what each way to go first could gain
+    /// Report where transactions spend their time, and what each way of ordering could gain
     #[arg(long)]
     explain: bool,
-    /// Look for so long, like 60s or 5m
+    /// Length of the watch, such as 60s or 5m
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "60s", requires = "explain")]
     duration: Duration,
-    /// The server's address, like postgresql://monitor@/app?host=/run/postgresql
+    /// Address of the server, such as postgresql://monitor@/app?host=/run/postgresql
     #[arg(long, value_name = "URL", conflicts_with_all = ["pid", "data"])]
     url: Option<String>,
-    /// The server's first process, where several run
+    /// Process ID of the server's first process, where several servers run
     #[arg(long, value_name = "PID", conflicts_with = "data")]
     pid: Option<u32>,
-    /// The server's data folder, where several run
+    /// Data directory of the server, where several servers run
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// The role to log in as
+    /// Role to log in as
     #[arg(long, value_name = "ROLE")]
     user: Option<String>,
-    /// A gate.toml, or a file with only its `[[class]]` tables: who goes first
+    /// Classes: a gate.toml, or a file with only its `[[class]]` tables
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What looking may cost, per cent of all processors' time; 1 with --explain, else 0.5
+    /// Most processor time that watching may use, in per cent of all processors [default: 1 with
+    /// --explain, else 0.5]
     #[arg(long, value_name = "PERCENT")]
     cost: Option<f64>,
     /// Print JSON instead of tables
     #[arg(long, requires = "explain")]
     json: bool,
-    /// Write a page with the same figures as well
+    /// Write the same figures to this file as a web page
     #[arg(long, value_name = "FILE", requires = "explain")]
     html: Option<PathBuf>,
-    /// Raise who holds what a raised session waits for, for as long as it does
+    /// Raise a session that holds a lock as long as a raised session waits for it
     #[arg(long, conflicts_with = "explain")]
     inherit: bool,
-    /// By which means: round-robin, autogroup or nice; by default the first of them that works
-    #[arg(long, value_name = "MEANS", conflicts_with = "explain")]
+    /// Mechanism that gives the processor first [default: the first in this order that works]
+    #[arg(long, value_name = "MECHANISM", value_parser = choice::mechanism(), conflicts_with = "explain")]
     mechanism: Option<Mechanism>,
-    /// A socket file at which a gate tells the priority of each transaction: its key `priorities`
+    /// Socket file on which a gate reports the priority of each transaction (its key `priorities`)
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     gate: Option<PathBuf>,
-    /// The user that the gate runs as, if another one; needs CAP_CHOWN
+    /// User that the gate runs as, if it is another one; needs CAP_CHOWN
     #[arg(long, value_name = "USER", requires = "gate")]
     gate_user: Option<String>,
-    /// A group that this user and the gate's are in
+    /// Group that contains both this user and the gate's user
     #[arg(long, value_name = "GROUP", requires = "gate")]
     gate_group: Option<String>,
 }
@@ -84,7 +88,7 @@ pub fn run(args: &PostgresArgs) -> Result<ExitCode> {
     let cost = args.cost_percent();
     ensure!(
         cost > 0.0 && cost <= 50.0,
-        "--cost {cost}: more than 0 and at most 50 per cent",
+        "--cost {cost} is out of range; give more than 0 and at most 50 per cent",
     );
     if let Some(path) = &args.html {
         output::check_file("--html", path)?;
@@ -236,7 +240,7 @@ fn look(options: &Options) -> Result<Explanation> {
         };
         tokio::select! {
             found = looking => Ok::<_, anyhow::Error>(found?),
-            () = ended => anyhow::bail!("ended before anything was found"),
+            () = ended => anyhow::bail!("ended before anything was measured"),
         }
     });
     bar.finish_and_clear();

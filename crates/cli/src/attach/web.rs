@@ -14,54 +14,57 @@ use sooner_workload::{Rate, UplinkRate};
 use std::io;
 use std::process::ExitCode;
 
-/// Small responses go before large ones: by what they still lack where plain HTTP says how long
-/// they are, else by what they have had.
+/// Order the responses of a web server in the kernel, on one network device.
 ///
-/// Needs CAP_NET_ADMIN and CAP_BPF. What it adds to the device is gone when it ends, and after a
-/// kill at the next start.
+/// Short responses go before long ones: by the bytes that remain where plain HTTP announces a
+/// length, else by the bytes already sent.
+///
+/// Needs CAP_NET_ADMIN and CAP_BPF. All changes to the device are undone when the command ends;
+/// after a kill, the next start undoes them.
 #[derive(Args)]
 pub struct WebArgs {
-    /// The device towards the clients, like eth0
+    /// Network device that leads to the clients, such as eth0
     #[arg(long, value_name = "DEVICE")]
     dev: String,
-    /// Rate of the narrowest link on the way out, like 100mbit or 100M; a little less than what it
-    /// carries. Where it is not known, `auto` finds it while traffic flows; auto:100mbit is a most
+    /// Rate of the narrowest link towards the clients, such as 100mbit; set it slightly below what
+    /// the link carries. `auto` finds the rate while traffic flows, auto:100mbit up to a maximum
     #[arg(long, value_name = "RATE|auto")]
     uplink: UplinkRate,
-    /// Ports of the servers
+    /// Ports of the servers, separated by commas
     #[arg(long = "port", value_name = "PORT", value_delimiter = ',', default_values_t = [80, 443], conflicts_with_all = ["cgroup", "pid"])]
     ports: Vec<u16>,
-    /// The servers are the processes of this control group, like nginx.service
+    /// Control group of the servers' processes, such as nginx.service
     #[arg(long, value_name = "NAME", conflicts_with = "pid")]
     cgroup: Option<String>,
-    /// The server is this process
+    /// Process ID of the server
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// The servers are behind this host, which routes their packets
+    /// Order responses of servers behind this host, which routes their packets
     #[arg(long, conflicts_with_all = ["cgroup", "pid"])]
     forward: bool,
-    /// What the bands below the top keep together whatever happens, per cent of the link
+    /// Share of the link that the bands below the top always keep together, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     share: f64,
-    /// Connections remembered at most, some 200 bytes of kernel memory each
+    /// Most connections remembered; each takes about 200 bytes of kernel memory
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     flows: u32,
-    /// Only look and count: order and limit nothing, and say what `--uplink auto` would do
+    /// Count and report what `--uplink auto` would do, without ordering or limiting anything
     #[arg(long, conflicts_with_all = ["no_shape", "replace_qdisc"])]
     observe: bool,
-    /// Only order: something behind this device limits the link, and lets it wait (needs sch_prio)
+    /// Order without limiting the rate, where something behind this device limits the link and
+    /// makes it wait (needs sch_prio)
     #[arg(long)]
     no_shape: bool,
-    /// Do not read how long responses under TLS are where servers hand them to their TLS library
+    /// Do not read the lengths of TLS responses where servers pass them to their TLS library
     #[arg(long)]
     no_tls_lengths: bool,
-    /// Do not count what stands in sockets where a length is not known
+    /// Do not count the bytes that wait in sockets where a length is unknown
     #[arg(long)]
     no_socket_lengths: bool,
     /// Put programs into a qdisc clsact, as on Linux before 6.6
     #[arg(long, hide = true)]
     clsact: bool,
-    /// Replace a queueing discipline that the operator configured; it comes back, unless it has
+    /// Replace a queueing discipline that the operator configured; it is restored unless it has
     /// classes
     #[arg(long)]
     replace_qdisc: bool,
@@ -71,10 +74,10 @@ impl WebArgs {
     fn config(self) -> Result<AttachConfig> {
         ensure!(
             (0.0..=40.0).contains(&self.share),
-            "--share {}: 0 to 40 per cent",
+            "--share {} is out of range; give 0 to 40 per cent",
             self.share
         );
-        ensure!(self.flows > 0, "--flows 0: at least 1");
+        ensure!(self.flows > 0, "--flows 0 is out of range; give 1 or more");
         let servers = match (self.cgroup, self.pid, self.forward) {
             (Some(name), _, _) => Servers::Group(name),
             (_, Some(pid), _) => Servers::Process(pid),

@@ -57,7 +57,7 @@ pub fn page(snapshot: &Snapshot) -> String {
     page + &aligned(&rows)
 }
 
-/// What is believed of an uplink whose rate is found, and the last reasons.
+/// What is believed of an uplink with a rate that is found, and the last reasons.
 fn of_uplink(view: &UplinkView) -> String {
     let carries = view
         .carries_bits_per_sec

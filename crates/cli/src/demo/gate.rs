@@ -23,32 +23,33 @@ const CLIENTS_PER_PLACE: usize = 10;
 /// One client of so many goes first.
 const CLIENTS_PER_HIGH: usize = 10;
 
-/// Shows what the gate is worth: the same load on a private PostgreSQL, directly, then through the
-/// gate first come first served, then through the gate with a class that goes first.
+/// Measure what the gate changes: the same load on a private PostgreSQL, without and with it.
 ///
-/// Needs an installed PostgreSQL and nothing set up; makes a database of its own and removes it.
+/// The load runs directly, then through the gate first come first served, then through the gate
+/// with a class that goes first. Needs PostgreSQL installed but nothing configured; creates a
+/// database of its own and removes it.
 #[derive(Args)]
 pub struct GateDemoArgs {
-    /// Length of each run, warm-up included, like 5 or 1m.
+    /// Length of each run including the warm-up, such as 5s or 1m; at least 2 s
     #[arg(long, value_name = "TIME", default_value_t = 5, value_parser = seconds::whole::<2>)]
     seconds: u64,
-    /// Transactions that the gate lets in at a time, by default 5, or two a processor where that is
-    /// more.
+    /// Transactions that the gate admits at a time [default: 5, or 2 for each processor if that is
+    /// more]
     #[arg(long, value_name = "N")]
     limit: Option<NonZeroUsize>,
-    /// Clients of both classes, by default ten times the limit.
+    /// Clients of both classes together [default: ten times the limit]
     #[arg(long, value_name = "N")]
     clients: Option<NonZeroUsize>,
-    /// Clients that go first, by default a tenth of all.
+    /// Clients in the class that goes first [default: a tenth of all]
     #[arg(long, value_name = "N")]
     high: Option<NonZeroUsize>,
-    /// Chooses rows and pauses.
+    /// Seed that chooses rows and pauses
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How often each way is measured, by turns.
+    /// Times that each way is measured, in turn
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
-    /// Print JSON instead of a table.
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -96,7 +97,7 @@ fn options(args: &GateDemoArgs) -> Result<GateDemoOptions> {
         .map_or((clients / CLIENTS_PER_HIGH).max(1), NonZeroUsize::get);
     ensure!(
         high < clients,
-        "--high {high} of --clients {clients}: there has to be one more client at least, who goes after them"
+        "--high {high} of --clients {clients}: give at least one client more, to go after them"
     );
     Ok(GateDemoOptions {
         program: env::current_exe().context("cannot find this program's own file")?,

@@ -1,5 +1,6 @@
 //! The flags of `sooner gate`.
 
+use crate::seconds;
 use clap::{Args, Subcommand, ValueEnum};
 use sooner_config::Limit;
 use sooner_config::{SourceText, Spanned, from_command_line};
@@ -16,58 +17,59 @@ use crate::config_file::{all_located, put, put_all, read};
 /// Where clients come in when nothing is said.
 const DEFAULT_LISTEN: &str = "127.0.0.1:6432";
 
-/// Lets a bounded number of transactions into a PostgreSQL at a time, and has the others wait
-/// outside, none of them dropped.
+/// Limit how many transactions run in a PostgreSQL server at a time, and order the rest.
 ///
-/// Speaks PostgreSQL's protocol on both sides; clients need no change but the port.
+/// The others wait outside in order, and none is dropped. The gate speaks PostgreSQL's protocol on
+/// both sides; clients change only the port.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct GateArgs {
     #[command(subcommand)]
     pub command: Option<GateCommand>,
-    /// The configuration; flags go over it. SIGHUP reads it again.
+    /// Configuration file; flags override its keys, and SIGHUP reads it again
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Only look whether it would start.
+    /// Check whether the gate would start, and exit
     #[arg(long)]
     pub check: bool,
-    /// Where clients come in: an address with a port, or the path of a socket file; by default
-    /// 127.0.0.1:6432. Repeatable.
+    /// Where clients connect: an address with a port, or the path of a socket file [default:
+    /// 127.0.0.1:6432]; repeatable
     #[arg(long, value_name = "ADDRESS|PATH")]
     listen: Vec<String>,
-    /// The database: postgresql://HOST:PORT, or postgresql:///?host=FOLDER&port=PORT for a socket
-    /// file.
+    /// Database server: postgresql://HOST:PORT, or postgresql:///?host=DIRECTORY&port=PORT for a
+    /// socket file
     #[arg(long, value_name = "URL")]
     backend: Option<ServerAddress>,
-    /// How clients prove who they are, by default by SCRAM.
+    /// How clients authenticate [default: scram]
     #[arg(long, value_enum)]
     auth: Option<Auth>,
-    /// Users and their secrets, as in PgBouncer's userlist.txt.
+    /// File of users and their secrets, in the format of PgBouncer's userlist.txt
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
-    /// How many transactions may be in a server at a time, by default 20; `auto`: as few as cost no
-    /// throughput.
+    /// Most transactions in a server at a time; `auto` finds the fewest that cost no throughput
+    /// [default: 20]
     #[arg(long, value_name = "N|auto")]
     limit: Option<Limit>,
-    /// How long a client keeps a server connection, by default for a transaction.
+    /// How long a client keeps a server connection [default: transaction]
     #[arg(long, value_enum)]
     mode: Option<ModeName>,
-    /// Clients beyond so many are told to come back, by default 1000.
+    /// Most clients at a time; further ones are refused and told to retry [default: 1000]
     #[arg(long, value_name = "N")]
     clients_max: Option<NonZeroUsize>,
-    /// How long a client waits for a database that does not answer, by default 15 s.
-    #[arg(long, value_name = "SECONDS")]
+    /// Time that a client waits for a database that does not answer, such as 15 or 1m [default: 15
+    /// s]
+    #[arg(long, value_name = "TIME", value_parser = seconds::whole::<1>)]
     patience: Option<u64>,
-    /// A user who may do everything in the console (the database `sooner`). Repeatable.
+    /// User with full access to the console (the database `sooner`); repeatable
     #[arg(long, value_name = "NAME")]
     admin: Vec<String>,
-    /// A user who may look there. Repeatable.
+    /// User with read access to the console; repeatable
     #[arg(long, value_name = "NAME")]
     watcher: Vec<String>,
-    /// Where Prometheus finds metrics, by default nowhere.
+    /// Address on which Prometheus finds metrics [default: none]
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
-    /// Whom root becomes once it listens: NAME or NAME:GROUP; by default it stays root.
+    /// User that root becomes after it listens: NAME or NAME:GROUP [default: it stays root]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 }
@@ -75,24 +77,21 @@ pub struct GateArgs {
 /// What else can be done about a gate.
 #[derive(Subcommand)]
 pub enum GateCommand {
-    /// Look whether targets can be met.
     Check(CheckArgs),
-    /// Make a gate.toml of a pgbouncer.ini.
     Import(ImportArgs),
-    /// Watch a gate that runs.
     Top(TopArgs),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Auth {
-    /// Not at all
+    /// Without proof
     Trust,
     /// By SCRAM-SHA-256
     #[value(alias = "scram-sha-256")]
     Scram,
-    /// By md5, or by SCRAM where the user's secret is a SCRAM verifier
+    /// By md5, or by SCRAM if the user's secret is a SCRAM verifier
     Md5,
-    /// By the password in clear text
+    /// By a password in clear text
     #[value(alias = "plain")]
     Password,
 }
@@ -110,9 +109,9 @@ impl From<Auth> for AuthMethod {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModeName {
-    /// For a transaction
+    /// For one transaction
     Transaction,
-    /// From its first command until it leaves
+    /// From its first command until it disconnects
     Session,
 }
 
@@ -139,7 +138,7 @@ impl GateArgs {
             || config.user.iter().any(|user| user.password.is_some());
         if !lets_anybody_in && !knows_somebody {
             anyhow::bail!(
-                "nobody could log in: give --users FILE, or --auth trust if everybody may"
+                "no client could log in: give --users FILE, or --auth trust to let every client in"
             );
         }
         Ok((config, source))

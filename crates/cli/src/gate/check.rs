@@ -20,28 +20,30 @@ use super::look::{Class, Look, Target, explained, look, place_of};
 use super::orders::{self, Orders};
 use super::{read_files, say};
 use crate::config_file::{all_located, located, read};
-use crate::feasibility::{Found, Jobs, Place, Seen, no_target, whole_seconds};
+use crate::feasibility::{Found, Jobs, Place, Seen, no_target};
+use crate::seconds;
 
-/// Looks whether a configuration is right and, with --observe, whether its targets can be met.
+/// Check a configuration, and whether its targets can be met.
 ///
-/// The gate that runs may have other targets, but needs the same classes: what it sees of them
-/// decides. A password is taken from PGPASSWORD.
+/// With --observe it watches a running gate. That gate may have other targets but needs the same
+/// classes: the check uses what it sees of them. The password is read from PGPASSWORD.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// The configuration.
+    /// Configuration file to check
     #[arg(value_name = "GATE.TOML")]
     config: PathBuf,
-    /// Watch a gate that runs for so long, like 60s or 5min; a number alone is seconds.
-    #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
+    /// Watch the running gate for this long, such as 60s or 5min, in whole seconds
+    #[arg(long, value_name = "TIME", value_parser = seconds::whole::<1>)]
     observe: Option<u64>,
-    /// That gate: an address with a port, or the path of its socket file; by default as for `gate
-    /// top`.
+    /// Running gate: an address with a port, or the path of its socket file [default: as for `gate
+    /// top`]
     #[arg(long, value_name = "ADDRESS|PATH")]
     gate: Option<String>,
-    /// One of its admins or watchers; `sooner` through a socket file is the user who runs the gate.
+    /// User of the console: an admin or a watcher; through a socket file, `sooner` is the user that
+    /// runs the gate
     #[arg(long, default_value = "sooner")]
     user: String,
-    /// Print JSON instead of a table.
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -77,7 +79,9 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
         source: &source,
     };
     let Some(found) = Found::new(&aims, &seen, place) else {
-        bail!("no transaction came in {seconds} s: nothing can be said");
+        bail!(
+            "no transaction arrived within {seconds} s, so nothing can be said; watch for longer"
+        );
     };
     let is_feasible = found.is_feasible();
     if args.json {
@@ -141,7 +145,7 @@ fn of_one_server(look: Look) -> Result<Look> {
         let servers = look.servers.iter().map(|server| server.address.as_str());
         let servers: Vec<&str> = servers.collect();
         bail!(
-            "the gate that runs has {} servers ({}), and its classes are counted over all of them together; watch one whose configuration has one server",
+            "the gate that runs has {} servers ({}), and its classes are counted over all of them together; watch a gate with one server",
             servers.len(),
             servers.join(", ")
         );
@@ -164,7 +168,7 @@ fn seen(classes: &[ClassTable], before: &Look, after: &Look) -> Result<Vec<Obser
     names.push(String::new());
     if known(before) != names || known(after) != names {
         bail!(
-            "the gate that runs has other classes ({}); give it these first, their targets do not matter",
+            "the running gate has other classes ({}); give it the classes of this file first, with any targets",
             known(after).join(", ")
         );
     }

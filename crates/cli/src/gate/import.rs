@@ -8,13 +8,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Makes a gate.toml of a pgbouncer.ini, and says what it leaves out.
+/// Convert a pgbouncer.ini to a gate.toml.
 ///
-/// Start it in the folder that PgBouncer is started in: names of files in a pgbouncer.ini are
-/// relative to that.
+/// The result goes to standard output, with comments on what it leaves out. Run it in the directory
+/// in which PgBouncer is started: file names in a pgbouncer.ini are relative to that.
 #[derive(Args)]
 pub struct ImportArgs {
-    /// The file.
+    /// File to convert
     #[arg(value_name = "PGBOUNCER.INI")]
     pub file: PathBuf,
 }

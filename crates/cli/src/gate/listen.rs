@@ -93,7 +93,7 @@ fn is_of_no_kind(error: &ListenError) -> bool {
 async fn listen_at_path(place: &str, files: &mut SocketFiles) -> Result<Listener> {
     let path = PathBuf::from(place);
     match UnixStream::connect(&path).await {
-        Ok(_) => bail!("somebody serves there already"),
+        Ok(_) => bail!("another process already listens there"),
         // What a crash left.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(&path)?,
         Err(_) => {}

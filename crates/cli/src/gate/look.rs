@@ -149,7 +149,7 @@ pub async fn look(console: &mut ConsoleClient, place: &Endpoint) -> Result<Look>
         answers.push(answer.map_err(anyhow::Error::msg)?);
     }
     let [state, gates, classes, targets] = &answers[..] else {
-        bail!("the gate has answered too little");
+        bail!("the gate's answer is incomplete");
     };
     let is_so = |row: &&Vec<Option<String>>| state.field(row, "value") == "yes";
     let states = state.rows.iter().filter(is_so);

@@ -16,25 +16,27 @@ use std::time::{Duration, Instant};
 
 use super::look::{Class, Look, Target, explained, look, place_of};
 
-/// Watches a gate that runs: servers and classes, who waits, how long transactions take.
+/// Watch a running gate.
 ///
-/// A password is taken from PGPASSWORD.
+/// Shows servers and classes, waiting transactions, and how long transactions take. The password is
+/// read from PGPASSWORD.
 #[derive(Args)]
 pub struct TopArgs {
-    /// The gate: an address with a port, or the path of its socket file; by default the socket file
-    /// of the user who runs it, else 127.0.0.1:6432.
+    /// Running gate: an address with a port, or the path of its socket file [default: the socket
+    /// file of the user that runs it, else 127.0.0.1:6432]
     #[arg(long, value_name = "ADDRESS|PATH")]
     gate: Option<String>,
-    /// One of its admins or watchers; `sooner` through a socket file is the user who runs the gate.
+    /// User of the console: an admin or a watcher; through a socket file, `sooner` is the user that
+    /// runs the gate
     #[arg(long, default_value = "sooner")]
     user: String,
-    /// Between two looks.
+    /// Time between two updates, in whole seconds
     #[arg(long, value_name = "TIME", default_value_t = 1, value_parser = seconds::whole::<1>)]
     every: u64,
-    /// Looks; 0 goes on until it is ended.
+    /// Number of updates; 0 continues until interrupted
     #[arg(long, value_name = "N", default_value_t = 0)]
     count: u64,
-    /// A line of JSON a look instead of tables.
+    /// Print one line of JSON for each update instead of tables
     #[arg(long)]
     json: bool,
 }

@@ -22,27 +22,28 @@ use std::time::Duration;
 pub struct ClosedArgs {
     #[command(flatten)]
     requests: RequestArgs,
-    /// Body of every request, or @FILE.
+    /// Body of every request, or @FILE
     #[arg(long, value_name = "DATA|@FILE")]
     data: Option<String>,
     #[command(flatten)]
     protocol: ProtocolArgs,
-    /// Speak HTTP/1.1, as without this flag.
+    /// Speak HTTP/1.1, as without this flag
     #[arg(long, conflicts_with = "http2")]
     http1: bool,
-    /// Number of connections; connection i always asks for URL number i modulo how many there are.
+    /// Number of connections; connection i always requests URL number i modulo their number
     #[arg(short = 'c', short_alias = 'u', long, alias = "vus", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Length of the run, like 10s, 5min or 10; the first fifth is not measured.
+    /// Length of the run, such as 10, 10s or 2m; the first fifth is not measured
     #[arg(short = 'd', short_alias = 'z', long = "for", alias = "duration", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
-    /// How long a request may take [default: as long as the run].
+    /// Longest time for a request [default: as long as the run]
     #[arg(long, value_name = "TIME", value_parser = seconds::patience)]
     timeout: Option<Duration>,
-    /// Send from these addresses of this host, connection i from number i modulo how many there are.
+    /// Addresses of this host to send from, separated by commas; connection i uses number i modulo
+    /// their number
     #[arg(long, value_name = "ADDR[,ADDR...]", value_delimiter = ',')]
     from: Vec<IpAddr>,
-    /// TCP congestion control of the client's sockets, like cubic.
+    /// TCP congestion control of the client's sockets, such as cubic [default: the system's]
     #[arg(long, value_name = "NAME")]
     congestion_control: Option<String>,
     #[command(flatten)]

@@ -18,7 +18,7 @@ use sooner_load::target::Target;
 use sooner_report::{number, table};
 use sooner_stats::{Group, Report, Run, Verdict};
 use sooner_workload::wire::{MSS_BYTES_MAX, MSS_BYTES_MIN};
-use sooner_workload::{Rate, Trace, TraceError};
+use sooner_workload::{Rate, Trace, TraceError, parse_bytes};
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -32,62 +32,62 @@ const RELOADS: u32 = 3;
 /// How a run is made, measured and printed.
 #[derive(Args)]
 pub struct MeasureArgs {
-    /// Where the files of `sooner load mkroot` are served, like `http://127.0.0.1:8080` or
-    /// `https://example.org`.
+    /// Server of the files that `sooner load mkroot` wrote, such as http://127.0.0.1:8080 or
+    /// https://example.org
     #[arg(long)]
     pub url: String,
     #[command(flatten)]
     pub protocol: ProtocolArgs,
-    /// Rate of the link that limits the server, like 10mbit, 100M or 12.5MB/s; may stand in a model
-    /// file instead.
+    /// Rate of the link that limits the server, such as 10mbit or 12.5MB/s [default: as in the
+    /// model file]
     #[arg(long)]
     uplink: Option<Rate>,
-    /// Length of the run, warm-up included, like 60, 60s or 2m.
+    /// Length of the run including the warm-up, such as 60, 60s or 2m
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     pub duration: Option<Duration>,
-    /// Close a connection after K requests; until then a request takes one that is idle, or opens a
-    /// new one [default: 1, with --streams no limit].
+    /// Requests on each connection before it closes; a request takes an idle connection, or opens
+    /// one [default: 1, with --streams no limit]
     #[arg(long, value_name = "K")]
     pub requests_per_connection: Option<NonZeroU32>,
-    /// Abort a request that is not finished after this time, by closing its connection, and ask
-    /// again.
+    /// Time after which an unfinished request is aborted by closing its connection, and sent again
+    /// [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = seconds::patience)]
     patience: Option<Duration>,
-    /// Ask again up to N times after an abort, then give up [default: 3].
+    /// Most repetitions of an aborted request [default: 3]
     #[arg(long, value_name = "N", requires = "patience")]
     reloads: Option<u32>,
-    /// Status 503 is what a server answers that admits only so many: count it, and believe the
-    /// rest.
+    /// Count status 503 as a refusal by a server that limits admission, not as an error
     #[arg(long)]
     expect_refusals: bool,
-    /// Send from these addresses of this host, each request, visit or user from one drawn with
-    /// equal shares.
+    /// Addresses of this host to send from, separated by commas; each request, visit or user draws
+    /// one with equal probability
     #[arg(long, value_name = "ADDR[,ADDR...]", value_delimiter = ',')]
     from: Vec<IpAddr>,
-    /// Choose the requests as if every response's head had so many bytes: servers that are compared
-    /// then get the very same requests, though their heads differ.
-    #[arg(long, value_name = "BYTES")]
+    /// Length of each response's head that is assumed when requests are chosen, in bytes; servers
+    /// to compare then get the same requests although their heads differ
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     plan_head: Option<u64>,
-    /// First part of the run, left out of the statistics [default: 10 % of the run].
+    /// First part of the run, excluded from the statistics [default: 10 % of the run]
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     pub warm_up: Option<Duration>,
-    /// How long to wait for the last responses after the last request, or the end of visits.
+    /// Longest wait for the last responses after the last request or the end of visits, such as 60,
+    /// 60s or 2m
     #[arg(long, value_name = "TIME", value_parser = seconds::any, default_value = "60")]
     drain: Duration,
-    /// Name of the policy under test, for the report [default: a model file's policy, else
-    /// unnamed].
+    /// Name of the policy under test, for the report [default: the model file's policy, else
+    /// unnamed]
     #[arg(long)]
     label: Option<String>,
-    /// TCP congestion control of the client's sockets, like cubic.
+    /// TCP congestion control of the client's sockets, such as cubic [default: the system's]
     #[arg(long, value_name = "NAME")]
     congestion_control: Option<String>,
-    /// Maximum segment size to announce, which limits the server's packets, like 536.
+    /// TCP maximum segment size to announce, in bytes; it limits the server's packets
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(MSS_BYTES_MIN as i64..=MSS_BYTES_MAX as i64))]
     mss: Option<u32>,
-    /// Write every request as a line of JSON to this file; as gzip when its name ends in .gz.
+    /// File that gets one line of JSON for each request, gzipped if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     samples: Option<PathBuf>,
-    /// Print JSON instead of a table.
+    /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
 }

@@ -1,6 +1,7 @@
 //! `sooner load mkroot`.
 
 use super::model_file::trace_name;
+use crate::choice;
 use crate::output;
 use crate::system;
 use anyhow::Result;
@@ -12,10 +13,12 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct MkrootArgs {
-    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW`, the path of a NAME.csv.gz, or a model file
-    /// (.toml): the files of its sizes.
+    /// Trace: `epa`, `nasa`, `surge:SEED`, `sizes:LAW`, the path of a NAME.csv.gz, or a model file
+    /// (.toml) for files of its sizes
+    #[arg(value_name = "TRACE", value_parser = choice::trace())]
     trace: String,
-    /// Directory to fill: new, empty, or one that was made by this command.
+    /// Directory to fill: new, empty, or made by this command before
+    #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
 

@@ -13,36 +13,36 @@ use std::num::NonZeroU32;
 /// Who triggers requests.
 #[derive(Args)]
 pub struct ModelArgs {
-    /// Who triggers a request: the clock (open), the response before it in a visit (partly-open), or
-    /// that of the same user (closed).
+    /// What triggers a request: the clock (open), the response before it in a visit (partly-open),
+    /// or that of the same user (closed)
     #[arg(long, value_enum, default_value = "open", hide_possible_values = true)]
     model: Name,
-    /// Load as a share of the uplink, like 0.9; 1.2 is persistent overload.
+    /// Load as a share of the uplink, such as 0.9; 1.2 is a persistent overload
     #[arg(long, conflicts_with = "schedule")]
     rho: Option<Schedule>,
-    /// Alternating load: LOW,HIGH,LOW_SECONDS,HIGH_SECONDS, like 0.2,1.2,10,10, or W1 to W10 of the
-    /// manual's table.
+    /// Alternating load: low load, high load, seconds of each, such as 0.2,1.2,10,10; or W1 to W10
+    /// of the manual's table
     #[arg(long)]
     schedule: Option<Schedule>,
-    /// Exponential gaps between requests, or visits, instead of the trace's own.
+    /// Draw exponential gaps between requests or visits, instead of the trace's own
     #[arg(long)]
     poisson: bool,
-    /// A crowd at one object: where the load is highest, this share of the requests is for the
-    /// object nearest in size, like 100000,0.5.
+    /// Crowd at one object while the load is highest: the object nearest to this size, and its
+    /// share of the requests, such as 100kB,0.5
     #[arg(long, value_name = "BYTES,SHARE")]
     crowd: Option<Crowd>,
-    /// Partly-open: probability that a visit goes on after a response; visits have 1 / (1 - P)
-    /// requests on average.
+    /// Partly-open: probability that a visit continues after a response; a visit has 1 / (1 - P)
+    /// requests on average
     #[arg(long, value_name = "P", value_parser = probability, conflicts_with = "requests_per_visit")]
     stay: Option<f64>,
-    /// Partly-open: exactly K requests a visit, instead of --stay.
+    /// Partly-open: exact number of requests in a visit, instead of --stay
     #[arg(long, value_name = "K")]
     requests_per_visit: Option<NonZeroU32>,
     /// Partly-open and closed: mean of the exponential pause between a response and the next
-    /// request, like 7 or 500ms [default: 0].
+    /// request, such as 7 or 500ms [default: 0]
     #[arg(long, value_name = "TIME", value_parser = think)]
     think: Option<f64>,
-    /// Closed: number of users.
+    /// Closed: number of users
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(USERS_MAX)))]
     users: Option<u32>,
 }
@@ -154,7 +154,7 @@ impl ModelArgs {
     fn offered(&self) -> Result<Offered> {
         let Some(schedule) = self.rho.clone().or(self.schedule.clone()) else {
             bail!(
-                "give --rho LOAD or --schedule LOW,HIGH,LOW_SECONDS,HIGH_SECONDS: how much is asked of the uplink"
+                "give --rho LOAD or --schedule LOW,HIGH,LOW_SECONDS,HIGH_SECONDS, the load of the uplink"
             );
         };
         let process = if self.poisson {

@@ -9,21 +9,21 @@ use std::path::PathBuf;
 /// What is spoken.
 #[derive(Args)]
 pub struct ProtocolArgs {
-    /// Accept any certificate of an https:// server: for test servers with a self-signed one.
+    /// Accept any certificate of an https:// server, such as a self-signed one of a test server
     #[arg(long, conflicts_with = "ca")]
     insecure: bool,
-    /// PEM file of the certificate authorities to trust instead of the system's.
+    /// PEM file of certificate authorities to trust instead of the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Resume TLS sessions where the server offers it; without, every new connection makes the
-    /// whole handshake.
+    /// Resume TLS sessions if the server offers it [default: every new connection makes a full
+    /// handshake]
     #[arg(long)]
     resume: bool,
-    /// Speak HTTP/2: agreed in the TLS handshake, or known beforehand for an http:// server.
+    /// Use HTTP/2, negotiated in the TLS handshake or, for http://, with prior knowledge
     #[arg(long)]
     http2: bool,
-    /// At most N requests at a time on an HTTP/2 connection; one more opens another connection
-    /// [default: 1].
+    /// Most requests at a time on an HTTP/2 connection; a further one opens another connection
+    /// [default: 1]
     #[arg(long, value_name = "N", requires = "http2")]
     streams: Option<NonZeroU32>,
 }

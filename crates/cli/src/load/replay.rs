@@ -3,6 +3,7 @@
 use super::measure::MeasureArgs;
 use super::model::ModelArgs;
 use super::replay_log::{self, LogArgs};
+use crate::choice;
 use anyhow::{Result, bail};
 use clap::Args;
 use sooner_load::model::Model;
@@ -12,8 +13,9 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct ReplayArgs {
-    /// `epa`, `nasa`, `surge:SEED`, `sizes:LAW`, the path of a NAME.csv.gz, or an access log: its
-    /// requests, to a server of your own.
+    /// Trace: `epa`, `nasa`, `surge:SEED`, `sizes:LAW` or the path of a NAME.csv.gz; or an access
+    /// log, to send its requests to a server of your own
+    #[arg(value_name = "TRACE", value_parser = choice::trace())]
     trace: String,
     #[command(flatten)]
     model: ModelArgs,
@@ -21,8 +23,8 @@ pub struct ReplayArgs {
     measure: MeasureArgs,
     #[command(flatten)]
     log: LogArgs,
-    /// Chooses where in the trace the run starts, the gaps of --poisson, visits, pauses and source
-    /// addresses.
+    /// Seed that chooses where in the trace the run starts, the gaps of --poisson, visits, pauses
+    /// and source addresses
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -12,17 +12,17 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct SurgeArgs {
-    /// Number of user equivalents.
+    /// Number of user equivalents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(USERS_MAX)))]
     users: u32,
     #[command(flatten)]
     pauses: PauseArgs,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// The files are those of `surge:SEED` [default: the seed of the run].
+    /// Seed of the files, as in `surge:SEED` [default: the seed of the run]
     #[arg(long, value_name = "SEED")]
     files: Option<u64>,
-    /// Chooses requests and pauses.
+    /// Seed that chooses requests and pauses
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -30,13 +30,13 @@ pub struct SurgeArgs {
 /// What users do, where it shall be something else than was published.
 #[derive(Args)]
 pub struct PauseArgs {
-    /// Number of embedded files of a page, rounded down [default: pareto:k=1,alpha=2.43].
+    /// Number of embedded files in a page, rounded down [default: pareto:k=1,alpha=2.43]
     #[arg(long, value_name = "DISTRIBUTION")]
     embedded: Option<Distribution>,
-    /// Pause before an embedded file in seconds [default: weibull:scale=1.46,shape=0.382].
+    /// Pause before an embedded file, in seconds [default: weibull:scale=1.46,shape=0.382]
     #[arg(long, value_name = "DISTRIBUTION")]
     active_off: Option<Distribution>,
-    /// Pause after a page in seconds [default: pareto:k=1,alpha=1.5].
+    /// Pause after a page, in seconds [default: pareto:k=1,alpha=1.5]
     #[arg(long, value_name = "DISTRIBUTION")]
     inactive_off: Option<Distribution>,
 }

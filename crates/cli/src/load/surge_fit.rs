@@ -16,16 +16,16 @@ const FIT_SCHEMA: u32 = 1;
 pub struct FitArgs {
     #[command(flatten)]
     pauses: PauseArgs,
-    /// Sizes in bytes [default: surge].
+    /// Sizes of the files, in bytes [default: surge]
     #[arg(long, value_name = "DISTRIBUTION")]
     sizes: Option<Distribution>,
-    /// Numbers drawn of each quantity.
+    /// Numbers to draw of each quantity
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     draws: u64,
-    /// Chooses the numbers.
+    /// Seed of the numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Print JSON instead of a table.
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }

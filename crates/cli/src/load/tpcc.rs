@@ -12,7 +12,9 @@ use tokio::task::LocalSet;
 use super::transactions::{CheckArgs, RunArgs, print, print_checks, say};
 use super::{runtime, stopped};
 
-/// TPC-C in its shape: five transactions of a wholesaler. Not comparable with published results.
+/// Run transactions shaped like TPC-C on PostgreSQL: fill, run, check.
+///
+/// Five transactions of a wholesaler. Results are not comparable with published ones.
 #[derive(Args)]
 pub struct TpccArgs {
     #[command(subcommand)]
@@ -21,30 +23,30 @@ pub struct TpccArgs {
 
 #[derive(Subcommand)]
 enum TpccCommand {
-    /// Make the tables in an empty database, and fill them.
+    /// Create the tables in an empty database, and fill them
     Fill(FillArgs),
-    /// Carry out transactions, and measure how long they take.
+    /// Run transactions, and measure how long they take
     Run(Box<RunArgs>),
-    /// Look whether the data is as it must be, whatever ran.
+    /// Check that the data is consistent
     Check(CheckArgs),
 }
 
 #[derive(Args)]
 struct FillArgs {
-    /// The database: postgresql://user@host:5432/database, or
-    /// postgresql:///database?host=/run/postgresql&user=name.
+    /// Database: postgresql://user@host:5432/database, or
+    /// postgresql:///database?host=/run/postgresql&user=name
     #[arg(long)]
     url: DatabaseUrl,
-    /// Warehouses: about 75 MB each.
+    /// Number of warehouses; each takes about 75 MB
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
     warehouses: u64,
-    /// Customers of each of a warehouse's ten districts.
+    /// Customers of each of the ten districts of a warehouse
     #[arg(long, value_name = "N", default_value_t = 3000, value_parser = clap::value_parser!(u64).range(10..=3000))]
     customers: u64,
-    /// Items that can be ordered.
+    /// Items that can be ordered
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(100..=100_000))]
     items: u64,
-    /// Of the data.
+    /// Seed of the data
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -1,5 +1,6 @@
 //! `sooner load tpcw`: a bookstore; filled, visited, checked.
 
+use crate::choice;
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -12,8 +13,9 @@ use tokio::task::LocalSet;
 use super::transactions::{CheckArgs, RunArgs, print, print_checks, say};
 use super::{runtime, stopped};
 
-/// TPC-W in its shape: fourteen interactions with a bookstore. Not comparable with published
-/// results.
+/// Run the visits of a bookstore, shaped like TPC-W, on PostgreSQL: fill, run, check.
+///
+/// Fourteen interactions of visitors. Results are not comparable with published ones.
 #[derive(Args)]
 pub struct TpcwArgs {
     #[command(subcommand)]
@@ -22,35 +24,35 @@ pub struct TpcwArgs {
 
 #[derive(Subcommand)]
 enum TpcwCommand {
-    /// Make the tables in an empty database, and fill them.
+    /// Create the tables in an empty database, and fill them
     Fill(FillArgs),
-    /// Carry out interactions, and measure how long they take.
+    /// Run interactions, and measure how long they take
     Run(Box<VisitArgs>),
-    /// Look whether the data is as it must be, whatever ran.
+    /// Check that the data is consistent
     Check(CheckArgs),
 }
 
 #[derive(Args)]
 struct FillArgs {
-    /// The database: postgresql://user@host:5432/database, or
-    /// postgresql:///database?host=/run/postgresql&user=name.
+    /// Database: postgresql://user@host:5432/database, or
+    /// postgresql:///database?host=/run/postgresql&user=name
     #[arg(long)]
     url: DatabaseUrl,
-    /// Books, and a quarter as many authors.
+    /// Number of books; there are a quarter as many authors
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     items: u64,
-    /// Customers; nine orders for ten of them.
+    /// Number of customers; there are 9 orders for 10 customers
     #[arg(long, value_name = "N", default_value_t = 28_800, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     customers: u64,
-    /// Of the data.
+    /// Seed of the data
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
 #[derive(Args)]
 struct VisitArgs {
-    /// How often people look and how often they buy: browsing, shopping or ordering.
-    #[arg(long, default_value = "shopping")]
+    /// Mix of looking and buying
+    #[arg(long, default_value = "shopping", value_parser = choice::mix())]
     mix: Mix,
     #[command(flatten)]
     run: RunArgs,

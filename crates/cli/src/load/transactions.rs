@@ -27,72 +27,75 @@ const REST: &str = "rest";
 /// What `check` takes.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// The database.
+    /// Database to check
     #[arg(long)]
     pub url: DatabaseUrl,
-    /// Print JSON instead of a table.
+    /// Print JSON instead of a table
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Args)]
 pub struct RunArgs {
-    /// The database, or a gate before it.
+    /// Database, or a gate in front of it
     #[arg(long)]
     pub url: DatabaseUrl,
-    /// Who triggers a transaction: the one before it, the clock, or both.
+    /// What triggers a transaction
     #[arg(long, value_enum, default_value = "closed")]
     model: ModelName,
-    /// Users of a closed system.
+    /// Closed: number of users
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     users: Option<u32>,
-    /// Transactions a second of an open system, visits a second of a partly-open one.
+    /// Open: transactions per second; partly-open: visits per second
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
-    /// Transactions of a visit, on average.
+    /// Partly-open: mean number of transactions in a visit
     #[arg(long, value_name = "N")]
     visit: Option<f64>,
-    /// Between an answer and the next question, on average.
+    /// Mean pause between an answer and the next transaction, such as 1 or 500ms [default: no
+    /// pause]
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     think: Option<Duration>,
-    /// Transactions at a time of a system that is not closed; more wait, and are measured from when
-    /// they were wanted. 200 by default.
+    /// Open and partly-open: most transactions at a time; further ones wait, and the wait is part
+    /// of their response time [default: 200]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     sessions: Option<u32>,
-    /// A class by lot, high=0.1, or by kinds, buys=payment,new_order; its connections have its name
-    /// as application_name. Repeatable; who is in none is in `rest`.
+    /// Class of a random share of the transactions, high=0.1, or of some kinds,
+    /// buys=payment,new_order; its connections have its name as application_name. Other
+    /// transactions are in `rest`. Repeatable
     #[arg(long = "class", value_name = "NAME=SHARE|KINDS", value_parser = class)]
     classes: Vec<Class>,
-    /// What transactions see of each other.
+    /// Isolation level of the transactions
     #[arg(long, value_enum, default_value = "read-committed")]
     isolation: IsolationName,
-    /// How statements are sent: with names, or parsed each time, for a pooler that knows no names.
+    /// How statements are sent: prepared by name, or parsed each time for a pooler that does not
+    /// support names
     #[arg(long, value_enum, default_value = "prepared")]
     statements: StatementsName,
-    /// Begin each transaction with a comment that says its class and its kind.
+    /// Begin each transaction with a comment that contains its class and its kind
     #[arg(long)]
     remarks: bool,
-    /// Measured, like 60, 60s or 2m.
+    /// Measured part of the run, such as 60, 60s or 2m
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
-    /// Not measured, at the beginning; a fifth of the run by default.
+    /// Time before the measurement starts [default: a fifth of the run]
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     warm_up: Option<Duration>,
-    /// Of everything that is drawn.
+    /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Print JSON instead of tables.
+    /// Print JSON instead of tables
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModelName {
-    /// So many users, each asking again after its answer
+    /// A fixed number of users, each of whom continues after the answer
     Closed,
-    /// At random times
+    /// The clock: transactions at random times
     Open,
-    /// Visits at random times, of several transactions each
+    /// Both: visits at random times, of several transactions each
     PartlyOpen,
 }
 
@@ -119,12 +122,16 @@ fn class(text: &str) -> Result<Class, String> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
     if name.len() > CLASS_NAME_MAX || !name.chars().all(is_plain) {
         return Err(format!(
-            "`{text}`: the name of a class is of at most {CLASS_NAME_MAX} letters, digits, `_`, `-` and `.`"
+            "`{text}`: the name of a class has at most {CLASS_NAME_MAX} letters, digits, `_`, `-` and `.`"
         ));
     }
     let (share, kinds) = match rest.parse::<f64>() {
         Ok(share) if share > 0.0 && share <= 1.0 => (share, Vec::new()),
-        Ok(_) => return Err(format!("`{text}`: a share is above 0 and at most 1")),
+        Ok(_) => {
+            return Err(format!(
+                "`{text}` is out of range; a share is above 0 and at most 1"
+            ));
+        }
         Err(_) => (0.0, rest.split(',').map(str::to_owned).collect()),
     };
     Ok(Class {
@@ -161,7 +168,7 @@ impl RunArgs {
         for class in &self.classes {
             if class.name == REST || classes.iter().any(|other| other.name == class.name) {
                 bail!(
-                    "--class: {} is there twice; each class is named once",
+                    "--class: {} is given twice; give each class once",
                     class.name
                 );
             }
@@ -174,7 +181,7 @@ impl RunArgs {
         }
         let shares: f64 = classes.iter().map(|class| class.share).sum();
         if shares > 1.0 + 1e-9 {
-            bail!("--class: shares of {shares} are more than all there is, 1");
+            bail!("--class: the shares add up to {shares}; give at most 1 together");
         }
         classes.push(Class {
             name: REST.into(),
@@ -212,7 +219,7 @@ impl RunArgs {
         ];
         for (flag, is_said, counts, models) in flags {
             if is_said && !counts {
-                bail!("{flag} is for --model {models}");
+                bail!("{flag} needs --model {models}");
             }
         }
         Ok(())
@@ -224,13 +231,19 @@ impl RunArgs {
         let sessions = self.sessions.unwrap_or(SESSIONS);
         let rate = || match self.rate {
             Some(rate) if RATES.contains(&rate) => Ok(rate),
-            Some(rate) => bail!("--rate {rate}: a number from 0.000001 to 1000000"),
-            None => bail!("--rate says how many come a second; in a closed system --users does"),
+            Some(rate) => bail!("--rate {rate} is out of range; give 0.000001 to 1000000"),
+            None => {
+                bail!(
+                    "--rate is missing: give how many arrive per second, or --model closed with --users"
+                )
+            }
         };
         Ok(match self.model {
             ModelName::Closed => {
                 let Some(users) = self.users else {
-                    bail!("--users says how many there are in a closed system");
+                    bail!(
+                        "--users is missing: give how many users the closed system has, or another --model"
+                    );
                 };
                 Model::Closed { users, think }
             }
@@ -241,7 +254,7 @@ impl RunArgs {
             ModelName::PartlyOpen => {
                 let transactions = self.visit.unwrap_or(1.0);
                 if transactions < 1.0 || !transactions.is_finite() {
-                    bail!("--visit {transactions}: a visit has at least one transaction");
+                    bail!("--visit {transactions} is out of range; give 1 or more");
                 }
                 Model::PartlyOpen {
                     rate_per_sec: rate()?,

@@ -1,9 +1,9 @@
 //! The command line of `sooner serve`. A flag that was not given leaves its key to the file, and
 //! the file to the default.
 
-use crate::feasibility::whole_seconds;
+use crate::choice;
+use crate::seconds;
 use clap::{Args, ValueEnum};
-use sooner_policy::PolicyName;
 use sooner_web::access_log::{Destination, LogFormat};
 use sooner_web::config::{AheadAmount, ListenAddress, MechanismName, Policy, ShareName};
 use sooner_workload::UplinkRate;
@@ -15,75 +15,75 @@ pub struct ServeArgs {
     /// Directory of the files to serve
     #[arg(required_unless_present = "config")]
     pub dir: Option<PathBuf>,
-    /// Configuration file; flags go before what it says
+    /// Configuration file; flags override its keys
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Only look whether it would start: configuration, certificates, directories, permissions
+    /// Check configuration, certificates, directories and permissions, and exit
     #[arg(long)]
     pub check: bool,
-    /// With --check: watch the server that runs, by its admin address, for so long, like 60s or
-    /// 5min, and say whether the classes' targets can be met; a number alone is seconds
-    #[arg(long, value_name = "TIME", value_parser = whole_seconds, requires = "check")]
+    /// With --check: watch the running server through its admin address for this long, such as 60s
+    /// or 5min, and report whether the targets of the classes can be met
+    #[arg(long, value_name = "TIME", value_parser = seconds::whole::<1>, requires = "check")]
     pub observe: Option<u64>,
     /// With --observe: print JSON instead of a table
     #[arg(long, requires = "observe")]
     pub json: bool,
-    /// Address and port to listen on; may be given several times [default: 127.0.0.1:8080]
+    /// Address and port to listen on; repeatable [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Vec<ListenAddress>,
-    /// Address and port to listen on with TLS; may be given several times
+    /// Address and port to listen on with TLS; repeatable
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen_tls: Vec<ListenAddress>,
-    /// Certificate chain for TLS, PEM
+    /// PEM file with the certificate chain for TLS
     #[arg(long, value_name = "FILE", requires = "key")]
     pub certificate: Option<PathBuf>,
-    /// Private key of the certificate, PEM
+    /// PEM file with the private key of the certificate
     #[arg(long, value_name = "FILE", requires = "certificate")]
     pub key: Option<PathBuf>,
-    // The list is of the table of policies.
-    #[arg(long, help = policy_help())]
+    /// Order of the responses on the uplink [default: srpt]
+    #[arg(long, value_name = "POLICY", value_parser = choice::link_policy::<Policy>())]
     pub policy: Option<Policy>,
-    /// Among whom the one goes first that received the least of late [default: the policy orders all
-    /// responses]
+    /// Share the uplink among clients first: the one that recently received least goes first
+    /// [default: the policy orders all responses]
     #[arg(long, value_enum)]
     pub share_by: Option<ShareArg>,
-    /// Rate of the link out of this machine, such as 100mbit or 100M; without it responses are not
-    /// ordered. Where it is not known, auto finds it while traffic flows; auto:100mbit is a most
+    /// Rate of the link out of this machine, such as 100mbit or 12.5MB/s; `auto` finds it while
+    /// traffic flows, auto:100mbit up to a maximum [default: responses are not ordered]
     #[arg(long, value_name = "RATE|auto")]
     pub uplink: Option<UplinkRate>,
-    /// Network device towards that link, for the kernel's bands [default: the one that carries the
-    /// first address]
+    /// Network device that leads to the uplink, for the kernel's bands [default: the device that
+    /// carries the first address]
     #[arg(long, value_name = "DEV")]
     pub uplink_device: Option<String>,
-    /// Where responses are put in order [default: auto]
+    /// Where responses are ordered [default: auto]
     #[arg(long, value_enum)]
     pub mechanism: Option<MechanismArg>,
-    /// How many bands the kernel's are, 2 to 8 [default: 8]
+    /// Number of the kernel's bands, 2 to 8 [default: 8]
     #[arg(long, value_name = "N")]
     pub bands: Option<u8>,
-    /// How much may lie in the kernel ahead of the link: packets, or such as 30kb or 20ms [default:
-    /// one turn]
+    /// Amount that may wait in the kernel ahead of the link: packets such as 5, bytes such as 30kB,
+    /// or time such as 20ms [default: one turn]
     #[arg(long, value_name = "AMOUNT")]
     pub ahead: Option<AheadAmount>,
-    /// Let the bands replace a queueing discipline that the operator configured
+    /// Allow the bands to replace a queueing discipline that the operator configured
     #[arg(long)]
     pub replace_qdisc: bool,
-    /// One line a response: a file, - for standard output, or off [default: off]
+    /// Destination of the access log: a file, `-` for standard output, or `off` [default: off]
     #[arg(long, value_name = "FILE")]
     pub access_log: Option<Destination>,
-    /// Form of the access log [default: json]
+    /// Format of the access log [default: json]
     #[arg(long, value_enum)]
     pub log_format: Option<LogFormatArg>,
-    /// Address and port for metrics and the live page
+    /// Address and port for metrics and the live page [default: none]
     #[arg(long, value_name = "ADDR:PORT")]
     pub admin: Option<ListenAddress>,
-    /// User to become once all addresses are bound
+    /// User to become after all addresses are bound: NAME or NAME:GROUP
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Seconds that responses in flight may take after SIGTERM [default: 10]
-    #[arg(long, value_name = "SECONDS")]
+    /// Time that responses in flight may take after SIGTERM, such as 10, 10s or 1m [default: 10 s]
+    #[arg(long, value_name = "TIME", value_parser = seconds::grace)]
     pub grace: Option<u32>,
-    /// Do not say on standard error when it is ready
+    /// Do not print a line on standard error when the server is ready
     #[arg(long)]
     pub quiet: bool,
 }
@@ -91,39 +91,32 @@ pub struct ServeArgs {
 /// [`ShareName`] as the command line lists it.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum ShareArg {
-    /// Clients, by their addresses; --policy orders the responses of one
+    /// By client address; --policy orders the responses of each client
     Client,
 }
 
 /// [`MechanismName`] as the command line lists it.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum MechanismArg {
-    /// The best that this process may use
+    /// The best mechanism that this process has permission for
     Auto,
-    /// Turns to write, without privilege
+    /// Turns to write; needs no privilege
     UserSpace,
     /// The kernel's priority bands; needs CAP_NET_ADMIN
     Bands,
-    /// Turns above, bands below
+    /// Turns in user space, and bands in the kernel
     Both,
-    /// No order
+    /// Not at all
     None,
 }
 
 /// The forms of the access log.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum LogFormatArg {
-    /// One JSON object a line, with what the order cost
+    /// One JSON object for each response, with what the order cost
     Json,
-    /// As Apache and nginx write it
+    /// The combined format of Apache and nginx
     Combined,
-}
-
-fn policy_help() -> String {
-    format!(
-        "Who goes first on the uplink: {} [default: srpt]",
-        PolicyName::offered()
-    )
 }
 
 impl From<ShareArg> for ShareName {

@@ -134,7 +134,7 @@ mod tests {
         assert!(
             mistake
                 .message
-                .contains("`mbt` is no unit of a rate; use bit, kbit, mbit, gbit or MB/s")
+                .contains("`mbt` is not a unit of a rate; use bit, kbit, mbit, gbit or MB/s")
         );
     }
 

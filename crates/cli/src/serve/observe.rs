@@ -49,11 +49,11 @@ pub async fn run(effective: &Effective, seconds: u64, is_json: bool) -> Result<E
         }
     }
     if found.is_empty() {
-        bail!("no request came in {seconds} s: nothing can be said");
+        bail!("no request arrived within {seconds} s, so nothing can be said; watch for longer");
     }
     for upstream in idle {
         say(format_args!(
-            "upstream `{upstream}`: no request came in {seconds} s: nothing can be said of it"
+            "upstream `{upstream}`: no request arrived within {seconds} s, so nothing can be said; watch for longer of it"
         ));
     }
     print(found, seconds, is_json)

@@ -4,28 +4,28 @@ use crate::system::SystemArgs;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate users and sizes under any policy, beside exact values where there are any.
+/// Simulate a queueing system under any policy, beside exact values where a formula exists.
 ///
-/// What is given several times is combined: three policies at four loads are twelve runs, with the
-/// same arrivals for every policy.
+/// Values given several times are combined: three policies under four loads are twelve runs. Every
+/// policy gets the same arrivals.
 #[derive(Args)]
 pub struct SimArgs {
     #[command(flatten)]
     pub system: SystemArgs,
-    /// Jobs to count, in all replications together [default: 1000000]; a load of 1 or more is
-    /// simulated only where this is given
+    /// Jobs to count in all replications together, such as 1e6 [default: 1000000]; a load of 1 or
+    /// more is simulated only if this is given
     #[arg(long, value_name = "N")]
     pub jobs: Option<f64>,
-    /// Independent replications, from which the intervals come
+    /// Independent replications, from which confidence intervals are computed
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub replications: u32,
-    /// Names the random numbers
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Threads [default: as many as there are processors]
+    /// Number of threads [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
-    /// Also means by size, in 200 groups of equally many jobs
+    /// Report means by size as well, in 200 groups of equally many jobs
     #[arg(long)]
     pub by_size: bool,
     /// Print JSON instead of a table
@@ -34,7 +34,7 @@ pub struct SimArgs {
     /// Print comma-separated values instead of a table
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
-    /// Also draw the mean response times into this file
+    /// Draw the mean response times in this file as well
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -1,8 +1,9 @@
 //! Results of `sooner sim`: as a table, as JSON, as comma-separated values, and drawn.
 
 use super::args::SimArgs;
+use super::queue;
 use crate::output;
-use crate::system::Case;
+use crate::system::{self, Case};
 use anyhow::Result;
 use serde_json::{Value, json};
 use sooner_report::columns::aligned;
@@ -10,6 +11,7 @@ use sooner_report::number::significant;
 use sooner_simulator::replicate::{CONFIDENCE, Simulated};
 use sooner_simulator::tally::{Group, SizeBucket};
 use sooner_simulator::{Effort, TICKS_PER_MEAN};
+use sooner_theory::little::Queue;
 
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
@@ -32,9 +34,26 @@ pub struct Done<'a> {
     pub simulated: Simulated,
     /// Mean response time by formula, in mean sizes; perhaps infinite.
     pub exact: Option<f64>,
+    /// Waiting time and numbers of jobs by formula.
+    pub queue: Option<Queue>,
     /// Why the true mean is infinite, where it is.
     pub infinite: Option<String>,
     pub jobs_per_second: f64,
+}
+
+impl<'a> Done<'a> {
+    /// What came out of `case`, beside what formulas say of it.
+    pub fn new(case: &'a Case, simulated: Simulated, jobs_per_second: f64) -> Self {
+        let exact = system::mean_response(&case.system);
+        Self {
+            case,
+            simulated,
+            exact,
+            queue: exact.and_then(|exact| system::queue(&case.system, exact)),
+            infinite: system::infinite(&case.system),
+            jobs_per_second,
+        }
+    }
 }
 
 /// Prints all of them.
@@ -61,7 +80,8 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
     let rows = rows(done);
     if args.csv {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        for row in &rows {
+        for (row, more) in rows.iter().zip(queue_rows(done)) {
+            let row = row.iter().chain(&more);
             writer.write_record(row)?;
         }
         let text = String::from_utf8(writer.into_inner().map_err(|error| error.into_error())?)?;
@@ -69,6 +89,13 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
     }
     output::line(format_args!("{}\n", described(done, effort)))?;
     output::print(&aligned(&rows))?;
+    let varied = done.first().map_or(0, |one| one.case.varied.len());
+    let named = rows.iter().map(|row| &row[..=varied]);
+    let queues: Vec<Vec<String>> = named
+        .zip(queue_rows(done))
+        .map(|(name, more)| [name, &more].concat())
+        .collect();
+    output::print(&format!("\n{}", aligned(&queues)))?;
     for one in done {
         if let Some(why) = &one.infinite {
             let (name, found) = (
@@ -80,7 +107,7 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
             ))?;
         }
         for warning in &one.simulated.warnings {
-            output::line(format_args!("not to be believed, {}: {warning}", name(one)))?;
+            output::line(format_args!("INVALID, {}: {warning}", name(one)))?;
         }
     }
     Ok(())
@@ -179,6 +206,13 @@ fn rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
     [head].into_iter().chain(done.iter().map(row)).collect()
 }
 
+/// Heads and cells of waiting times and numbers of jobs, a row a case.
+fn queue_rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
+    let has_exact = done.iter().any(|one| one.queue.is_some());
+    let cells = done.iter().map(|one| queue::cells(one, has_exact));
+    [queue::heads(has_exact)].into_iter().chain(cells).collect()
+}
+
 fn run(done: &Done<'_>, effort: &Effort) -> Value {
     let Done {
         case, simulated, ..
@@ -203,7 +237,7 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
     for name in ["mean_response", "mean_slowdown", "response_c2"] {
         all[name] = finite(all[name].take());
     }
-    json!({
+    let mut run = json!({
         "policy": case.policy.to_string(),
         "system": case.described(),
         "verdict": if reasons.is_empty() { "VALID" } else { "INVALID" },
@@ -229,7 +263,9 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         "largest_1_percent": group(&simulated.tally.largest_1_percent),
         "largest": largest,
         "by_size": simulated.tally.by_size.iter().map(bucket).collect::<Vec<_>>(),
-    })
+    });
+    queue::add_to(&mut run, done);
+    run
 }
 
 fn group(group: &Group) -> Value {

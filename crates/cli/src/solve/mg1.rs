@@ -1,27 +1,29 @@
 //! `sooner solve mg1`.
 
 use super::{of, print_json};
+use crate::choice;
 use crate::output;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 use sooner_report::columns::aligned;
 use sooner_report::number::significant;
+use sooner_theory::little::Queue;
 use sooner_theory::mg1::{Mg1, Policy};
 use sooner_workload::Sizes;
 
 #[derive(Args)]
 pub struct Mg1Args {
-    /// Sizes, like h2:mean=1,c2=4 or trace:epa
+    /// Distribution of job sizes, such as h2:mean=1,c2=4 or trace:epa
     #[arg(long, value_name = "DISTRIBUTION")]
     sizes: Sizes,
-    /// Work that comes, as a share of what can be done
+    /// Load: arriving work as a share of the capacity, above 0 and below 1
     #[arg(long, value_name = "LOAD")]
     load: f64,
-    /// Only these policies: fcfs, fair, sjf, srpt, psjf, las
-    #[arg(long, value_name = "POLICY", value_delimiter = ',')]
+    /// Policies to solve, separated by commas [default: all]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = choice::solved_policy())]
     policy: Vec<Policy>,
-    /// Jobs of these places in the order of size, as shares of all
+    /// Jobs to report by size, as places in the order of size from 0 to 1
     #[arg(long, value_name = "SHARE", value_delimiter = ',', default_values_t = [0.5, 0.9, 0.99, 0.999])]
     shares: Vec<f64>,
     /// Print JSON instead of a table
@@ -34,7 +36,7 @@ pub fn run(args: &Mg1Args) -> Result<()> {
     for share in &args.shares {
         ensure!(
             (0.0..1.0).contains(share),
-            "--shares {share}: from 0 to below 1, like 0.99"
+            "--shares {share} is out of range; give 0 to below 1, such as 0.99"
         );
     }
     let sizes = args.sizes.open().context("--sizes")?;
@@ -48,13 +50,16 @@ pub fn run(args: &Mg1Args) -> Result<()> {
         .iter()
         .map(|&policy| {
             let solved = queue.solve(policy);
+            let solved_queue = Queue::new(solved.mean_response / mean, 1.0, args.load);
             let by_size = queue.by_share(policy, &sizes, &args.shares);
             let by_size = by_size.iter().map(|one| {
                 json!({"share": one.share, "size": one.size, "mean_response": one.mean_response / mean,
                     "mean_slowdown": one.mean_slowdown})
             });
             json!({"policy": policy.name(), "offered_load": args.load,
-                "all": {"mean_response": solved.mean_response / mean, "mean_slowdown": solved.mean_slowdown},
+                "all": {"mean_response": solved.mean_response / mean, "mean_waiting": solved_queue.waiting,
+                "mean_jobs": solved_queue.jobs, "mean_jobs_waiting": solved_queue.jobs_waiting,
+                "mean_slowdown": solved.mean_slowdown},
                 "by_size": by_size.collect::<Vec<_>>()})
         })
         .collect();
@@ -71,6 +76,9 @@ pub fn run(args: &Mg1Args) -> Result<()> {
         [
             "policy",
             "mean response",
+            "waiting (Wq)",
+            "in system (L)",
+            "in queue (Lq)",
             "mean slowdown",
             "slowdown by size",
         ]
@@ -83,6 +91,9 @@ pub fn run(args: &Mg1Args) -> Result<()> {
         rows.push([
             run["policy"].as_str().unwrap_or_default().into(),
             of(run, "/all/mean_response"),
+            of(run, "/all/mean_waiting"),
+            of(run, "/all/mean_jobs"),
+            of(run, "/all/mean_jobs_waiting"),
             of(run, "/all/mean_slowdown"),
             by_size.collect::<Vec<_>>().join(", "),
         ]);

@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::json;
 use sooner_report::columns::aligned;
+use sooner_theory::little::Queue;
 
 /// Flags of `sooner solve model`.
 #[derive(Args)]
@@ -19,6 +20,19 @@ pub struct ModelArgs {
     json: bool,
 }
 
+/// Heads of the table behind what varies.
+const HEADS: [&str; 5] = [
+    "policy",
+    "mean response",
+    "waiting (Wq)",
+    "in system (L)",
+    "in queue (Lq)",
+];
+
+fn queue_of(case: &Case, mean_response: Option<f64>) -> Option<Queue> {
+    mean_response.and_then(|mean| system::queue(&case.system, mean))
+}
+
 /// Every combination that has a formula; those without are named.
 pub fn run(args: &ModelArgs) -> Result<()> {
     let cases = system::cases(&args.system, false)?;
@@ -28,12 +42,16 @@ pub fn run(args: &ModelArgs) -> Result<()> {
         .collect();
     ensure!(
         solved.iter().any(Option::is_some),
-        "no formula of ours has any of these systems; `sooner sim` with the same words simulates them"
+        "there is no formula for any of these systems; `sooner sim` with the same options simulates them"
     );
     if args.json {
         let run = |(case, solved): (&Case, &Option<f64>)| {
+            let queue = queue_of(case, *solved);
+            let of = |figure: fn(&Queue) -> f64| queue.as_ref().map(figure);
             json!({"policy": case.policy.to_string(), "system": case.described(), "offered_load": case.system.offered_load(),
-                "mean_service_s": case.system.mean_service_s(), "all": {"mean_response": solved}})
+                "mean_service_s": case.system.mean_service_s(), "all": {"mean_response": solved,
+                "mean_waiting": of(|queue| queue.waiting), "mean_jobs": of(|queue| queue.jobs),
+                "mean_jobs_waiting": of(|queue| queue.jobs_waiting)}})
         };
         return print_json(&cases.iter().zip(&solved).map(run).collect::<Vec<_>>());
     }
@@ -46,15 +64,14 @@ pub fn run(args: &ModelArgs) -> Result<()> {
         first.in_seconds()
     ))?;
     let names = first.varied.iter().map(|(name, _)| (*name).to_string());
-    let mut rows = vec![
-        names
-            .chain(["policy", "mean response"].map(String::from))
-            .collect(),
-    ];
+    let mut rows = vec![names.chain(HEADS.map(String::from)).collect()];
     for (case, solved) in cases.iter().zip(&solved) {
         let mut row: Vec<String> = case.varied.iter().map(|(_, value)| value.clone()).collect();
         row.push(case.policy.to_string());
         row.push(solved.map_or("no formula".into(), finite_or_not));
+        let queue = queue_of(case, *solved);
+        let figures = queue.map(|queue| [queue.waiting, queue.jobs, queue.jobs_waiting]);
+        row.extend(figures.map_or(["-"; 3].map(String::from), |all| all.map(finite_or_not)));
         rows.push(row);
     }
     output::print(&aligned(&rows))?;

@@ -2,6 +2,7 @@
 
 use super::SCHEMA;
 use crate::output;
+use crate::progress;
 use crate::seconds;
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -12,16 +13,16 @@ use sooner_theory::closed::{self, Station};
 
 #[derive(Args)]
 pub struct MvaArgs {
-    /// Work of one job at each station, like 0.02 or 20ms: one a station
+    /// Work of one job at each station, separated by commas, such as 0.02,5ms
     #[arg(long, value_name = "TIME", value_parser = seconds::number, value_delimiter = ',', required = true)]
     demands: Vec<f64>,
-    /// Time a user thinks between two jobs, like 1 or 500ms
+    /// Time that a user thinks between two jobs, such as 1 or 500ms
     #[arg(long, value_name = "TIME", value_parser = seconds::number, default_value_t = 0.0)]
     think: f64,
-    /// Numbers of users
+    /// Numbers of users to solve, separated by commas, 1 to 5000
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2, 5, 10, 20, 50, 100])]
     users: Vec<usize>,
-    /// The fewest users with this share of the highest throughput
+    /// Also find the fewest users that reach this share of the highest throughput, such as 0.95
     #[arg(long, value_name = "SHARE")]
     share: Option<f64>,
     /// Print JSON instead of a table
@@ -38,6 +39,7 @@ pub fn run(args: &MvaArgs) -> Result<()> {
         .users
         .iter()
         .map(|&users| closed::solve(&stations, users));
+    let spinner = progress::spinner("solving");
     let solved = solved.collect::<Result<Vec<_>, _>>()?;
     let runs: Vec<Value> = solved
         .iter()
@@ -52,11 +54,12 @@ pub fn run(args: &MvaArgs) -> Result<()> {
         Some(share) => {
             ensure!(
                 share > 0.0 && share < 1.0,
-                "--share {share}: above 0 and below 1, like 0.95"
+                "--share {share} is out of range; give a number above 0 and below 1, such as 0.95"
             );
             Some(closed::users_for_share(&stations, share)?)
         }
     };
+    spinner.finish_and_clear();
     if args.json {
         let mut document = json!({"schema": SCHEMA, "time_unit": "s", "runs": runs});
         if let Some(needed) = needed {

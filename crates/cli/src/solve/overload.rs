@@ -13,13 +13,14 @@ use sooner_workload::{Schedule, Sizes};
 /// Flags of `sooner solve overload`.
 #[derive(Args)]
 pub struct OverloadArgs {
-    /// Sizes, like bpareto:k=1,p=1e6,alpha=1.1 or trace:epa
+    /// Distribution of job sizes, such as bpareto:k=1,p=1e6,alpha=1.1 or trace:epa
     #[arg(long, value_name = "DISTRIBUTION")]
     sizes: Sizes,
-    /// Loads below and above 1 and for how long, in the unit of the sizes, like 0.4,1.3,10000,5000
+    /// Alternating load: a load below 1, a load above 1, length of each in the unit of the sizes,
+    /// such as 0.4,1.3,10000,5000
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Schedule,
-    /// Jobs of these places in the order of size, as shares of all
+    /// Jobs to report, as places in the order of size from 0 to 1
     #[arg(long, value_name = "SHARE", value_delimiter = ',', default_values_t = [0.5, 0.9, 0.99, 0.999])]
     shares: Vec<f64>,
     /// Print JSON instead of a table
@@ -32,7 +33,7 @@ pub fn run(args: &OverloadArgs) -> Result<()> {
     for share in &args.shares {
         ensure!(
             (0.0..1.0).contains(share),
-            "--shares {share}: from 0 to below 1, like 0.99"
+            "--shares {share} is out of range; give 0 to below 1, such as 0.99"
         );
     }
     let sizes = args.sizes.open().context("--sizes")?;

@@ -1,5 +1,6 @@
 //! Flags that describe a system.
 
+use crate::choice;
 use clap::Args;
 use sooner_simulator::Policy;
 use sooner_workload::model::Arrivals;
@@ -9,30 +10,32 @@ use std::path::PathBuf;
 /// A system, or every combination of what is given several times.
 #[derive(Args)]
 pub struct SystemArgs {
-    /// A model file, as `sooner solve` and `sooner load` read it; flags go before what it says
+    /// Model file, as `sooner sim`, `sooner solve model` and `sooner load model` read it; flags
+    /// override its keys
     #[arg(value_name = "MODEL.toml")]
     pub model: Option<PathBuf>,
-    /// Sizes, like h2:mean=1,c2=4 or trace:epa; may be given again
+    /// Distribution of job sizes, such as h2:mean=1,c2=4 or trace:epa; repeatable
     #[arg(long, value_name = "DISTRIBUTION")]
     pub sizes: Vec<Sizes>,
-    /// Work that comes, as a share of what can be done
+    /// Load: arriving work as a share of the capacity, such as 0.8; several separated by commas
     #[arg(long, value_name = "LOAD", value_delimiter = ',')]
     pub load: Vec<f64>,
-    /// A load that alternates, like 0.4,1.4,50,50: low, high, and for how long, in the unit of the
-    /// sizes
+    /// Alternating load: low load, high load, length of each in the unit of the sizes, such as
+    /// 0.4,1.4,50,50
     #[arg(long, value_name = "SCHEDULE", conflicts_with = "load")]
     pub schedule: Option<Schedule>,
-    // The list is of the tables of policies.
-    #[arg(long, value_name = "POLICY", value_delimiter = ',', help = policies())]
+    /// Order of the jobs; several separated by commas. Also hybrid:SHARE, boost:SCALE and
+    /// nudge:PLACES; ps, fifo, fb and srtf are fair, fcfs, las and srpt [default: fair,srpt]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = choice::simulated_policy())]
     pub policy: Vec<Policy>,
-    /// Law of the gaps between arrivals instead of the exponential one, of which only the shape
-    /// counts; or trace: those of the trace that the sizes are from
+    /// Distribution of the gaps between arrivals, of which only the shape is used, or `trace` for
+    /// those of the trace that the sizes come from [default: exponential]
     #[arg(long, value_name = "DISTRIBUTION", value_parser = gaps)]
     pub gaps: Option<Arrivals>,
-    /// A closed system of so many users
+    /// Closed system: number of users
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub users: Vec<u32>,
-    /// A partly-open system: after each job a user stays for another with this probability
+    /// Partly-open system: probability that a user stays for another job
     #[arg(
         long,
         value_name = "PROBABILITY",
@@ -40,23 +43,26 @@ pub struct SystemArgs {
         conflicts_with = "users"
     )]
     pub stay: Vec<f64>,
-    /// Time a user thinks between two jobs, in the unit of the sizes; may be given again
+    /// Distribution of the time that a user thinks between two jobs, in the unit of the sizes;
+    /// repeatable
     #[arg(long, value_name = "DISTRIBUTION")]
     pub think: Vec<Distribution>,
-    /// Rate of the link that serves the jobs: sizes are then in bytes, think times and schedules in
-    /// seconds
+    /// Rate of the link that serves the jobs, such as 10mbit; sizes are then in bytes, think times
+    /// and schedules in seconds
     #[arg(long, value_name = "RATE")]
     pub uplink: Option<Rate>,
-    /// Servers that share the speed
+    /// Number of servers, which together have the speed of one [default: 1]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub servers: Vec<u32>,
-    /// Most jobs inside at a time, sharing; the others wait outside in the order of the policy
+    /// Most jobs in service at a time, sharing the server; the others wait outside in the order of
+    /// the policy [default: no limit]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     pub mpl: Vec<u32>,
-    /// Sizes are estimated: standard deviation of the logarithm of estimate over size
+    /// Estimate sizes with this standard deviation of the logarithm of estimate over size [default:
+    /// sizes are known]
     #[arg(long, value_name = "SIGMA", value_delimiter = ',')]
     pub error: Vec<f64>,
-    /// The same by what it comes to: estimates rank this share of all pairs of sizes rightly
+    /// Estimate sizes so that this share of all pairs is ranked correctly
     #[arg(
         long,
         value_name = "SHARE",
@@ -64,19 +70,20 @@ pub struct SystemArgs {
         conflicts_with = "error"
     )]
     pub right_pairs: Vec<f64>,
-    /// A job is expected to take the mean of all sizes that have its estimate, as a learner says
+    /// Expect each job to take the mean of all sizes with its estimate, as a learned estimate does
     #[arg(long)]
     pub calibrated: bool,
-    /// This share of the jobs, the smallest, goes before all others
+    /// Share of the jobs, the smallest ones, that goes before all others
     #[arg(long, value_name = "SHARE", conflicts_with = "first")]
     pub smallest_first: Option<f64>,
-    /// This share of the jobs, chosen by chance, goes before all others
+    /// Share of the jobs, chosen at random, that goes before all others
     #[arg(long, value_name = "SHARE")]
     pub first: Option<f64>,
-    /// As a real link serves: the policy is asked again after so much work, in mean sizes
+    /// Work between two decisions of the policy, as on a real link, in mean sizes [default: the
+    /// policy decides at every event]
     #[arg(long, value_name = "SIZES")]
     pub turn: Option<f64>,
-    /// With the starvation guard of `sooner serve` [turns of 0.01 unless --turn]
+    /// Add the starvation guard of `sooner serve` (turns of 0.01 unless --turn is given)
     #[arg(long)]
     pub guard: bool,
 }
@@ -96,11 +103,4 @@ fn gaps(text: &str) -> Result<Arrivals, String> {
             "`{text}` has no mean above 0; give a law that has one"
         ))
     }
-}
-
-fn policies() -> String {
-    format!(
-        "{}, hybrid:SHARE, boost:SCALE, nudge:PLACES",
-        Policy::names().join(", ")
-    )
 }

@@ -98,7 +98,7 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
                         };
                         ensure!(
                             options.servers > 0 && mpl != Some(0),
-                            "--servers and --mpl: at least 1"
+                            "--servers or --mpl is 0; give 1 or more"
                         );
                         let mut described = vec![("sizes", size.to_string())];
                         described.extend(names.iter().cloned());
@@ -146,10 +146,11 @@ impl Wrong {
             Self::RightPairs(share) => {
                 ensure!(
                     share > 0.5 && share <= 1.0,
-                    "--right-pairs {share}: above 0.5, which is by chance, and at most 1"
+                    "--right-pairs {share} is out of range; give above 0.5 (chance) to 1"
                 );
                 let sigma = guess::sigma_of(law, share);
-                let sigma = sigma.context("--right-pairs: all sizes are equal, and have no order");
+                let sigma =
+                    sigma.context("--right-pairs: all sizes are equal, so no pair has an order");
                 Ok(Some(sigma?))
             }
         }
@@ -227,8 +228,14 @@ fn mark_varied(cases: &mut [Case]) {
 /// A model file; what is wrong with it is told with its name and the line.
 pub fn read(path: &std::path::Path) -> Result<Model> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let model = Model::read(&text, &Policy::names());
+    let model = Model::read(&text, check_policy);
     model.map_err(|mistake| anyhow::anyhow!("{}:{mistake}", path.display()))
+}
+
+/// Whether the simulator has this policy.
+pub fn check_policy(name: &str) -> Result<(), String> {
+    let read: Result<Policy, _> = name.parse();
+    read.map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// The trace's requests where its own gaps are requested.

@@ -3,6 +3,7 @@
 use super::infinite;
 use sooner_simulator::{Policy, System};
 use sooner_theory::closed::{self, Station};
+use sooner_theory::little::Queue;
 use sooner_theory::mg1::{self, Mg1};
 use sooner_theory::{kinds, mmk, mpl};
 use sooner_workload::model::{Arrivals, Users};
@@ -51,6 +52,19 @@ pub fn mean_response(system: &System) -> Option<f64> {
         }
         _ => None,
     }
+}
+
+/// Waiting time and numbers of jobs of a system with this mean response time, in mean sizes; none
+/// where more comes than can be done.
+pub fn queue(system: &System, mean_response: f64) -> Option<Queue> {
+    let servers = f64::from(system.options().servers);
+    let per_time = match (system.users(), system.offered_load()) {
+        (Users::Closed { users, .. }, _) => {
+            f64::from(*users) / (mean_response + system.mean_think()?)
+        }
+        (_, load) => load.filter(|load| *load < 1.0)?,
+    };
+    Some(Queue::new(mean_response, servers, per_time))
 }
 
 /// Several servers: exponential sizes, and an order that does not look at them.

@@ -45,7 +45,7 @@ fn changed(args: &SystemArgs, of_file: &Users, loads: &[Schedule]) -> Result<Vec
                     *arrivals = gaps.clone();
                 }
                 Users::Closed { .. } => {
-                    bail!("--gaps: nobody arrives in the file's closed system; leave it out")
+                    bail!("--gaps: the file's closed system has no arrivals; leave it out")
                 }
             }
         }
@@ -119,13 +119,13 @@ fn closed(args: &SystemArgs, of_file: Option<&Users>) -> Result<Vec<Named>> {
     );
     ensure!(
         args.gaps.is_none(),
-        "--users: nobody arrives in a closed system; leave --gaps out"
+        "--users: a closed system has no arrivals; leave --gaps out"
     );
     ensure!(
         args.users
             .iter()
             .all(|users| (1..=1_000_000).contains(users)),
-        "--users: from 1 to 1000000"
+        "--users is out of range; give 1 to 1000000"
     );
     let thinks = thinks(args, of_file)?;
     let each = |&users: &u32| {
@@ -173,7 +173,7 @@ fn coming(
         for &stay in &args.stay {
             ensure!(
                 (0.0..1.0).contains(&stay),
-                "--stay {stay}: from 0 to below 1, like 0.8"
+                "--stay {stay} is out of range; give 0 to below 1, such as 0.8"
             );
             for think in &thinks {
                 let users = Users::PartlyOpen {

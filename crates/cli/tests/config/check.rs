@@ -39,7 +39,7 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
         ),
         (
             "root = \"one\"\n[uplink]\nrate = \"10mbt\"",
-            "3: uplink.rate: rate `10mbt`: `mbt` is no unit of a rate; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
+            "3: uplink.rate: rate `10mbt`: `mbt` is not a unit of a rate; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
         ),
         (
             "root = \"one\"\nuser = \"no-such-user\"",
@@ -71,7 +71,7 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
         ),
         (
             "[[upstream]]\nname = \"app\"\nservers = [\"ftp://127.0.0.1:1\"]\n[[route]]\npath = \"/a\"\nupstream = \"app\"",
-            "3: upstream.servers: `ftp://127.0.0.1:1` is no server: write ",
+            "3: upstream.servers: `ftp://127.0.0.1:1` is not a server: write ",
         ),
     ] {
         let line = place.refusal(config);
@@ -83,8 +83,8 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
 fn what_is_wrong_about_a_limit_or_a_target_is_one_line() {
     let place = ConfigFolder::new("");
     let upstream = "[[route]]\npath = \"/\"\nupstream = \"app\"\n[[upstream]]\nname = \"app\"\nservers = [\"http://127.0.0.1:1\"]\n";
-    let loss = "8: upstream.throughput_loss: a loss is from 0.01, which is as little as can be told from chance, to 0.5";
-    let alone = "says something only where the limit is found: write limit = \"auto\" as well";
+    let loss = "8: upstream.throughput_loss: out of range; write 0.01 (the least that can be told from chance) to 0.5";
+    let alone = "has an effect only with limit = \"auto\"; write that as well, or leave this out";
     for (keys, expected) in [
         (
             "limit = \"auto\"\nlimit = 8",

@@ -48,14 +48,14 @@ impl ClassAims<'_> {
     /// The first mistake in what it says by itself.
     pub fn check(&self) -> Result<(), Misconfigured> {
         if !priorities().contains(self.priority.get_ref()) {
-            let words = "there are priorities 1 to 200, and 1 goes first";
+            let words = "out of range; write 1 (first) to 200";
             return Err(Misconfigured::at(self.priority, "class.priority", words));
         }
         response_targets(self.target)?;
         self.bounds.check()?;
         match self.weight {
             Some(weight) if self.has_target() => {
-                let words = "a class has a weight or a target, not both: a share of the server promises no time";
+                let words = "a class has a weight or a target, not both; remove one of them";
                 Err(Misconfigured::at(weight, "class.weight", words))
             }
             _ => Ok(()),

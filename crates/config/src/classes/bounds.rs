@@ -49,7 +49,7 @@ impl ClassBounds<'_> {
             (Some(longest), _) => longest_time(longest).map(drop),
             (None, Some(action)) => {
                 let words =
-                    "says nothing without a time; write longest = \"2 s\" as well, or leave it out";
+                    "has no effect without a time; write longest = \"2s\" as well, or leave it out";
                 Err(Misconfigured::at(action, "class.longest_action", words))
             }
             (None, None) => Ok(()),
@@ -72,9 +72,8 @@ impl ClassBounds<'_> {
     pub fn check_cap(&self, key: &str, limit: usize, limit_key: &str) -> Result<(), Misconfigured> {
         match self.inside_max {
             Some(cap) if cap.get_ref().get() > limit => {
-                let words = format!(
-                    "there are never more than {limit} inside ({limit_key}); write at most that, or leave it out"
-                );
+                let words =
+                    format!("more than {limit_key} allows; write at most {limit}, or leave it out");
                 Err(Misconfigured::at(cap, key, words))
             }
             _ => Ok(()),
@@ -99,7 +98,7 @@ fn longest_time(longest: &Spanned<String>) -> Result<Duration, Misconfigured> {
     let wrong = |words: String| Misconfigured::at(longest, "class.longest", words);
     let ns = time_ns(longest.get_ref()).map_err(wrong)?;
     if !LONGEST_NS.contains(&ns) {
-        return Err(wrong("there are times from 10ms to 1440min here".into()));
+        return Err(wrong("out of range; write 10ms to 1440min".into()));
     }
     Ok(Duration::from_nanos(ns))
 }

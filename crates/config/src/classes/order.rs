@@ -74,19 +74,21 @@ pub fn check_order(
     if let Some(weight) = weighted
         && has_targets
     {
-        let words = "some classes have weights and some have targets; who goes first follows from the ones or from the others";
+        let words =
+            "some classes have weights and others have targets; use either weights or targets";
         return Err(Misconfigured::at(weight, "class.weight", words));
     }
     let has_priority = |class: &&ClassAims<'_>| class.priority.span() != (0..0);
     if let Some(class) = classes.iter().find(has_priority)
         && weighted.is_some()
     {
-        let words = "says nothing where classes have weights: who goes first follows from these alone; leave it out, or leave the weights out";
+        let words =
+            "has no effect where classes have weights; leave it out, or leave the weights out";
         return Err(Misconfigured::at(class.priority, "class.priority", words));
     }
     match order {
         Some(order) if has_targets || weighted.is_some() => {
-            let words = "the order follows from the classes' targets or weights; leave it out, or leave those out";
+            let words = "has no effect where classes have targets or weights, which set the order; leave it out, or leave those out";
             Err(Misconfigured::at(order, key, words))
         }
         _ => Ok(()),
@@ -123,7 +125,7 @@ pub fn check_share_by<T>(
     let says_it = |class: &ClassAims<'_>| class.has_target() || class.weight.is_some();
     match share_by {
         Some(share_by) if classes.iter().any(says_it) => {
-            let words = "says nothing where classes have targets or weights: who goes first follows from these; leave it out, or leave those out";
+            let words = "has no effect where classes have targets or weights, which set the order; leave it out, or leave those out";
             Err(Misconfigured::at(share_by, key, words))
         }
         _ => Ok(()),

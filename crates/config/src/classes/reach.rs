@@ -64,7 +64,7 @@ pub fn check_reach(
             |earlier: &&(&Spanned<String>, Conditions<'_>)| covers(&earlier.1, conditions);
         if let Some((earlier, _)) = classes[..at].iter().find(takes_all) {
             let words = format!(
-                "nothing is ever in it: {:?} comes before it and takes all that fits; put it before that, or leave one of them out",
+                "it stays empty: {:?} comes before it and takes all that fit; put it first, or leave one of them out",
                 earlier.get_ref()
             );
             return Err(Misconfigured::at(name, "class.name", words));

@@ -3,6 +3,7 @@
 
 use crate::{Misconfigured, Spanned};
 use sooner_admission::ResponseTarget;
+use sooner_quantity::parse_duration_with_unit;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -37,7 +38,8 @@ fn response_target(name: &str, time: &Spanned<String>) -> Result<ResponseTarget,
             "percentiles begin with p1: p95 is the 95th percentile".into(),
         )),
         _ => Err(wrong(
-            "there are targets for the mean and for percentiles: mean, p50, p95, \"p99.9\"".into(),
+            "there is no such target; write mean, or a percentile such as p50, p95 or \"p99.9\""
+                .into(),
         )),
     }
 }
@@ -56,7 +58,7 @@ fn target_ns(text: &str) -> Result<u64, String> {
     let ns = time_ns(text)?;
     if !(1_000..=TARGET_NS_MAX).contains(&ns) {
         let most = Duration::from_nanos(TARGET_NS_MAX).as_secs() / 60;
-        return Err(format!("targets are from 1us to {most}min"));
+        return Err(format!("out of range; write 1us to {most}min"));
     }
     Ok(ns)
 }
@@ -64,31 +66,8 @@ fn target_ns(text: &str) -> Result<u64, String> {
 /// A time with its unit, ns: `250us`, `30ms`, `1.5 s`, `2min`. The error is what is wrong, in
 /// words.
 pub fn time_ns(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let at = text
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(at);
-    let unit_ns = match unit.trim() {
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "min" => 6e10,
-        "" => {
-            return Err(format!(
-                "{text:?} has no unit; write us, ms, s or min, as 30ms"
-            ));
-        }
-        other => {
-            return Err(format!(
-                "no unit is called {other:?}; there are us, ms, s and min"
-            ));
-        }
-    };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| format!("{text:?} is no time; write 30ms or 1.5s"))?;
-    Ok((number * unit_ns).round() as u64)
+    let time = parse_duration_with_unit(text).map_err(|error| error.to_string())?;
+    Ok(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -102,19 +81,20 @@ mod tests {
             ("30ms", 30_000_000),
             (" 1.5 s", 1_500_000_000),
             ("2min", 120_000_000_000),
+            ("1h30m", 5_400_000_000_000),
         ] {
             assert_eq!(target_ns(text), Ok(ns), "{text}");
         }
         for (text, says) in [
-            ("30", "no unit"),
-            ("30 millis", "no unit is called \"millis\""),
-            ("ms", "is no time"),
-            ("1.2.3ms", "is no time"),
-            ("0ms", "from 1us"),
-            ("9e9s", "no unit is called \"e9s\""),
-            ("99999min", "from 1us to 1440min"),
-            ("-5ms", "no unit is called \"-5ms\""),
-            ("", "no unit"),
+            ("30", "`30` has no unit"),
+            ("30 millis", "is not a length of time"),
+            ("ms", "is not a length of time"),
+            ("1.2.3ms", "is not a length of time"),
+            ("0ms", "write 1us"),
+            ("9e9s", "is not a length of time"),
+            ("99999min", "write 1us to 1440min"),
+            ("-5ms", "is not a length of time"),
+            ("", "is not a length of time"),
         ] {
             let error = target_ns(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

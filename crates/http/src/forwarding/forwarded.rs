@@ -47,7 +47,7 @@ fn is_believed_of_trusted(name: &HeaderName) -> bool {
     is_client_header(name.as_str()) && *name != X_CLIENT_SUBJECT
 }
 
-/// The client that trusted proxies name: of `X-Forwarded-For`, to whose end each adds, the last
+/// The client that trusted proxies name: of `X-Forwarded-For`, where each adds at the end, the last
 /// address that is not trusted itself. `sender`, where that is not trusted.
 pub fn client_address(
     received: &HeaderMap,

@@ -33,7 +33,7 @@ pub enum HostPattern {
 
 /// Text that is no host of a route.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no host: write a name without port, example.org or *.example.org")]
+#[error("`{0}` is not a host: write a name without port, example.org or *.example.org")]
 pub struct NotAHost(String);
 
 /// A path no route may have.

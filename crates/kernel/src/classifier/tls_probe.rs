@@ -59,7 +59,7 @@ pub fn lacks_for_sockets() -> Option<&'static str> {
 /// What is missing here to read lengths under TLS; none where nothing is.
 pub fn lacks_for_tls() -> Option<&'static str> {
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        Some("a processor whose registers are known (x86_64 or aarch64)")
+        Some("a processor with known registers (x86_64 or aarch64)")
     } else if !can_read_heads() {
         Some("Linux 5.17")
     } else if !Path::new(UPROBES).exists() {

@@ -76,7 +76,7 @@ pub struct Client {
 pub enum PathError {
     /// No address in front.
     #[error(
-        "`{0}` is no IPv4 address; a client is ADDRESS,rtt_ms=NUMBER,loss=NUMBER, like 10.0.0.2,rtt_ms=100,loss=0.05"
+        "`{0}` is not an IPv4 address; a client is ADDRESS,rtt_ms=NUMBER,loss=NUMBER, like 10.0.0.2,rtt_ms=100,loss=0.05"
     )]
     Address(String),
     /// Something other than the two keys.
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn every_mistake_is_named() {
         for (text, named) in [
-            ("", "`` is no IPv4 address"),
-            ("fe80::1,rtt_ms=1", "`fe80::1` is no IPv4 address"),
+            ("", "`` is not an IPv4 address"),
+            ("fe80::1,rtt_ms=1", "`fe80::1` is not an IPv4 address"),
             ("10.0.0.2,rtt=5", "`rtt=5` is neither"),
             ("10.0.0.2,", "`` is neither"),
             ("10.0.0.2,rtt_ms=1,rtt_ms=1", "`rtt_ms` is given twice"),

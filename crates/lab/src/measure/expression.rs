@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
         }
         if word.starts_with(|c: char| c.is_ascii_digit()) {
             let number = word.parse().map(Expression::Number);
-            return number.map_err(|_| format!("{word} is no number"));
+            return number.map_err(|_| format!("{word} is not a number"));
         }
         if self.one_of("(").is_some() {
             return self.call(word);

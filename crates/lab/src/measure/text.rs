@@ -115,7 +115,7 @@ fn piece(text: &str) -> Result<Piece, String> {
     };
     let decimals = decimals
         .parse()
-        .map_err(|_| format!("{decimals} is no number of decimals"))?;
+        .map_err(|_| format!("{decimals} is not a number of decimals"))?;
     let inner = |name: &str| {
         figure
             .strip_prefix(name)?
@@ -351,9 +351,9 @@ impl<'a> Scope<'a> {
         let of_items = self.items().find_map(|item| item.get(name));
         let found = of_items.or_else(|| rows::at(self.row?, name));
         let found = found.or_else(|| self.known.measure.values.get(name));
-        found
-            .map(rows::word)
-            .ok_or_else(|| format!("{{{name}}} is no key of a way or case, and no field of a row"))
+        found.map(rows::word).ok_or_else(|| {
+            format!("{{{name}}} is not a key of a way or case, and no field of a row")
+        })
     }
 
     /// The rows of this scope, or of another way or case; none of one that the rows do not have.

@@ -67,7 +67,7 @@ pub fn of_neighbours(setup: &Setup, aim: &Aim<'_>, url: &str) -> Option<Vec<Stri
     Some(words)
 }
 
-/// Whose addresses are sent from.
+/// The addresses that requests are sent from.
 fn from(aim: &Aim<'_>) -> Vec<String> {
     let from: Vec<String> = aim.from.iter().map(ToString::to_string).collect();
     match from.len() {

@@ -171,7 +171,7 @@ impl Stand {
         command.kill_on_drop(true);
         Some(tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs_f64(from_s)).await;
-            // A run whose figures may not be believed is of no matter here.
+            // Whether the run's figures may be believed does not matter here.
             command
                 .status()
                 .await

@@ -107,7 +107,7 @@ pub(super) async fn fail(lease: &mut Lease) -> Result<BytesMut, Departure> {
         Err(LoginError::Refused(_)) => Ok(std::mem::take(&mut server.session.for_client)),
         Err(error) => Err(lost(error)),
         Ok(()) => {
-            let words = "a savepoint that there is not was found";
+            let words = "it found a savepoint that does not exist";
             Err(lost(io::Error::other(words).into()))
         }
     }

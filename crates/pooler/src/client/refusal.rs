@@ -99,7 +99,7 @@ impl Refusal {
         Self::new(
             "57P03",
             message,
-            Some("somebody said DISABLE; ENABLE ends it"),
+            Some("an admin sent DISABLE; ENABLE ends it"),
         )
     }
 
@@ -112,7 +112,7 @@ impl Refusal {
 
     /// It is neither an admin nor a watcher.
     pub fn no_admin(user: &str, database: &str) -> Self {
-        let message = format!("user {user:?} may not enter {database:?}, which is the gate itself");
+        let message = format!("user {user:?} may not use {database:?}, the gate's own console");
         Self::new(
             "42501",
             message,
@@ -122,7 +122,7 @@ impl Refusal {
 
     /// It has waited for as long as may be.
     pub fn waited(seconds: u64) -> Self {
-        let message = format!("waited {seconds} s for a turn, and no longer may be waited");
+        let message = format!("waited {seconds} s for a turn, the longest that is allowed");
         let hint = "limits.query_wait_seconds in gate.toml; 0 waits for as long as it takes";
         Self::new("53300", message, Some(hint))
     }
@@ -139,12 +139,12 @@ impl Refusal {
             IdleHold::Transaction => (
                 "25P03",
                 "terminating connection due to idle-in-transaction timeout",
-                "limits.idle_in_transaction_seconds in gate.toml; 0 ends nobody",
+                "limits.idle_in_transaction_seconds in gate.toml; 0 never ends a client",
             ),
             IdleHold::Connection => (
                 "57P05",
                 "terminating connection due to idle-session timeout",
-                "limits.kept_idle_seconds in gate.toml; 0 ends nobody",
+                "limits.kept_idle_seconds in gate.toml; 0 never ends a client",
             ),
         };
         Self::new(sqlstate, message.to_owned(), Some(hint))

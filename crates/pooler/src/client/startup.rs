@@ -130,7 +130,8 @@ async fn encrypt(pooler: &Pooler, mut stream: Stream, input: &BytesMut) -> Resul
         return Ok(stream);
     };
     if !input.is_empty() {
-        let words = "clear text behind the request for TLS: somebody is between client and gate";
+        let words =
+            "clear text behind the request for TLS: another party stands between client and gate";
         return Err(Refusal::of_protocol(words));
     }
     send(&mut stream, &mut BytesMut::from(ENCRYPTION)).await?;

@@ -47,7 +47,7 @@ impl Config {
             _ if is_open || has_secret(user) => None,
             Some(Some(_)) => None,
             Some(None) => Some(
-                "users and [[user]] have no secret of it, and [auth_query] is not asked without database = \"NAME\", as the client's own is no server's; write one of the three",
+                "users and [[user]] have no secret of it, and [auth_query] is not asked without database = \"NAME\", as the client's own is not a server's; write one of the three",
             ),
             None => Some(
                 "users and [[user]] have no secret of it; write one, or [auth_query] with a database",

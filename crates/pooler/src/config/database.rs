@@ -109,7 +109,7 @@ impl DatabaseTable {
             return Err(Misconfigured::at(&self.name, "database.name", words));
         }
         if let (Some(password), None) = (&self.password, &self.user) {
-            let words = "of nobody: it needs user = \"...\" beside it";
+            let words = "it belongs to no user; add user = \"...\" beside it";
             return Err(Misconfigured::at(password, "database.password", words));
         }
         Ok(())

@@ -32,7 +32,7 @@ impl Config {
     pub(super) fn no_database(&self, name: &str) -> String {
         let names = self.database.iter().map(|table| table.name.get_ref());
         let known: Vec<&String> = names.collect();
-        format!("no [[database]] is called {name:?}; there are {known:?}")
+        format!("there is no [[database]] {name:?}; there are {known:?}")
     }
 
     /// Whether a database may have a name that begins so.

@@ -2,7 +2,9 @@
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use sooner_config::{Limit, Misconfigured, Spanned, THROUGHPUT_LOSS, check_throughput_loss};
+use sooner_config::{
+    Limit, Misconfigured, Spanned, THROUGHPUT_LOSS, check_throughput_loss, quantity,
+};
 use std::num::NonZeroUsize;
 
 /// The longest time, seconds (a year): what is longer is never, and clocks cannot count it.
@@ -10,7 +12,7 @@ pub const SECONDS_MAX: u64 = 365 * 86_400;
 
 /// A time that clocks can count.
 fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    let seconds = u64::deserialize(deserializer)?;
+    let seconds = quantity::seconds(deserializer)?;
     match is_too_long(seconds) {
         Some(words) => Err(D::Error::custom(words)),
         None => Ok(seconds),
@@ -48,8 +50,10 @@ pub struct Limits {
     #[serde(deserialize_with = "seconds")]
     pub query_wait_seconds: u64,
     /// Seconds that a client waits for a server that does not answer. 15: a restart takes less.
+    #[serde(deserialize_with = "quantity::spanned_seconds")]
     pub patience_seconds: Spanned<u64>,
     /// Seconds in which a client has to say who it is. 60: PostgreSQL's own.
+    #[serde(deserialize_with = "quantity::spanned_seconds")]
     pub login_seconds: Spanned<u64>,
     /// Seconds after which an idle server connection is closed; 0: never. 600: PgBouncer's.
     #[serde(deserialize_with = "seconds")]
@@ -103,7 +107,7 @@ impl Default for Limits {
 
 impl Limits {
     pub(super) fn check(&self) -> Result<(), Misconfigured> {
-        let words = "nobody is that fast; write 1 or more";
+        let words = "no client is that fast; write 1 or more";
         for (seconds, key) in [
             (&self.login_seconds, "limits.login_seconds"),
             (&self.patience_seconds, "limits.patience_seconds"),

@@ -53,7 +53,8 @@ const TARGET_NS_MIN: u64 = 1_000_000;
 impl ClassTable {
     pub(super) fn check_lock_wait(&self) -> Result<(), Misconfigured> {
         let Some(target) = &self.wait_target else {
-            let words = "says nothing without wait_target, as wait_target = \"200ms\"";
+            let words =
+                "has no effect without wait_target; add for example wait_target = \"200ms\"";
             return match (&self.preempt, &self.victim) {
                 (Some(preempt), _) => Err(Misconfigured::at(preempt, "class.preempt", words)),
                 (_, Some(victim)) => Err(Misconfigured::at(victim, "class.victim", words)),

@@ -38,7 +38,7 @@ impl Config {
             let before = known.insert(&table.server.get_ref().endpoint, path.get_ref());
             let of_all = self.priorities.as_ref().map(|path| path.get_ref());
             if before.or(of_all).is_some_and(|own| own != path.get_ref()) {
-                let words = "its server has another one already; a server is told of once";
+                let words = "its server has another one already; give each server one";
                 return Err(Misconfigured::at(path, "database.priorities", words));
             }
         }

@@ -114,7 +114,7 @@ impl RuleTable {
         }
         let has_authority = tls.iter().any(|table| table.client_ca.is_some());
         if *self.auth.get_ref() == AuthMethod::Certificate && !has_authority {
-            let words = "nobody can be trusted so: [[tls]] needs client_ca = \"FILE.pem\"";
+            let words = "no certificate can be checked: [[tls]] needs client_ca = \"FILE.pem\"";
             return Err(Misconfigured::at(&self.auth, "rule.auth", words));
         }
         Ok(())

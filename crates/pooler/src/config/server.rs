@@ -104,7 +104,9 @@ impl FromStr for ServerAddress {
         };
         let host = take("host").unwrap_or(of_authority.name);
         let port = match take("port").or(Some(of_authority.port).filter(|port| !port.is_empty())) {
-            Some(port) => port.parse().map_err(|_| format!("{port:?} is no port"))?,
+            Some(port) => port
+                .parse()
+                .map_err(|_| format!("{port:?} is not a port"))?,
             None => DEFAULT_PORT,
         };
         let endpoint = endpoint(&host, port)?;

@@ -66,7 +66,7 @@ fn mistakes_have_a_line_and_a_key() {
         ),
         (
             &format!("{SHOP}[[rule]]\nauth = \"certificate\"\n"),
-            "gate.toml:5: rule.auth: nobody can be trusted so",
+            "gate.toml:5: rule.auth: no certificate can be checked",
         ),
         (
             &format!("{SHOP}[[class]]\nname = \"high\"\npriority = 0\n"),
@@ -82,7 +82,7 @@ fn mistakes_have_a_line_and_a_key() {
         ),
         (
             &format!("{SHOP}password = \"x\"\n"),
-            "gate.toml:4: database.password: of nobody",
+            "gate.toml:4: database.password: it belongs to no user",
         ),
         (
             &format!("{SHOP}[auth_query]\nuser = \"a\"\ndatabase = \"pgbouncer\"\n"),
@@ -90,7 +90,7 @@ fn mistakes_have_a_line_and_a_key() {
         ),
         (
             &format!("{SHOP}[auth_query]\nuser = \"a\"\ndatabase = \"auth\"\n"),
-            "gate.toml:6: auth_query.database: no [[database]] is called \"auth\"; there are [\"shop\"]",
+            "gate.toml:6: auth_query.database: there is no [[database]] \"auth\"; there are [\"shop\"]",
         ),
         (
             &format!("{SHOP}[auth_query]\nuser = \"a\"\nquery = \"SELECT 1\"\n"),

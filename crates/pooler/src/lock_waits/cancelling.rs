@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// A client's transaction that is to be cancelled.
 pub struct Cancelled {
-    /// Whose.
+    /// The session that is cancelled.
     pub handle: Rc<ClientHandle>,
     /// Which of its transactions.
     pub number: u64,

@@ -44,7 +44,7 @@ async fn look(
             ));
         }
     };
-    let (user, secret) = somebody(configuration, table)?;
+    let (user, secret) = any_user(configuration, table)?;
     let name = table.name_there.as_deref().unwrap_or_else(|| table.known());
     let capacity = async {
         let mut session = server_session::log_in(stream, &user, name, secret.as_ref()).await?;
@@ -73,7 +73,7 @@ impl DatabaseTable {
 }
 
 /// A user as whom the gate can log in by itself, if one is known.
-fn somebody(
+fn any_user(
     configuration: &Configuration,
     table: &DatabaseTable,
 ) -> Option<(String, Option<LoginSecret>)> {

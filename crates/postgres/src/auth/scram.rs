@@ -170,7 +170,9 @@ impl ServerExchange {
             return Err(ScramError::Malformed("channel binding was not offered"));
         }
         if !authorization.is_empty() {
-            return Err(ScramError::Malformed("nobody acts for others here"));
+            return Err(ScramError::Malformed(
+                "acting for another user is not supported",
+            ));
         }
         // The user's name was in the first packet; what stands here is not looked at, as in
         // PostgreSQL.

@@ -9,7 +9,7 @@ use crate::wire::parameter_of_bind;
 use std::sync::Arc;
 
 /// What is noted as the reason where a setting cannot be followed.
-const UNREADABLE_NAME: &str = "a setting whose name is computed";
+const UNREADABLE_NAME: &str = "a setting with a computed name";
 const MANY_SETTINGS: &str = "many settings, or long ones";
 /// What a backslash means decides what is seen of a command.
 const STRINGS: &[u8] = b"standard_conforming_strings";

@@ -121,7 +121,7 @@ impl Startup {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartupError {
     /// Too short to say anything, or longer than [`FIRST_PACKET_BYTES_MAX`].
-    #[error("the first packet has the length {0}: this is no PostgreSQL client")]
+    #[error("the first packet has the length {0}: this is not a PostgreSQL client")]
     Length(i32),
     /// Neither 3 nor a request with a number of its own.
     #[error("protocol {}.{} is not spoken here; 3.0 to 3.2 are", .0.major, .0.minor)]

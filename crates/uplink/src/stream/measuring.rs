@@ -3,7 +3,7 @@
 use super::GatedStream;
 
 impl GatedStream {
-    /// Its client, whose handshake is the first that is heard of it; none where the rate was given.
+    /// Its client, first heard of by its handshake; none where the rate was given.
     pub(crate) fn measure_first(&mut self) {
         let Some(auto_rate) = &self.shared.auto_rate else {
             return;

@@ -214,10 +214,10 @@ mod tests {
         let mut output = Output::open(&Destination::File(path.clone()))
             .unwrap()
             .unwrap();
-        output.write(b"for whoever comes\n").unwrap();
+        output.write(b"for a next reader\n").unwrap();
         let mut reader = File::open(path).unwrap();
         let mut read = [0; 18];
         io::Read::read_exact(&mut reader, &mut read).unwrap();
-        assert_eq!(&read, b"for whoever comes\n");
+        assert_eq!(&read, b"for a next reader\n");
     }
 }

@@ -50,7 +50,7 @@ pub struct RehearsalLook {
     pub upstream: String,
 }
 
-/// Asks the server whose admin address this is; the error is what is wrong, in words.
+/// Asks the server that has this admin address; the error is what is wrong, in words.
 pub async fn look(address: SocketAddr) -> Result<Look, String> {
     let status = timeout(PATIENCE, get(address)).await;
     let status = status.map_err(|_| format!("no answer in {} s", PATIENCE.as_secs()))?;

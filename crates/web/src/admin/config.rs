@@ -44,7 +44,7 @@ impl AdminConfig {
             Misconfigured::at(
                 listen,
                 "admin.listen",
-                format!("{address} may be reached from other machines, and whoever reaches it sees what is asked for; 127.0.0.1 is safe"),
+                format!("{address} can be reached from other machines, which then see what clients request; 127.0.0.1 is safe"),
             )
         })
     }

@@ -135,7 +135,7 @@ impl Exposition {
         );
         to.counter(
             "sooner_fair_dropped_figures",
-            "Comparisons lost because nobody took them",
+            "Comparisons lost because no reader took them",
             dropped,
         );
     }

@@ -76,7 +76,7 @@ pub struct UplinkStatus {
     pub sending: ClassLoad,
 }
 
-/// An uplink whose rate is found while traffic flows.
+/// An uplink with a rate that is found while traffic flows.
 #[derive(Debug, Serialize)]
 pub struct FoundStatus {
     /// `open` (no limit), `trial`, `drain`, `hold` or `probe`.

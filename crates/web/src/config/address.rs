@@ -35,7 +35,7 @@ pub enum NotAnAddress {
     },
     /// Anything else.
     #[error(
-        "`{0}` is no address with a port; write for example 127.0.0.1:8080, 0.0.0.0:80 or [::]:8080"
+        "`{0}` is not an address with a port; write for example 127.0.0.1:8080, 0.0.0.0:80 or [::]:8080"
     )]
     Other(String),
 }
@@ -93,7 +93,10 @@ mod tests {
         }
         assert!(told("example.org:80").ends_with("127.0.0.1:80 or 0.0.0.0:80"));
         for text in ["99999", "::1:80", "[::1:80", "http://a:80", "a", "", ":"] {
-            assert!(told(text).contains("is no address with a port"), "{text}");
+            assert!(
+                told(text).contains("is not an address with a port"),
+                "{text}"
+            );
         }
     }
 

@@ -107,7 +107,7 @@ pub enum StreamOrder {
 
 /// A name that is no policy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is no policy; choose one of {list}", list = PolicyName::offered())]
+#[error("`{name}` is not a policy; choose one of {list}", list = PolicyName::offered())]
 pub struct NotAPolicy {
     name: String,
 }
@@ -200,7 +200,7 @@ impl UplinkTable {
         match self.mechanism() {
             MechanismName::Bands | MechanismName::Both => Ok(()),
             MechanismName::Auto | MechanismName::UserSpace | MechanismName::None => wrong(
-                "only the kernel's bands can be counted, turns in user space follow every byte; add uplink.mechanism = \"bands\", or remove this",
+                "this sets the number of the kernel's bands; add uplink.mechanism = \"bands\", or remove this",
             ),
         }
     }

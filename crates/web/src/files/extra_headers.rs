@@ -37,7 +37,9 @@ pub struct ExtraHeaders(Vec<(HeaderName, HeaderValue)>);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ExtraHeaderError {
     /// Not a name.
-    #[error("{0:?} is no name of a header: use letters, digits and dashes, as in X-Frame-Options")]
+    #[error(
+        "{0:?} is not a name of a header: use letters, digits and dashes, as in X-Frame-Options"
+    )]
     Name(String),
     /// A header that says where bytes begin and end, or which they are.
     #[error("{0} is what the server says itself about what it sends: leave it out")]

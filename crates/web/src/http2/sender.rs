@@ -23,7 +23,7 @@ const TURN_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, Error)]
 pub enum SendError {
     /// The client took the request back, or is gone.
-    #[error("the client does not want it any more")]
+    #[error("the client cancelled it")]
     Unwanted,
     /// The client's window stayed shut.
     #[error("the client took nothing for too long")]

@@ -195,7 +195,7 @@ mod tests {
             drop(far);
         };
         let both = async { tokio::join!(ends(&mut stream), sending) };
-        let (ended, ()) = timeout(2 * LONG, both).await.expect("nobody takes it");
+        let (ended, ()) = timeout(2 * LONG, both).await.expect("no reader takes it");
         assert!(ended && activity.is_lingering());
     }
 

@@ -2,6 +2,7 @@
 
 use crate::config::Misconfigured;
 use serde::Deserialize;
+use sooner_config::quantity;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,12 +14,15 @@ use toml::Spanned;
 pub struct Limits {
     /// Longest request head, bytes; longer ones get status 431. 16 KiB: browsers stop at 8 KiB of
     /// cookies a site, and a waiting head is memory that a stranger holds. 4096 to 1048576.
+    #[serde(deserialize_with = "quantity::spanned_bytes")]
     pub head_bytes: Spanned<u32>,
     /// Seconds for a request head, from its first byte (for the first request, from the connection)
     /// to its last. 30: a head is a few packets, so even a bad link is done in a few seconds.
+    #[serde(deserialize_with = "quantity::spanned_seconds")]
     pub head_seconds: Spanned<u32>,
     /// Seconds a connection may stay without a request. 75: longer than browsers think between two
     /// pages (and what nginx does); a connection that waits costs memory and a descriptor.
+    #[serde(deserialize_with = "quantity::spanned_seconds")]
     pub idle_seconds: Spanned<u32>,
     /// Slowest arrival of a request body, bytes per second, over any 30 seconds in which the server
     /// waits for it; 0 allows any. 500: no upload is slower than a 9600 baud modem; only an attack
@@ -26,6 +30,7 @@ pub struct Limits {
     pub receive_bytes_per_sec: u32,
     /// Longest request body, bytes; longer ones get status 413. 1 GiB: bodies pass through and are
     /// not kept, so this protects the backend's disk, not this server's memory.
+    #[serde(deserialize_with = "quantity::bytes")]
     pub body_bytes: u64,
     /// Connections at once. Half the descriptors of the process by default; the others are for
     /// backends and files. At the bound the connection that has been idle longest is closed; others
@@ -41,12 +46,15 @@ pub struct Limits {
     /// Seconds in which a client may take none of the bytes that were sent to it. 60: two minutes
     /// of TCP's own patience are for links that come back, and this is for clients that do not.
     /// Time spent waiting for a turn does not count.
+    #[serde(deserialize_with = "quantity::spanned_seconds")]
     pub stall_seconds: Spanned<u32>,
     /// Seconds that responses in flight may take after the stop. 10: what service managers wait
     /// before they kill.
+    #[serde(deserialize_with = "quantity::seconds")]
     pub grace_seconds: u32,
     /// Bytes of files kept in memory, all together. 64 MiB: a site's pages, scripts and images,
     /// little beside the memory of the smallest host.
+    #[serde(deserialize_with = "quantity::bytes")]
     pub file_memory_bytes: u64,
 }
 
@@ -98,7 +106,7 @@ impl Limits {
         ] {
             let (number, least, most) = (value.get_ref(), range.start(), range.end());
             if !range.contains(number) {
-                let message = format!("{number} cannot work; choose {least} to {most}");
+                let message = format!("{number} is out of range; write {least} to {most}");
                 mistakes.push(Misconfigured::at(value, key, message));
             }
         }
@@ -165,7 +173,7 @@ mod tests {
         let text = "head_seconds = 0\n";
         let mistake = toml::from_str::<Limits>(text).unwrap().check().unwrap_err();
         assert_eq!(mistake.span.map(|span| &text[span]), Some("0"));
-        assert!(mistake.message.starts_with("0 cannot work; choose 1 to"));
+        assert!(mistake.message.starts_with("0 is out of range; write 1 to"));
         assert!(toml::from_str::<Limits>("connections = 0").is_err());
         assert!(toml::from_str::<Limits>("conections = 1").is_err());
     }

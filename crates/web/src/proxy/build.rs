@@ -156,7 +156,7 @@ fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Miscon
                 .map(|upstream| upstream.name.as_ref())
                 .collect();
             let known = if names.is_empty() {
-                "there is no [[upstream]] yet".to_owned()
+                "there is no [[upstream]]".to_owned()
             } else {
                 format!("there are: {}", names.join(", "))
             };

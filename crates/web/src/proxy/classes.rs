@@ -130,7 +130,7 @@ impl ClassTable {
             let name = upstream.get_ref();
             if !upstreams.iter().any(|known| known == name) {
                 let words = match upstreams {
-                    [] => "there is no [[upstream]] yet".to_owned(),
+                    [] => "there is no [[upstream]]".to_owned(),
                     known => format!("there are: {}", known.join(", ")),
                 };
                 let words = format!("no upstream is called `{name}`; {words}");
@@ -139,7 +139,7 @@ impl ClassTable {
         }
         let lower = |method: &&String| method.bytes().any(|byte| byte.is_ascii_lowercase());
         if let Some(method) = self.method.iter().flatten().find(lower) {
-            let words = format!("`{method}` is no method; they are in capitals: GET, POST");
+            let words = format!("`{method}` is not a method; they are in capitals: GET, POST");
             return Err(Misconfigured::at(&self.name, "class.method", words));
         }
         let stars = |host: &&String| host.starts_with('*') && host[1..].contains('*');
@@ -150,7 +150,7 @@ impl ClassTable {
         }
         for name in self.header.iter().flatten().map(|(name, _)| name) {
             if HeaderName::try_from(name.get_ref().as_str()).is_err() {
-                let words = format!("`{}` is no name of a header", name.get_ref());
+                let words = format!("`{}` is not a name of a header", name.get_ref());
                 return Err(Misconfigured::at(name, "class.header", words));
             }
         }

@@ -4,6 +4,7 @@ use crate::config::Misconfigured;
 use serde::Deserialize;
 use sooner_config::Limit;
 use sooner_config::classes::OrderName;
+use sooner_config::quantity;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,11 +21,14 @@ pub struct ProxyTable {
     /// are replaced.
     pub trusted: Vec<Spanned<String>>,
     /// Bytes of one response that are read ahead of its client, so that its backend is free early.
+    #[serde(deserialize_with = "quantity::bytes")]
     pub response_buffer_bytes: usize,
     /// Bytes of all responses together that are read ahead; beyond it one piece each. As many of
     /// requests that are looked at.
+    #[serde(deserialize_with = "quantity::bytes")]
     pub buffer_bytes: usize,
     /// Bytes of a request's body that are looked at where a class names a field of it.
+    #[serde(deserialize_with = "quantity::bytes")]
     pub look_bytes: usize,
 }
 
@@ -89,19 +93,19 @@ pub struct UpstreamTable {
     #[serde(default)]
     pub observe: bool,
     /// How long a job may wait to go in, s. Without it as long as its client does.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub queue_seconds: Option<Spanned<f64>>,
     /// How long connecting may take, TLS included, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub connect_seconds: Option<Spanned<f64>>,
     /// How long a server may take to begin its answer once it has the request, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub response_seconds: Option<Spanned<f64>>,
     /// How long a server may pause within its answer, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub idle_seconds: Option<Spanned<f64>>,
     /// How long a connection without a job is kept for the next one, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub keep_seconds: Option<Spanned<f64>>,
     /// How often a request that may be repeated is tried again.
     #[serde(default)]
@@ -128,7 +132,7 @@ pub struct HealthTable {
     /// The path to get; any status from 200 to 399 is well.
     pub path: Spanned<String>,
     /// The time from one question to the next, and for each answer, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub seconds: Option<Spanned<f64>>,
     /// Bad answers in a row that put a server out.
     #[serde(default)]
@@ -159,16 +163,16 @@ pub struct RouteTable {
     #[serde(default = "websocket_alone")]
     pub upgrade: Vec<Spanned<String>>,
     /// In place of the upstream's, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub queue_seconds: Option<Spanned<f64>>,
     /// In place of the upstream's, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub response_seconds: Option<Spanned<f64>>,
     /// In place of the upstream's, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub idle_seconds: Option<Spanned<f64>>,
     /// How long a switched connection may be silent in both directions, s.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub tunnel_seconds: Option<Spanned<f64>>,
 }
 
@@ -196,7 +200,7 @@ pub(super) fn some_duration(
         return Err(Misconfigured::at(
             value,
             key,
-            format!("{seconds} s is not between 0.001 s and {SECONDS_MAX} s"),
+            format!("{seconds} s is out of range; write 0.001 to {SECONDS_MAX} seconds"),
         ));
     }
     Ok(Some(Duration::from_secs_f64(seconds)))
@@ -212,7 +216,7 @@ pub(super) fn at_least_one(
         Some(value) if *value.get_ref() == 0 => Err(Misconfigured::at(
             value,
             key,
-            "0 is too few; write 1 or more",
+            "0 is out of range; write 1 or more",
         )),
         Some(value) => Ok(*value.get_ref()),
         None => Ok(default),

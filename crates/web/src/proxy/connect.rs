@@ -136,7 +136,7 @@ impl Tls {
     fn new(host: &str, authorities: Authorities) -> Result<Self, Misconfigured> {
         let wrong = |what: String| Misconfigured::without_place("upstream.servers", what);
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| wrong(format!("`{host}` is no name a certificate can have")))?;
+            .map_err(|_| wrong(format!("`{host}` is not a name a certificate can have")))?;
         let any = sooner_tls::client(Trust::Name(authorities), None, &[b"h2", b"http/1.1"]);
         let any = any.map_err(wrong)?;
         let mut http1 = any.clone();

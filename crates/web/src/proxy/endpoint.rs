@@ -44,7 +44,7 @@ pub struct Endpoint {
 pub enum EndpointError {
     /// No scheme, or one that is not spoken here.
     #[error(
-        "`{0}` is no server: write http://HOST:PORT, https://HOST:PORT, h2c://HOST:PORT, unix:/PATH or h2c+unix:/PATH"
+        "`{0}` is not a server: write http://HOST:PORT, https://HOST:PORT, h2c://HOST:PORT, unix:/PATH or h2c+unix:/PATH"
     )]
     Scheme(String),
     /// A path, a query or a user after the port.

@@ -33,7 +33,7 @@ impl ShareBy {
             None if name == "client" => Ok(Self::Client),
             Some(("header", header)) => HeaderName::try_from(header)
                 .map(Self::Header)
-                .map_err(|_| wrong(format!("`{header}` is no name of a header"))),
+                .map_err(|_| wrong(format!("`{header}` is not a name of a header"))),
             Some(("cookie", cookie)) if !cookie.is_empty() => Ok(Self::Cookie(cookie.to_owned())),
             Some(("body", field)) => field
                 .parse()

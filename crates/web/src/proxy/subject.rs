@@ -71,7 +71,7 @@ impl KindPart {
                 }
                 _ => {
                     return Err(wrong(format!(
-                        "`{name}` is no part of a request; there are method, route, path, query, query:NAME, host, header:NAME and body:FIELD"
+                        "`{name}` is not a part of a request; there are method, route, path, query, query:NAME, host, header:NAME and body:FIELD"
                     )));
                 }
             },

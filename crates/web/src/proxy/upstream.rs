@@ -369,7 +369,7 @@ impl Upstream {
     /// `server` passed a health check, or why it did not.
     pub fn checked(self: &Rc<Self>, server: &Server, result: Result<(), String>) {
         if let Err(why) = &result {
-            let why = format!("asked how it is: {why}");
+            let why = format!("its health check failed: {why}");
             let line = format!(
                 "upstream `{}`, {}: {}",
                 self.name,

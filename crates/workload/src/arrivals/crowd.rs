@@ -4,6 +4,7 @@
 
 use crate::rng::Rng;
 use crate::trace::{Object, Trace};
+use sooner_quantity::parse_bytes;
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,7 +21,7 @@ pub struct Crowd {
 /// Not a crowd.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no crowd; write BYTES,SHARE: the bytes of the object it wants and its share of the requests, like 100000,0.5"
+    "`{0}` is not a crowd; write BYTES,SHARE: the bytes of the object it wants and its share of the requests, like 100kB,0.5"
 )]
 pub struct CrowdError(String);
 
@@ -31,7 +32,7 @@ impl FromStr for Crowd {
     fn from_str(text: &str) -> Result<Self, CrowdError> {
         let crowd = || {
             let (size_bytes, share) = text.split_once(',')?;
-            let size_bytes = size_bytes.parse().ok().filter(|bytes| *bytes > 0)?;
+            let size_bytes = parse_bytes(size_bytes).ok().filter(|bytes| *bytes > 0)?;
             let share = share.parse().ok()?;
             (share > 0.0 && share <= 1.0).then_some(Self { size_bytes, share })
         };
@@ -94,11 +95,12 @@ mod tests {
     fn a_crowd_is_read_or_refused_with_an_example() {
         assert_eq!(crowd("100000,0.25").share(), 0.25);
         assert_eq!(crowd("100000,0.25").to_string(), "100000,0.25");
+        assert_eq!(crowd("100kB,0.25").to_string(), "100000,0.25");
         for text in [
             "", "5", "0,0.5", "5,0", "5,1.1", "5,nan", "-5,0.5", "5,0.5,1",
         ] {
             let error = text.parse::<Crowd>().expect_err(text);
-            assert!(error.to_string().contains("like 100000,0.5"), "{error}");
+            assert!(error.to_string().contains("like 100kB,0.5"), "{error}");
         }
     }
 

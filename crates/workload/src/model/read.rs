@@ -1,10 +1,10 @@
 //! From text to a model: first what TOML and serde see, then what the keys mean together.
 
 use super::{Arrivals, First, Mistake, Model, Priority, Users};
-use crate::rate::Rate;
 use crate::schedule::Schedule;
 use crate::sizes::{Distribution, Sizes};
 use serde::Deserialize;
+use sooner_quantity::Rate;
 use std::fmt::Display;
 use std::str::FromStr;
 use toml::Spanned;
@@ -65,16 +65,19 @@ struct PriorityTable {
     first: Option<Spanned<String>>,
 }
 
+/// Refuses a policy in words.
+type CheckPolicy<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
 /// What is read, for the places of mistakes.
 struct Source<'a>(&'a str);
 
-pub(super) fn read(text: &str, policies: &[&str]) -> Result<Model, Mistake> {
+pub(super) fn read(text: &str, check_policy: CheckPolicy<'_>) -> Result<Model, Mistake> {
     let file: File = toml::from_str(text).map_err(|error| Mistake::of_toml(text, &error))?;
     let source = Source(text);
     let sizes: Sizes = source.parse(&file.sizes, "sizes")?;
     Ok(Model {
         users: source.users(&file, &sizes)?,
-        policy: source.policy(file.policy.as_ref(), policies)?,
+        policy: source.policy(file.policy.as_ref(), check_policy)?,
         servers: source.count(file.servers.as_ref(), "servers")?.unwrap_or(1),
         mpl: source.count(file.mpl.as_ref(), "mpl")?,
         uplink: match &file.uplink {
@@ -125,16 +128,11 @@ impl Source<'_> {
     fn policy(
         &self,
         name: Option<&Spanned<String>>,
-        policies: &[&str],
+        check_policy: CheckPolicy<'_>,
     ) -> Result<Option<String>, Mistake> {
-        match name {
-            Some(name) if !policies.contains(&name.get_ref().as_str()) => {
-                let (unknown, list) = (name.get_ref(), policies.join(", "));
-                let message = format!("unknown policy `{unknown}`; use {list}");
-                Err(self.mistake(name, "policy", message))
-            }
-            name => Ok(name.map(|name| name.get_ref().clone())),
-        }
+        let Some(name) = name else { return Ok(None) };
+        check_policy(name.get_ref()).map_err(|words| self.mistake(name, "policy", words))?;
+        Ok(Some(name.get_ref().clone()))
     }
 
     fn count(&self, value: Option<&Spanned<u32>>, key: &str) -> Result<Option<u32>, Mistake> {
@@ -258,7 +256,7 @@ impl Source<'_> {
         self.unused(
             file.arrivals.as_ref(),
             "arrivals",
-            "nobody arrives in a closed system",
+            "a closed system has no arrivals",
         )?;
         let users = self.count(table.users.as_ref(), "users.users")?;
         let missing = || self.missing("users.users", "is missing; give the number of users");

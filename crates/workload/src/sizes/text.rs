@@ -90,7 +90,7 @@ fn values(name: &str, keys: &[&str], text: &str) -> Result<Vec<f64>, String> {
     for part in text.split(',').filter(|part| !part.trim().is_empty()) {
         let (key, number) = part.split_once('=').ok_or_else(|| {
             format!(
-                "`{}` is no parameter; write {}",
+                "`{}` is not a parameter; write {}",
                 shown(part),
                 form(name, keys)
             )
@@ -110,8 +110,13 @@ fn values(name: &str, keys: &[&str], text: &str) -> Result<Vec<f64>, String> {
             .parse::<f64>()
             .ok()
             .filter(|value| value.is_finite());
-        let value = value
-            .ok_or_else(|| format!("{} is `{}`, which is no number", keys[index], shown(number)))?;
+        let value = value.ok_or_else(|| {
+            format!(
+                "{} is `{}`, which is not a number",
+                keys[index],
+                shown(number)
+            )
+        })?;
         if values[index].replace(value).is_some() {
             return Err(format!("{} is given twice; keep one", keys[index]));
         }
@@ -307,9 +312,9 @@ mod tests {
             ("h2:mean=1", "c2 is missing; write h2:mean=NUMBER,c2=NUMBER"),
             ("h2:mean=1,c2=4,c2=5", "c2 is given twice"),
             ("h2:mean=1,c3=4", "unknown parameter `c3`; write h2:mean"),
-            ("h2:1,4", "`1` is no parameter"),
-            ("exp:mean=x", "mean is `x`, which is no number"),
-            ("exp:mean=nan", "which is no number"),
+            ("h2:1,4", "`1` is not a parameter"),
+            ("exp:mean=x", "mean is `x`, which is not a number"),
+            ("exp:mean=nan", "which is not a number"),
             ("exp:mean=-1", "mean is -1; it must be 1e-15 to 1e15"),
             ("exp:mean=0", "mean is 0"),
             ("h2:mean=1,c2=0.5", "c2 is 0.5; it must be 1 to"),

@@ -40,7 +40,7 @@ pub struct Way {
     pub explain: bool,
 }
 
-/// Whose priority counts in a lock queue.
+/// The session with the priority that counts in a lock queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LockOrder {

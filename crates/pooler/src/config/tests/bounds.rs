@@ -33,11 +33,11 @@ fn bounds_that_cannot_be_have_a_line() {
         ),
         (
             class("transactions = 21"),
-            "gate.toml:6: class.transactions: there are never more than 20 inside (limits.transactions); write at most that, or leave it out",
+            "gate.toml:6: class.transactions: more than limits.transactions allows; write at most 20, or leave it out",
         ),
         (
             class("transactions = 9\n[limits]\ntransactions = \"auto\"\ntransactions_max = 8"),
-            "gate.toml:6: class.transactions: there are never more than 8 inside (limits.transactions_max)",
+            "gate.toml:6: class.transactions: more than limits.transactions_max allows; write at most 8",
         ),
         (
             format!("mode = \"observe\"\n{}", class("transactions = 1")),
@@ -53,7 +53,7 @@ fn bounds_that_cannot_be_have_a_line() {
         ),
         (
             class("longest = \"0 s\""),
-            "gate.toml:6: class.longest: there are times from 10ms to 1440min here",
+            "gate.toml:6: class.longest: out of range; write 10ms to 1440min",
         ),
         (
             class("longest = \"2 s\"\nlongest_action = \"kill\""),

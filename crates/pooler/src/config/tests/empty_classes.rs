@@ -12,16 +12,16 @@ fn a_class_that_nothing_can_be_in_is_a_mistake() {
         ),
         (
             class("a", "") + &class("b", "user = [\"ann\"]"),
-            "gate.toml:8: class.name: nothing is ever in it: \"a\" comes before it",
+            "gate.toml:8: class.name: it stays empty: \"a\" comes before it",
         ),
         (
             class("a", "user = [\"ann\", \"bob\"]")
                 + &class("b", "user = [\"bob\"]\nsession = [\"x\"]"),
-            "gate.toml:8: class.name: nothing is ever in it: \"a\"",
+            "gate.toml:8: class.name: it stays empty: \"a\"",
         ),
         (
             class("a", "comment.route = [\"/a\"]") + &class("b", "comment.route = [\"/a\"]"),
-            "gate.toml:8: class.name: nothing is ever in it: \"a\"",
+            "gate.toml:8: class.name: it stays empty: \"a\"",
         ),
         (
             class("a", "fingerprint = [\"12\"]"),
@@ -64,7 +64,7 @@ fn a_class_that_an_earlier_one_takes_by_meaning_is_a_mistake() {
         ("user = [\"a*\"]", "user = [\"ann\"]"),
     ] {
         let hints = mistake(&two(wide, narrow));
-        let expected = "gate.toml:8: class.name: nothing is ever in it: \"a\" comes before it";
+        let expected = "gate.toml:8: class.name: it stays empty: \"a\" comes before it";
         assert!(hints.starts_with(expected), "{hints}");
     }
     for (narrow, wide) in [
@@ -95,11 +95,11 @@ fn what_a_class_names_and_nobody_can_be_is_a_mistake() {
         ),
         (
             class("database = [\"shop\",\n  \"shpo\"]"),
-            "gate.toml:7: class.database: no [[database]] is called \"shpo\"; there are [\"shop\"]",
+            "gate.toml:7: class.database: there is no [[database]] \"shpo\"; there are [\"shop\"]",
         ),
         (
             class("database = [\"sho*\",\n  \"stock*\"]"),
-            "gate.toml:7: class.database: no [[database]] is called \"stock*\"",
+            "gate.toml:7: class.database: there is no [[database]] \"stock*\"",
         ),
         (
             class("database = [\"sooner\"]"),

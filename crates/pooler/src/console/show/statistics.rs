@@ -248,7 +248,7 @@ pub fn classes(pooler: &Pooler) -> Table {
             Some(class.bounds()),
         )
     });
-    let nobody = Tally::default();
+    let empty = Tally::default();
     let known = known.chain([("", None, None)]).zip(pooler.class_counts());
     let mut overlong = counts(pooler).into_iter();
     let would = would_wait(pooler);
@@ -256,7 +256,7 @@ pub fn classes(pooler: &Pooler) -> Table {
     for ((name, priority, bounds), present) in known {
         let [overlong, cancelled] = overlong.next().unwrap_or_default();
         let found = measured.classes.iter().find(|(known, _)| *known == name);
-        let tally = found.map_or(&nobody, |(_, tally)| tally);
+        let tally = found.map_or(&empty, |(_, tally)| tally);
         let all = tally.sums;
         let head: [Field; 8] = [
             name.into(),

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A pool whose connections are numbers; what happens is written as a string.
+/// A pool of connections that are numbers; what happens is written as a string.
 struct Play {
     waiters: Waiters<u32, &'static str>,
     begin: Instant,

@@ -146,7 +146,7 @@ fn mistakes_say_where_and_what_would_be_right() {
             "class.upstream",
             "there are: app, chat",
         ),
-        ("name='a'\npriority=0", "class.priority", "1 to 200"),
+        ("name='a'\npriority=0", "class.priority", "1 (first) to 200"),
         (
             "name='a'\ntarget={mean='30'}",
             "class.target.mean",
@@ -166,7 +166,7 @@ fn mistakes_say_where_and_what_would_be_right() {
         (
             "name='a'\nbody={'a..b'='x'}",
             "class.body",
-            "`a..b` is no field",
+            "`a..b` is not a field",
         ),
         (
             "name='a'\nbody={model=[]}",
@@ -176,14 +176,14 @@ fn mistakes_say_where_and_what_would_be_right() {
         (
             "name='a'\nbody={model=['x*']}\n[[class]]\nname='b'\nbody={model='xy'}",
             "class.name",
-            "takes all that fits",
+            "takes all that fit",
         ),
         ("name='a'\nhost=['*.a.*']", "class.host", "two stars"),
         ("name='a'\npath=[]", "class.path", "leave path out"),
         (
             "name='a'\n[[class]]\nname='b'\npath=['/x']",
             "class.name",
-            "takes all that fits",
+            "takes all that fit",
         ),
         (
             "name='a'\npath=['/x']\n[[class]]\nname='a'",
@@ -193,7 +193,7 @@ fn mistakes_say_where_and_what_would_be_right() {
         (
             "name='a'\nheader={X-A=['1*']}\n[[class]]\nname='b'\nheader={x-a=['12']}",
             "class.name",
-            "takes all that fits",
+            "takes all that fit",
         ),
     ] {
         let error = build(&format!("[[class]]\n{text}")).unwrap_err();

@@ -67,7 +67,7 @@ fn bounds_that_say_nothing_are_mistakes() {
     };
     assert_eq!(
         mistake("limit=4", "requests=5"),
-        "class.requests: there are never more than 4 inside (the limit of upstream `app`); write at most that, or leave it out"
+        "class.requests: more than the limit of upstream `app` allows; write at most 4, or leave it out"
     );
     // The gate's word for it.
     assert_eq!(

@@ -183,7 +183,8 @@ fn server_limit(table: &UpstreamTable) -> Result<ServerLimit, Misconfigured> {
         check_throughput_loss(loss, "upstream.throughput_loss")?;
     }
     if limit != Some(Limit::Auto) {
-        let words = "says something only where the limit is found: write limit = \"auto\" as well";
+        let words =
+            "has an effect only with limit = \"auto\"; write that as well, or leave this out";
         let loss = loss.map(|loss| Misconfigured::at(loss, "upstream.throughput_loss", words));
         let max = table.limit_max.as_ref();
         let max = max.map(|max| Misconfigured::at(max, "upstream.limit_max", words));
@@ -229,7 +230,7 @@ fn host_rule(table: &UpstreamTable) -> Result<HostRule, Misconfigured> {
             Misconfigured::at(
                 host,
                 "upstream.host",
-                format!("`{text}` is no host; write \"upstream\" or a name"),
+                format!("`{text}` is not a host; write \"upstream\" or a name"),
             )
         })
 }

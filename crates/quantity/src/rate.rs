@@ -17,7 +17,7 @@ pub struct Rate(NonZeroU64);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
     /// The letters after the number are no unit.
-    #[error("rate `{text}`: `{unit}` is no unit of a rate; {USE}")]
+    #[error("rate `{text}`: `{unit}` is not a unit of a rate; {USE}")]
     Unit {
         /// What was given.
         text: String,
@@ -329,11 +329,11 @@ mod tests {
             ),
             (
                 "10 apples",
-                "rate `10 apples`: `apples` is no unit of a rate; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
+                "rate `10 apples`: `apples` is not a unit of a rate; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
             ),
             (
                 "1e8bit",
-                "rate `1e8bit`: `e8bit` is no unit of a rate; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
+                "rate `1e8bit`: `e8bit` is not a unit of a rate; use bit, kbit, mbit, gbit or MB/s, as in 100mbit",
             ),
             (
                 "-5mbit",
@@ -357,7 +357,7 @@ mod tests {
             "100é",
         ] {
             assert!(
-                message(text).contains("is no unit of a rate"),
+                message(text).contains("is not a unit of a rate"),
                 "{text}: {}",
                 message(text)
             );

@@ -7,8 +7,11 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// No number, or an unknown unit.
-    #[error("`{0}` is no length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m")]
+    #[error("`{0}` is not a length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m")]
     Form(String),
+    /// A number alone where it may be seconds or milliseconds.
+    #[error("`{0}` has no unit; write us, ms, s, min, h or d behind it, as in 30ms")]
+    NoUnit(String),
     /// What is longer than a year is a slip, and sums of such times must not overflow.
     #[error("`{0}` is more than a year")]
     Long(String),
@@ -19,7 +22,10 @@ const LONGEST_S: f64 = 366.0 * 24.0 * 3600.0;
 
 /// Seconds of each unit.
 const UNITS: [(&[&str], f64); 6] = [
-    (&["us", "µs"], 1e-6),
+    (
+        &["us", "µs", "μs", "usec", "microsecond", "microseconds"],
+        1e-6,
+    ),
     (&["ms", "msec", "millisecond", "milliseconds"], 1e-3),
     (&["s", "sec", "secs", "second", "seconds"], 1.0),
     (&["m", "min", "mins", "minute", "minutes"], 60.0),
@@ -38,6 +44,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         return Err(DurationError::Long(text.into()));
     }
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
+/// Reads one that has its unit, as what may be as well milliseconds as seconds should.
+pub fn parse_duration_with_unit(text: &str) -> Result<Duration, DurationError> {
+    match text.trim().parse::<f64>() {
+        Ok(_) => Err(DurationError::NoUnit(text.into())),
+        Err(_) => parse_duration(text),
+    }
 }
 
 /// The sum of all `NUMBER UNIT`, in seconds.
@@ -105,7 +119,7 @@ mod tests {
             assert_eq!(
                 said,
                 format!(
-                    "`{text}` is no length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m"
+                    "`{text}` is not a length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m"
                 )
             );
         }
@@ -115,7 +129,41 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_unit_can_be_required() {
+        assert_eq!(
+            parse_duration_with_unit("30ms"),
+            Ok(Duration::from_millis(30))
+        );
+        assert_eq!(
+            parse_duration_with_unit("30").unwrap_err().to_string(),
+            "`30` has no unit; write us, ms, s, min, h or d behind it, as in 30ms"
+        );
+    }
+
     proptest! {
+        #[test]
+        fn parts_add_up_in_any_units(
+            days in 0_u64..365, hours in 0_u64..24, minutes in 0_u64..60, ms in 0_u64..60_000,
+        ) {
+            let whole = Duration::from_millis(
+                ((days * 24 + hours) * 60 + minutes) * 60_000 + ms,
+            );
+            for text in [
+                format!("{days}d{hours}h{minutes}m{ms}ms"),
+                format!("{days} days {hours} hours {minutes} min {ms} msec"),
+                format!("{ms}ms {minutes}mins {hours}hr {days}day"),
+            ] {
+                let read = parse_duration(&text).map_err(|error| TestCaseError::fail(error.to_string()))?;
+                prop_assert!(read.abs_diff(whole) < Duration::from_micros(1), "{text}: {read:?}");
+            }
+        }
+
+        #[test]
+        fn reading_never_panics_near_right_forms(text in "[0-9.]{0,9} ?[a-zµ]{0,5}[0-9]{0,3}[smhd]?") {
+            let _ = parse_duration(&text);
+        }
+
         #[test]
         fn reading_never_panics(text in ".{0,30}") {
             let _ = parse_duration(&text);
