@@ -3,8 +3,8 @@
 
 use crate::tally::Tally;
 use crate::{
-    book, bpf, extension, fuzz, h2spec, instructions, package, packages, postgres, process, programs,
-    runner, suites, tidy,
+    book, bpf, extension, fuzz, h2spec, instructions, package, packages, postgres, process,
+    programs, runner, suites, tidy,
 };
 use anyhow::{Context, Result};
 use std::thread;
@@ -15,7 +15,7 @@ const FUZZ_SMOKE: Duration = Duration::from_secs(2);
 
 /// What is run, in this order.
 type Step = (&'static str, fn(&mut Tally) -> Result<()>);
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     ("packages", install),
     ("tidy", check_tidy),
     ("format", format),
