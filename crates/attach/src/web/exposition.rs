@@ -237,7 +237,11 @@ mod tests {
 
     #[test]
     fn dashboard_and_alerts_ask_for_what_is_told() {
-        let told = sooner_testbed::exposition::told(&encode(&Snapshot::default()).unwrap());
+        let snapshot = Snapshot {
+            uplink: Some(UplinkView::default()),
+            ..Snapshot::default()
+        };
+        let told = sooner_testbed::exposition::told(&encode(&snapshot).unwrap());
         for text in [
             include_str!("../../../../packaging/grafana/attach.json"),
             include_str!("../../../../packaging/prometheus/attach.yml"),
