@@ -5,12 +5,14 @@
 //! out. A module belongs here if it is a parser or a decision with a fuzz target or with tests of
 //! its own. Everything is total: no input panics, and each bound stands beside its constant.
 
+pub mod basic_auth;
 pub mod conditional;
 pub mod forwarding;
 pub mod frames;
 pub mod host;
 pub mod hpack;
 pub mod json_fields;
+pub mod lifetime;
 pub mod multipart;
 pub mod negotiation;
 pub mod priority;
