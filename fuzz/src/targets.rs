@@ -32,6 +32,7 @@ targets! {
     experiment,
     host,
     http2_frames,
+    htpasswd,
     http2_heads,
     job_log,
     json_fields,

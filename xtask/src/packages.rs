@@ -47,6 +47,11 @@ pub const FOR_TESTS: &[Need] = &[
         "tests of the load generator over TLS and HTTP/2",
     ),
     program("openssl", "openssl", "tests of TLS"),
+    program(
+        "htpasswd",
+        "apache2-utils",
+        "files of passwords as people make them",
+    ),
     program("curl", "curl", CLIENT),
     program("wget", "wget", CLIENT),
     program("node", "nodejs", CLIENT),

@@ -8,6 +8,7 @@
 mod cache;
 mod content;
 mod entry;
+mod expires;
 mod extra_headers;
 mod folder;
 mod identity;
@@ -17,6 +18,7 @@ mod root;
 
 pub use cache::{CacheLimits, FileCache, FolderId};
 pub use entry::File;
+pub use expires::{Expires, ExpiresConfig, Proxied};
 pub use extra_headers::{ExtraHeaderError, ExtraHeaders};
 pub use folder::{Folder, Lookup};
 pub use resource::{Resource, ResourceMaker};

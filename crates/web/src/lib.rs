@@ -8,6 +8,7 @@ mod acceptor;
 pub mod access_log;
 mod active_config;
 pub mod admin;
+pub mod auth;
 mod body;
 mod clock;
 pub mod config;

@@ -7,6 +7,7 @@
 
 use crate::access_log::{AccessLog, OpenRecord, Record, ResponseFacts, UpstreamFacts, WallClock};
 use crate::active_config::ActiveConfig;
+use crate::auth::{self, Checker, Looked};
 use crate::body::Source;
 use crate::clock::Moment;
 use crate::metrics::{Metrics, Protocol, RequestFacts};
@@ -14,9 +15,10 @@ use crate::peer::Peer;
 use crate::proxy::{Forwarded, Route, SharedReport, TunnelEnd};
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
-use crate::static_site::{PendingListing, StaticReply};
+use crate::static_site::{PendingListing, StaticReply, StaticSite};
 use hyper::{Method, Request, StatusCode, Version};
 use sooner_config::ClientNetwork;
+use sooner_http::basic_auth::Credentials;
 use sooner_http::forwarding::routes::host_name;
 use sooner_http::host::{self, HostError};
 use sooner_http::priority::{Hints, Signal};
@@ -27,7 +29,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use tokio::task::spawn_blocking;
 
 /// What TLS 1.3 adds to each of its records (RFC 8446, 5.2): header, content type, tag; bytes.
@@ -54,6 +56,15 @@ pub enum Reply {
     Later(Pin<Box<dyn Future<Output = Response>>>),
 }
 
+impl Reply {
+    async fn response(self) -> Response {
+        match self {
+            Self::Now(response) => response,
+            Self::Later(response) => response.await,
+        }
+    }
+}
+
 /// What is kept of a request until its response is there.
 pub struct RequestContext {
     is_ordered: bool,
@@ -65,6 +76,8 @@ pub struct RequestContext {
     is_tls: bool,
     active_config: Rc<ActiveConfig>,
     outcome: Option<Rc<OnceCell<ProxyOutcome>>>,
+    /// The name that the client gives where one is needed.
+    user: Option<Box<[u8]>>,
 }
 
 /// What is known of a request that was forwarded: all of it when its response is over.
@@ -105,6 +118,7 @@ pub struct Service {
     log: AccessLog,
     metrics: Arc<Metrics>,
     wall_clock: RefCell<WallClock>,
+    checker: Checker,
     /// Whether responses are ordered at all.
     is_ordered: Cell<bool>,
 }
@@ -122,6 +136,7 @@ impl Service {
             log,
             metrics,
             wall_clock: RefCell::new(WallClock::new(now)),
+            checker: Checker::default(),
             is_ordered: Cell::new(true),
         }
     }
@@ -180,6 +195,7 @@ impl Service {
             is_tls: peer.tls.is_some(),
             active_config,
             outcome: None,
+            user: None,
         }
     }
 
@@ -203,18 +219,36 @@ impl Service {
             .copied()
             .unwrap_or_default();
         let site = active_config.sites.at(index);
-        if !active_config.proxy.is_empty() {
-            let host = host::of(&request).ok().map(host_name);
-            if let Some(route) = active_config.proxy.route(host, request.uri().path()) {
-                return match site.redirect(&request, now) {
-                    Some(response) => Reply::Now(response),
-                    None => forward(context, route, index, request, peer, now),
-                };
-            }
+        let Some(guard) = site.guard(request.uri().path()).cloned() else {
+            return pass(context, index, request, peer, now);
+        };
+        // What is elsewhere needs no password here.
+        if let Some(response) = site.redirect(&request, now) {
+            return Reply::Now(response);
         }
-        match site.respond(&request, now) {
-            StaticReply::Now(response) => Reply::Now(response),
-            StaticReply::Listing(pending) => Reply::Later(Box::pin(read_listing(pending))),
+        let credentials = Credentials::of(request.headers());
+        context.user = credentials.as_ref().map(|it| it.user.clone().into());
+        let client = active_config
+            .proxy
+            .client_address(request.headers(), peer.remote.ip());
+        let is_head = request.method() == Method::HEAD;
+        match self.checker.look(&guard, credentials, client.into()) {
+            Looked::Known(outcome) => match auth::refusal(&guard, outcome) {
+                Some(refusal) => Reply::Now(refused(site, refusal, is_head, now)),
+                None => pass(context, index, request, peer, now),
+            },
+            Looked::Later(check) => {
+                let passing = pass(context, index, request, peer, now);
+                Reply::Later(Box::pin(async move {
+                    match auth::refusal(&guard, check.outcome().await) {
+                        Some(refusal) => {
+                            let site = active_config.sites.at(index);
+                            refused(site, refusal, is_head, Moment::now())
+                        }
+                        None => passing.response().await,
+                    }
+                }))
+            }
         }
     }
 
@@ -262,6 +296,7 @@ impl Service {
                 body_bytes,
                 urgency: context.hints.urgency(),
                 upstream_facts: None,
+                user: context.user,
             })
         });
         let tunnel = outcome.and_then(|outcome| outcome.report.lock().tunnel.clone());
@@ -354,6 +389,40 @@ impl Service {
     }
 }
 
+/// The response of the site at `index`, or of the upstream that a request is for.
+fn pass(
+    context: &mut RequestContext,
+    index: usize,
+    request: Request<RequestBody>,
+    peer: &Peer,
+    now: Moment,
+) -> Reply {
+    let active_config = context.active_config.clone();
+    let site = active_config.sites.at(index);
+    if !active_config.proxy.is_empty() {
+        let host = host::of(&request).ok().map(host_name);
+        if let Some(route) = active_config.proxy.route(host, request.uri().path()) {
+            return match site.redirect(&request, now) {
+                Some(response) => Reply::Now(response),
+                None => forward(context, route, index, request, peer, now),
+            };
+        }
+    }
+    match site.respond(&request, now) {
+        StaticReply::Now(response) => Reply::Now(response),
+        StaticReply::Listing(pending) => Reply::Later(Box::pin(read_listing(pending))),
+    }
+}
+
+/// A refusal as the site makes it.
+fn refused(site: &StaticSite, refusal: Response, is_head: bool, now: Moment) -> Response {
+    let mut response = site.finish(refusal, now);
+    if is_head {
+        response.source = Source::Empty;
+    }
+    response
+}
+
 /// Forwards a request to an upstream.
 fn forward(
     context: &mut RequestContext,
@@ -367,6 +436,7 @@ fn forward(
     let outcome = Rc::<OnceCell<ProxyOutcome>>::default();
     context.outcome = Some(outcome.clone());
     let is_head = request.method() == Method::HEAD;
+    let expires = active_config.sites.at(site_index).expires_of(&request);
     let request = request.map(|body| body.metered(&active_config.limits));
     let forwarding = active_config.proxy.forward(route, request, peer);
     Reply::Later(Box::pin(async move {
@@ -382,7 +452,11 @@ fn forward(
         });
         let site = active_config.sites.at(site_index);
         if !has_failed {
+            let expires = expires.and_then(|it| it.rule(response.status, &response.headers));
             site.add_headers(&mut response.headers);
+            if let Some(rule) = expires {
+                rule.add_to(&mut response.headers, SystemTime::now());
+            }
             return response;
         }
         response = site.finish(response, Moment::now());

@@ -18,9 +18,12 @@ pub use config::{RedirectConfig, StaticConfig};
 pub use listing::{Listing, PendingListing};
 pub use sites::Sites;
 
+use crate::auth::{Guard, Guards};
 use crate::body::Source;
 use crate::clock::Moment;
-use crate::files::{ExtraHeaders, FileCache, FileError, FolderId, Lookup, Resource, media_type};
+use crate::files::{
+    Expires, ExtraHeaders, FileCache, FileError, FolderId, Lookup, Proxied, Resource, media_type,
+};
 use crate::response::{Response, plain};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -36,6 +39,8 @@ use std::rc::Rc;
 pub struct StaticSite {
     redirects: Vec<Redirect>,
     extra: ExtraHeaders,
+    expires: Expires,
+    guards: Guards,
     error_pages: Vec<ErrorPage>,
     disk: Option<Disk>,
     delivery: Delivery,
@@ -106,6 +111,17 @@ impl StaticSite {
         self.finish(plain(status, what), now)
     }
 
+    /// What protects a path, as it stands in a request.
+    pub fn guard(&self, path: &str) -> Option<&Rc<Guard>> {
+        self.guards.find(path)
+    }
+
+    /// What decides how long clients may keep the response of an upstream to `request`; `None`
+    /// where that is the upstream's alone.
+    pub fn expires_of<B>(&self, request: &Request<B>) -> Option<Proxied> {
+        self.expires.of_request(request)
+    }
+
     /// Adds the site's headers to the response of an upstream.
     pub fn add_headers(&self, headers: &mut HeaderMap) {
         self.extra.add_to(headers);
@@ -169,7 +185,12 @@ impl StaticSite {
 
     fn resource<B>(&self, request: &Request<B>, resource: &Resource, now: Moment) -> Draft {
         match representation::response(request, resource, &self.delivery, now.date) {
-            FileResponse::Complete(response) => Draft::Complete(response),
+            FileResponse::Complete(mut response) => {
+                if let Some(rule) = &resource.expires {
+                    rule.add_to(&mut response.headers, now.date);
+                }
+                Draft::Complete(response)
+            }
             FileResponse::Refusal(response) => Draft::Bare(response),
         }
     }

@@ -3,6 +3,8 @@
 mod conditions;
 mod delivery;
 mod early_answers;
+mod expiring;
+mod guarded;
 mod paths;
 mod protocol;
 mod proxied;

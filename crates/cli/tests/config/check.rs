@@ -54,6 +54,14 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
             "3: log.access: cannot open /no/such/folder/log: ",
         ),
         (
+            "[[site]]\nroot = \"one\"\n[[site.auth]]\nfile = \"two/a.txt\"",
+            "4: site.auth.file: PLACE/two/a.txt:1: a line is NAME:HASH, as htpasswd makes it",
+        ),
+        (
+            "[[site]]\nroot = \"one\"\n[[site.expires]]\nafter = \"1 day\"",
+            "4: site.expires.after: \"1 day\" is no lifetime: write 30d, 1h30m,",
+        ),
+        (
             "[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"two\"\nhosts = [\"A.example\"]",
             "6: site.hosts: \"A.example\" is named before: ",
         ),

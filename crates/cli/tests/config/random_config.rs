@@ -80,6 +80,8 @@ impl<'a> Maker<'a> {
         )
         .unwrap();
         fs::write(self.place.path(&root).join("a.txt"), "one").unwrap();
+        let users = "anna:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
+        fs::write(self.place.path("users"), users).unwrap();
         self.table = "";
         self.put("listen", "[\"127.0.0.1:0\"]");
         let has_root = self.random.chance();
@@ -212,6 +214,20 @@ impl<'a> Maker<'a> {
             self.may("precompressed", &["[]", "[\"zstd\", \"br\", \"gzip\"]"]);
             self.may("headers", &["{ X-A = \"1\" }", "{}"]);
             self.may("errors", &["{ 404 = \"/a.txt\" }", "{}"]);
+            if self.random.chance() {
+                self.begin("site.auth", "[[site.auth]]");
+                self.put("file", "\"users\"");
+                self.put("path", "\"/staff\"");
+                self.may("realm", &["\"Staff\""]);
+                self.begin("site.expires", "[[site.expires]]");
+                let after = self.random.one(&["\"30d\"", "\"1h30m\"", "\"max\""]);
+                self.put("after", after);
+                self.may("path", &["\"/assets\""]);
+                self.may("extensions", &["[\"css\", \"js\"]"]);
+                self.may("types", &["[\"image/*\"]"]);
+                self.may("immutable", &["true", "false"]);
+                self.may("proxied", &["true", "false"]);
+            }
             if self.random.chance() {
                 self.begin("site.redirect", "[[site.redirect]]");
                 self.put("from", "\"/old/*\"");

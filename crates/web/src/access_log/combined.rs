@@ -44,6 +44,16 @@ pub fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends the name of a user, escaped, with its blanks so that it stays one word; `-` for none.
+pub fn push_user(user: Option<&[u8]>, out: &mut Vec<u8>) {
+    for (index, word) in user.unwrap_or(b"-").split(|&byte| byte == b' ').enumerate() {
+        if index > 0 {
+            out.extend_from_slice(b"\\x20");
+        }
+        push_escaped(word, out);
+    }
+}
+
 /// Appends ` 200 1234`, with `-` for a body of no bytes.
 pub fn push_outcome(status: u16, size_bytes: u64, out: &mut Vec<u8>) {
     out.push(b' ');
@@ -64,6 +74,19 @@ mod tests {
         let mut out = Vec::new();
         push_escaped(text, &mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_user_is_one_word() {
+        for (user, expected) in [
+            (None, "-"),
+            (Some("anna"), "anna"),
+            (Some("a b\" [c"), "a\\x20b\\\"\\x20[c"),
+        ] {
+            let mut out = Vec::new();
+            push_user(user.map(str::as_bytes), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
     }
 
     #[test]

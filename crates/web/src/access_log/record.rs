@@ -1,7 +1,7 @@
 //! One line of the access log: begun with the request, answered with the status, completed when the
 //! response ends.
 
-use super::combined::{push_escaped, push_outcome, push_quoted};
+use super::combined::{push_escaped, push_outcome, push_quoted, push_user};
 use super::config::LogFormat;
 use super::json::{push_number, push_optional, push_string};
 use super::timestamp::WallClock;
@@ -34,7 +34,7 @@ impl Remote {
         };
         Self {
             json: format!("\",\"remote\":\"{}\",\"tls\":{tls},\"method\":", remote).into(),
-            combined: format!("{} - - [", remote.ip()).into(),
+            combined: format!("{} - ", remote.ip()).into(),
         }
     }
 }
@@ -46,6 +46,8 @@ pub struct OpenRecord {
     text: Vec<u8>,
     /// Where in `text` stands what follows the status and the size.
     rest_from: usize,
+    /// Where in `text` stands what follows the user.
+    user_at: usize,
 }
 
 /// What is known of an answer before it is sent.
@@ -59,6 +61,8 @@ pub struct ResponseFacts {
     pub body_bytes: Option<u64>,
     /// The urgency the client gave (RFC 9218, 0 is the highest).
     pub urgency: Option<u8>,
+    /// The name that the client gave where one was needed, be it right or not.
+    pub user: Option<Box<[u8]>>,
     /// The upstream that made the response, if one did.
     pub upstream_facts: Option<UpstreamFacts>,
 }
@@ -122,6 +126,7 @@ impl OpenRecord {
             format,
             text,
             rest_from,
+            user_at: remote.combined.len(),
         }
     }
 
@@ -148,6 +153,7 @@ impl OpenRecord {
             format,
             text,
             rest_from,
+            user_at: remote.combined.len(),
         }
     }
 
@@ -183,6 +189,9 @@ impl Record {
             }
             LogFormat::Combined => {
                 let (request, headers) = self.record.text.split_at(self.record.rest_from);
+                let (client, request) = request.split_at(self.record.user_at);
+                out.extend_from_slice(client);
+                push_user(self.with_response.user.as_deref(), out);
                 out.extend_from_slice(request);
                 push_outcome(status, size_bytes, out);
                 out.extend_from_slice(headers);
@@ -221,6 +230,10 @@ impl Record {
         if let Some(urgency) = self.with_response.urgency {
             push_field(b",\"urgency\":", urgency.into(), out);
         }
+        if let Some(user) = &self.with_response.user {
+            out.extend_from_slice(b",\"user\":");
+            push_string(user, out);
+        }
         if let Some(upstream_facts) = &self.with_response.upstream_facts {
             upstream_facts.push(out);
         }
@@ -253,6 +266,7 @@ fn begin(format: LogFormat, clock: &mut WallClock, now: Instant, remote: &Remote
         }
         LogFormat::Combined => {
             text.extend_from_slice(remote.combined.as_bytes());
+            text.extend_from_slice(b" [");
             text.extend_from_slice(clock.date_of_httpd(now));
             text.extend_from_slice(b"] ");
         }
@@ -375,6 +389,7 @@ mod tests {
         assert_eq!(got, expected);
 
         with_response.urgency = Some(3);
+        with_response.user = Some(b"an\"na"[..].into());
         with_response.upstream_facts = Some(UpstreamFacts {
             upstream: "app".into(),
             server: None,
@@ -390,6 +405,7 @@ mod tests {
             (&got["urgency"], &got["upstream"], &got["upstream_ns"]),
             (&3.into(), &"app".into(), &9.into())
         );
+        assert_eq!(got["user"], "an\"na");
         assert_eq!(got["upstream_tries"], 0);
         assert!(got.get("upstream_server").is_none() && got.get("upstream_error").is_none());
     }
@@ -418,12 +434,15 @@ mod tests {
             .body(())
             .unwrap();
         let got = line(
-            &record(LogFormat::Combined, &request).with_response(with_response(404, Some(200))),
+            &record(LogFormat::Combined, &request).with_response(ResponseFacts {
+                user: Some(b"anna"[..].into()),
+                ..with_response(404, Some(200))
+            }),
             300,
         );
         let (client, rest) = got.split_once('[').unwrap();
         let (date, rest) = rest.split_once(']').unwrap();
-        assert_eq!(client, "192.0.2.7 - - ");
+        assert_eq!(client, "192.0.2.7 - anna ");
         assert!(date.len() == 26 && date.ends_with(" +0000"), "{date}");
         assert_eq!(
             rest,

@@ -13,6 +13,8 @@ impl Config {
             *path.get_mut() = joined;
         }
         self.log.relative_to(folder);
+        let guards = self.site.iter_mut().flat_map(|site| &mut site.auth);
+        guards.for_each(|guard| guard.relative_to(folder));
     }
 
     fn paths(&mut self) -> impl Iterator<Item = &mut Spanned<PathBuf>> {

@@ -214,6 +214,7 @@ mod tests {
             maker: ResourceMaker {
                 root: Root::open(path, Symlinks::Inside).unwrap(),
                 codings: vec![Coding::Br, Coding::Gzip],
+                expires: crate::files::Expires::default(),
                 extra: ExtraHeaders::default(),
                 memory_file_bytes_max: 100,
             },

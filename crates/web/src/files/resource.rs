@@ -1,9 +1,11 @@
 //! A file and those beside it that hold the same, compressed: what a path stands for.
 
 use super::entry::{Description, File};
+use super::expires::{Expires, Rule};
 use super::extra_headers::ExtraHeaders;
 use super::identity::Identity;
 use super::root::{FileError, Opened, Root};
+use hyper::header::CONTENT_TYPE;
 use rustix::fs::Stat;
 use sooner_http::negotiation::Coding;
 use std::os::fd::OwnedFd;
@@ -18,6 +20,8 @@ pub struct Resource {
     pub plain: Arc<File>,
     /// Its compressed forms, the one the server likes best first.
     pub encoded: Box<[(Coding, Arc<File>)]>,
+    /// What says how long clients may keep it.
+    pub expires: Option<Rc<Rule>>,
 }
 
 impl Resource {
@@ -60,6 +64,8 @@ pub struct ResourceMaker {
     pub codings: Vec<Coding>,
     /// What the owner adds to the headers.
     pub extra: ExtraHeaders,
+    /// How long clients may keep which files.
+    pub expires: Expires,
     /// Longest file that is kept in memory, bytes.
     pub memory_file_bytes_max: u64,
 }
@@ -102,8 +108,11 @@ impl ResourceMaker {
                 Ok::<_, FileError>((sidecar.coding, file))
             })
             .collect();
+        let plain = self.file(plain, descriptor, &stat, now)?;
+        let media_type = plain.headers.get(CONTENT_TYPE);
         Ok(Rc::new(Resource {
-            plain: self.file(plain, descriptor, &stat, now)?,
+            expires: self.expires.of_file(path, media_type),
+            plain,
             encoded: encoded?,
         }))
     }

@@ -4,8 +4,9 @@ use super::config::{RedirectConfig, StaticConfig};
 use super::listing::{BUDGET_BYTES, Budget, Lister, Listing};
 use super::representation::Delivery;
 use super::{Disk, ErrorPage, StaticSite};
+use crate::auth::{Guards, Served};
 use crate::config::Misconfigured;
-use crate::files::{CacheLimits, ExtraHeaderError, ExtraHeaders, FileCache, Folder};
+use crate::files::{CacheLimits, Expires, ExtraHeaderError, ExtraHeaders, FileCache, Folder};
 use crate::files::{ResourceMaker, Root};
 use hyper::StatusCode;
 use sooner_http::negotiation::Coding;
@@ -53,6 +54,13 @@ impl StaticSite {
     pub fn sharing(config: &StaticConfig, shared: &SharedFiles) -> Result<Self, Misconfigured> {
         let extra = extra_headers(&config.headers)?;
         let redirects = redirects(&config.redirect)?;
+        let expires = Expires::build(&config.expires)?;
+        let root = config.root.as_ref();
+        let served = Served {
+            root: root.map(|root| root.get_ref().as_path()),
+            dot_files: config.dot_files,
+        };
+        let guards = Guards::build(&config.auth, served)?;
         let error_pages = error_pages(&config.errors)?;
         let fallback = config
             .fallback
@@ -69,6 +77,7 @@ impl StaticSite {
                         root: root.clone(),
                         codings,
                         extra: extra.clone(),
+                        expires: expires.clone(),
                         memory_file_bytes_max: shared.cache.borrow().limits().memory_file_bytes_max,
                     },
                 };
@@ -82,6 +91,8 @@ impl StaticSite {
         Ok(Self {
             redirects,
             extra,
+            expires,
+            guards,
             error_pages,
             disk,
             delivery: Delivery {

@@ -1,7 +1,8 @@
 //! The table `[[site]]` of the configuration.
 
 use super::listing::Listing;
-use crate::files::Symlinks;
+use crate::auth::AuthConfig;
+use crate::files::{ExpiresConfig, Symlinks};
 use serde::Deserialize;
 use sooner_http::negotiation::Coding;
 use std::collections::BTreeMap;
@@ -35,6 +36,10 @@ pub struct StaticConfig {
     pub errors: BTreeMap<String, Spanned<String>>,
     /// Redirects, the first that fits.
     pub redirect: Vec<RedirectConfig>,
+    /// Which paths are for the users of which file.
+    pub auth: Vec<AuthConfig>,
+    /// How long clients may keep which answers, the first that fits.
+    pub expires: Vec<ExpiresConfig>,
 }
 
 /// One redirect.
@@ -69,6 +74,8 @@ impl Default for StaticConfig {
             headers: BTreeMap::new(),
             errors: BTreeMap::new(),
             redirect: Vec::new(),
+            auth: Vec::new(),
+            expires: Vec::new(),
         }
     }
 }
@@ -98,6 +105,21 @@ mod tests {
             [[redirect]]
             from = "/a"
             to = "/b"
+            [[expires]]
+            path = "/assets"
+            extensions = ["css", "js"]
+            types = ["image/*"]
+            after = "1y"
+            immutable = true
+            proxied = true
+            [[expires]]
+            after = "off"
+            [[auth]]
+            path = "/staff"
+            file = "users"
+            realm = "Staff"
+            [[auth]]
+            file = "off"
             "#,
         )
         .unwrap();
@@ -106,6 +128,8 @@ mod tests {
         assert_eq!(*config.precompressed[2].get_ref(), Coding::Gzip);
         assert_eq!(config.errors["404"].get_ref(), "/404.html");
         assert_eq!(*config.redirect[1].status.get_ref(), 302);
+        assert!(config.expires[0].proxied && !config.expires[1].proxied);
+        assert!(config.auth[0].realm.is_some() && config.auth[1].path.is_none());
         let nothing: StaticConfig = toml::from_str("").unwrap();
         assert_eq!(nothing.index[0].get_ref(), "index.html");
         assert!(!nothing.dot_files && nothing.precompressed.is_empty());
