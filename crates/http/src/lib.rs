@@ -13,6 +13,7 @@ pub mod hpack;
 pub mod json_fields;
 pub mod multipart;
 pub mod negotiation;
+pub mod path_pattern;
 pub mod priority;
 pub mod proxy_protocol;
 pub mod range;

@@ -14,7 +14,7 @@ use crate::peer::Peer;
 use crate::proxy::{Forwarded, Route, SharedReport, TunnelEnd};
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
-use crate::static_site::{PendingListing, StaticReply};
+use crate::static_site::{Chosen, PendingListing, Scheme, StaticReply};
 use hyper::{Method, Request, StatusCode, Version};
 use sooner_config::ClientNetwork;
 use sooner_http::forwarding::routes::host_name;
@@ -193,23 +193,31 @@ impl Service {
     ) -> Reply {
         let request = target::without_single_dots(request);
         let active_config = context.active_config.clone();
-        let index = match host::of(&request) {
-            Ok(host) => active_config.sites.index(host),
+        let scheme = match peer.tls {
+            Some(_) => Scheme::Https,
+            None => Scheme::Http,
+        };
+        let chosen = match host::of(&request) {
+            Ok(host) => active_config
+                .sites
+                .choose(scheme, host, request.uri().path()),
             Err(error) => return Reply::Now(host_refusal(&request, &error)),
         };
         context.facts.site = active_config
             .site_ids
-            .get(index)
+            .get(chosen.site)
             .copied()
             .unwrap_or_default();
-        let site = active_config.sites.at(index);
-        if !active_config.proxy.is_empty() {
+        let site = active_config.sites.at(chosen);
+        if !active_config.proxy.is_empty() && site.takes_routes() {
             let host = host::of(&request).ok().map(host_name);
             if let Some(route) = active_config.proxy.route(host, request.uri().path()) {
-                return match site.redirect(&request, now) {
-                    Some(response) => Reply::Now(response),
-                    None => forward(context, route, index, request, peer, now),
-                };
+                if let Some(response) = site.redirect(&request, now) {
+                    return Reply::Now(response);
+                }
+                if !(route.files_first() && site.has_file(&request, now)) {
+                    return forward(context, route, chosen, request, peer, now);
+                }
             }
         }
         match site.respond(&request, now) {
@@ -358,7 +366,7 @@ impl Service {
 fn forward(
     context: &mut RequestContext,
     route: &Rc<Route>,
-    site_index: usize,
+    chosen: Chosen,
     request: Request<RequestBody>,
     peer: &Peer,
     now: Moment,
@@ -380,7 +388,7 @@ fn forward(
             came_at: now.instant,
             report,
         });
-        let site = active_config.sites.at(site_index);
+        let site = active_config.sites.at(chosen);
         if !has_failed {
             site.add_headers(&mut response.headers);
             return response;

@@ -1,6 +1,7 @@
 //! The table `[[site]]` of the configuration.
 
 use super::listing::Listing;
+use super::location::LocationConfig;
 use crate::files::Symlinks;
 use serde::Deserialize;
 use sooner_http::negotiation::Coding;
@@ -15,6 +16,8 @@ pub struct StaticConfig {
     /// The names that clients request it by: `example.org`, `*.example.org` for all names below it.
     /// The first site answers to all others too.
     pub hosts: Vec<Spanned<String>>,
+    /// Which requests it answers, those in clear text or those over TLS; without it both.
+    pub scheme: Option<Scheme>,
     /// The directory all its files are below; without it there are none, only redirects and routes.
     pub root: Option<Spanned<PathBuf>>,
     /// The files that stand for their directory; the first that exists does.
@@ -35,6 +38,31 @@ pub struct StaticConfig {
     pub errors: BTreeMap<String, Spanned<String>>,
     /// Redirects, the first that fits.
     pub redirect: Vec<RedirectConfig>,
+    /// Paths that are answered otherwise, the first that fits.
+    pub location: Vec<LocationConfig>,
+}
+
+/// How a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// In clear text.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+impl Scheme {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Http, Self::Https];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
 }
 
 /// One redirect.
@@ -43,7 +71,7 @@ pub struct StaticConfig {
 pub struct RedirectConfig {
     /// A path, or with a star at the end all that begin with it.
     pub from: Spanned<String>,
-    /// A path or a URL; `$1` is what the star stood for.
+    /// A path or a URL; `$1` is what the star stood for, `$host` the host of the request.
     pub to: Spanned<String>,
     /// 301, 302, 307 or 308.
     #[serde(default = "for_now")]
@@ -59,6 +87,7 @@ impl Default for StaticConfig {
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
+            scheme: None,
             root: None,
             index: vec![Spanned::new(0..0, "index.html".to_owned())],
             listing: Listing::default(),
@@ -69,6 +98,7 @@ impl Default for StaticConfig {
             headers: BTreeMap::new(),
             errors: BTreeMap::new(),
             redirect: Vec::new(),
+            location: Vec::new(),
         }
     }
 }
@@ -91,6 +121,7 @@ mod tests {
             precompressed = ["zstd", "br", "gzip"]
             headers = { X-Frame-Options = "DENY" }
             errors = { 404 = "/404.html" }
+            scheme = "https"
             [[redirect]]
             from = "/old/*"
             to = "/new/$1"
@@ -98,6 +129,23 @@ mod tests {
             [[redirect]]
             from = "/a"
             to = "/b"
+            [[location]]
+            paths = ["/static/*", "*.css"]
+            ignore_case = true
+            root = "/srv/static"
+            strip_prefix = "/static/"
+            index = []
+            listing = "html"
+            fallback = "/a.html"
+            headers = { Cache-Control = "max-age=60" }
+            errors = { 404 = "/404.html" }
+            [[location.redirect]]
+            from = "/static/a"
+            to = "/b"
+            [[location]]
+            paths = ["/health"]
+            status = 200
+            text = "ok"
             "#,
         )
         .unwrap();
@@ -106,6 +154,8 @@ mod tests {
         assert_eq!(*config.precompressed[2].get_ref(), Coding::Gzip);
         assert_eq!(config.errors["404"].get_ref(), "/404.html");
         assert_eq!(*config.redirect[1].status.get_ref(), 302);
+        assert_eq!(config.scheme, Some(Scheme::Https));
+        assert_eq!(config.location[0].redirect.len(), 1);
         let nothing: StaticConfig = toml::from_str("").unwrap();
         assert_eq!(nothing.index[0].get_ref(), "index.html");
         assert!(!nothing.dot_files && nothing.precompressed.is_empty());

@@ -13,6 +13,7 @@ mod choosing;
 mod configuration;
 mod directories;
 mod elsewhere;
+mod locations;
 mod ranges;
 mod refusing;
 
