@@ -28,6 +28,7 @@ mod lab_measures;
 mod load;
 mod manual;
 mod model_file;
+mod nginx_import;
 mod oltp;
 mod oltp_growth;
 mod package;
