@@ -211,10 +211,9 @@ impl<'a> Actions<'_, 'a> {
             self.leave_out(directive, why);
         }
         self.headers_to_upstream(scope);
-        if let Some(own) = scope.one("proxy_redirect") {
-            if !matches!(own.first(), "off" | "default") {
-                self.leave_out(own, "Location of upstreams passes as it is");
-            }
+        let rewritten = scope.one("proxy_redirect");
+        if let Some(own) = rewritten.filter(|own| !matches!(own.first(), "off" | "default")) {
+            self.leave_out(own, "Location of upstreams passes as it is");
         }
         let is_tls = target
             .upstream
@@ -276,10 +275,10 @@ impl<'a> Actions<'_, 'a> {
                 )
                 && own.inside().iter().any(is_pass)
         });
-        if let Some(own) = unless_there {
-            if let Some(pass) = own.inside().iter().find(|own| is_pass(own)) {
-                return self.files_first(pass, location, files);
-            }
+        if let Some(own) = unless_there
+            && let Some(pass) = own.inside().iter().find(|own| is_pass(own))
+        {
+            return self.files_first(pass, location, files);
         }
         let Some(tried) = scope.own_one("try_files") else {
             return Action::Files(files);
@@ -430,9 +429,11 @@ fn aliased(location: &Location<'_>, alias: &str) -> Result<Files, &'static str> 
     if !alias.starts_with('/') {
         return Err("it is below the --prefix that nginx was built with; write the whole path");
     }
+    let last = |path: &str| path.rsplit_once('/').map(|(_, name)| name.to_owned());
+    let is_file = last(path) == last(alias) && last(path).is_some_and(|name| name.contains('.'));
     match location.kind {
-        Kind::Prefix { .. } if !alias.contains('$') => Ok(files(alias, path)),
-        Kind::Exact if !alias.contains('$') => {
+        Kind::Prefix { .. } if !alias.contains('$') && !is_file => Ok(files(alias, path)),
+        Kind::Exact | Kind::Prefix { .. } if !alias.contains('$') => {
             let (folder, name) = alias.rsplit_once('/').unwrap_or(("", alias));
             let (strip, own) = path.rsplit_once('/').unwrap_or(("", path));
             if name != own || name.is_empty() {

@@ -290,7 +290,9 @@ pub fn class(name: &str) -> Class {
         return Class::Carried;
     }
     // Sooner does both by itself.
-    let is_same = matches!(name, "proxy_http_version" | "proxy_request_buffering");
+    let is_same = matches!(name, "proxy_http_version" | "proxy_request_buffering")
+        // Whole files of these come with nginx; what they belong to is said not to be there.
+        || name.ends_with("_param");
     if is_same || MOOT.contains(&name) || MOOT_BEGINNINGS.iter().any(|own| name.starts_with(own)) {
         return Class::Moot;
     }

@@ -158,6 +158,14 @@ fn what_another_program_would_run_is_not_sent() {
 }
 
 #[test]
+fn an_alias_may_be_one_file() {
+    for sign in ["=", ""] {
+        let text = format!("server {{ location {sign} /s/i.ico {{ alias /srv/x/i.ico; }} }}");
+        has(&text, &["root = \"/srv/x\"", "strip_prefix = \"/s\""]);
+    }
+}
+
+#[test]
 fn requests_that_are_passed_on_have_a_route() {
     has(
         "upstream app { server 10.0.0.1:3000 max_conns=8 max_fails=2; server 10.0.0.2:3000 max_conns=8 max_fails=2; \

@@ -234,7 +234,7 @@ impl<'a> Builder<'_, 'a> {
             self.route(path, pass);
         }
         self.below_exact(location, &beginnings, acts);
-        self.to_slash(location, pass);
+        self.lead_to_slash(location, pass);
         let body = Body {
             headers: self.headers(&location.scope),
             redirects: Vec::new(),
@@ -248,7 +248,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// nginx leads from `/a` to the location `/a/` that passes requests on.
-    fn to_slash(&mut self, location: &Location<'a>, pass: &Pass) {
+    fn lead_to_slash(&mut self, location: &Location<'a>, pass: &Pass) {
         let Some(bare) = location
             .path
             .strip_suffix('/')
@@ -265,14 +265,15 @@ impl<'a> Builder<'_, 'a> {
             return;
         }
         if let Ok(redirect) = Redirect::new(bare, &location.path, 301) {
+            let body = Body {
+                redirects: vec![redirect],
+                headers: self.headers(&location.scope),
+                ..self.site.body.clone().without_files()
+            };
             self.site.places.push(Place {
                 paths: vec![bare.to_owned()],
                 ignores_case: false,
-                body: Body {
-                    redirects: vec![redirect],
-                    ..self.site.body.clone()
-                }
-                .without_files(),
+                body,
             });
         }
     }
