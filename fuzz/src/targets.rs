@@ -42,6 +42,7 @@ targets! {
     log_file,
     log_line,
     model,
+    nginx_conf,
     pgbouncer_ini,
     policy,
     postgres_client,

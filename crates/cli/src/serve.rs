@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod effective;
+mod import;
 mod link;
 mod observe;
 mod ready_line;
@@ -10,6 +11,8 @@ mod running;
 mod user;
 
 pub use args::ServeArgs;
+
+use args::ServeCommand;
 
 use anyhow::Context;
 use effective::Effective;
@@ -30,6 +33,9 @@ const READING_THREADS_MAX: usize = 32;
 
 /// Serves until SIGTERM or SIGINT, or only looks whether it would.
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    if let Some(ServeCommand::Import(import)) = &args.command {
+        return import::run(import);
+    }
     let descriptors = raise_limit(u64::MAX).unwrap_or_else(|_| limit());
     let effective = Effective::load(&args)?;
     let link = Link::of(&effective.config.uplink).map_err(|mistake| effective.located(mistake))?;

@@ -32,6 +32,7 @@ mod load;
 mod load_rate;
 mod manual;
 mod model_file;
+mod nginx_import;
 mod oltp;
 mod oltp_growth;
 mod package;

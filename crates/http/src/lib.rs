@@ -15,6 +15,7 @@ pub mod json_fields;
 pub mod lifetime;
 pub mod multipart;
 pub mod negotiation;
+pub mod path_pattern;
 pub mod priority;
 pub mod proxy_protocol;
 pub mod range;

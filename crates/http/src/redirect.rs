@@ -1,7 +1,8 @@
 //! Redirects: from a path, or all paths that begin like it, to another place.
 //!
 //! What a client sent becomes part of the new place only behind its host: no request makes this
-//! server send a client to a host that the owner did not name.
+//! server send a client to a host that the owner did not name. `$host` names the one that the
+//! request is for, by which the client came here.
 
 use crate::host;
 use crate::target::push_escape;
@@ -10,6 +11,8 @@ use thiserror::Error;
 
 /// What stands for the rest of the path.
 const REST: &str = "$1";
+/// What stands for the host that a request is for.
+const HOST: &str = "$host";
 
 /// One redirect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +33,8 @@ struct Pattern {
 /// Where to: the text around each [`REST`], and the fragment at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Destination {
+    /// The scheme before [`HOST`], which then comes before everything else.
+    scheme_of_host: Option<&'static str>,
     around: Vec<String>,
     has_query: bool,
     fragment: String,
@@ -81,7 +86,7 @@ impl Redirect {
         if redirect.to.has_rest() && !redirect.from.is_prefix {
             return Err(RedirectError::RestOfNothing);
         }
-        let destination = redirect.to.with(b"x", None);
+        let destination = redirect.to.with("", b"x", None);
         let path = &destination[..destination.find(['?', '#']).unwrap_or(destination.len())];
         if redirect.from.rest_of(path).is_some() {
             return Err(RedirectError::Loop);
@@ -89,10 +94,25 @@ impl Redirect {
         Ok(redirect)
     }
 
-    /// Where a request for `path` (as in the request, escaped) is sent, if this rule is about it: a
-    /// value for `Location`.
-    pub fn location(&self, path: &str, query: Option<&str>) -> Option<String> {
-        Some(self.to.with(self.from.rest_of(path)?, query))
+    /// Where a request at `host` (as [`host::of`] gives it) for `path` (as in the request, escaped)
+    /// is sent, if this rule is about it: a value for `Location`.
+    pub fn location(&self, host: &str, path: &str, query: Option<&str>) -> Option<String> {
+        Some(self.to.with(host, self.from.rest_of(path)?, query))
+    }
+
+    /// The scheme under which it leads to the host of the request itself.
+    pub fn scheme_at_own_host(&self) -> Option<&'static str> {
+        self.to.scheme_of_host
+    }
+
+    /// Whether what it leads to at the host of the request is again a path that it is about.
+    pub fn repeats_at_own_host(&self) -> bool {
+        let destination = self.to.with("", b"x", None);
+        let scheme = self.to.scheme_of_host.unwrap_or_default();
+        let place = destination.strip_prefix(scheme).unwrap_or_default();
+        let path = &place[..place.find(['?', '#']).unwrap_or(place.len())];
+        let path = if path.is_empty() { "/" } else { path };
+        self.to.scheme_of_host.is_some() && self.from.rest_of(path).is_some()
     }
 
     /// The status of the answer.
@@ -160,7 +180,7 @@ impl Pattern {
 
 /// The first byte of an escaped path, decoded, and what follows; a `%` that escapes nothing is
 /// itself.
-fn first_byte(path: &[u8]) -> Option<(u8, &[u8])> {
+pub(crate) fn first_byte(path: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     if let [b'%', high, low, tail @ ..] = path
         && let (Some(high), Some(low)) = (digit(*high), digit(*low))
@@ -183,7 +203,20 @@ impl Destination {
         if to.match_indices('$').any(is_other_rest) {
             return Err(RedirectError::OtherRest);
         }
-        let before_path = before_path(to).ok_or(RedirectError::ToNotADestination)?;
+        let scheme_of_host = scheme_of(to).filter(|scheme| is_own_host(&to[scheme.len()..]));
+        let to = scheme_of_host.map_or(to, |scheme| &to[scheme.len() + HOST.len()..]);
+        if scheme_of_host.is_some() && to.is_empty() {
+            return Ok(Self {
+                scheme_of_host,
+                around: vec![String::new()],
+                has_query: false,
+                fragment: escaped(fragment),
+            });
+        }
+        let before_path = match scheme_of_host {
+            Some(_) => 0,
+            None => before_path(to).ok_or(RedirectError::ToNotADestination)?,
+        };
         if to.find(REST).is_some_and(|rest| rest <= before_path) {
             return Err(RedirectError::RestInHost);
         }
@@ -191,6 +224,7 @@ impl Destination {
             return Err(RedirectError::ToNotADestination);
         }
         Ok(Self {
+            scheme_of_host,
             around: to.split(REST).map(escaped).collect(),
             has_query: to.contains('?'),
             fragment: escaped(fragment),
@@ -201,8 +235,12 @@ impl Destination {
         self.around.len() > 1
     }
 
-    fn with(&self, rest: &[u8], query: Option<&str>) -> String {
+    fn with(&self, host: &str, rest: &[u8], query: Option<&str>) -> String {
         let mut destination = String::new();
+        if let Some(scheme) = self.scheme_of_host {
+            destination.push_str(scheme);
+            push_visible(&mut destination, host.as_bytes());
+        }
         for (index, text) in self.around.iter().enumerate() {
             if index > 0 {
                 push_rest(&mut destination, rest);
@@ -243,12 +281,19 @@ fn scheme_of(to: &str) -> Option<&'static str> {
         .find(|scheme| to.starts_with(scheme))
 }
 
+/// Whether the host of the request stands here, and behind it a path, a query or nothing.
+fn is_own_host(place: &str) -> bool {
+    let behind = place.strip_prefix(HOST);
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(['/', '?']))
+}
+
 /// Whether what comes before the path is nothing, or scheme and host.
 fn is_place(before_path: &str) -> bool {
     let Some(scheme) = scheme_of(before_path) else {
         return before_path.is_empty();
     };
-    host::parse(&before_path.as_bytes()[scheme.len()..]).is_some_and(|host| !host.is_empty())
+    host::parse(&before_path.as_bytes()[scheme.len()..])
+        .is_some_and(|host| !host.is_empty() && !host.contains('$'))
 }
 
 /// Two slashes at the beginning of a place would name a host, so a slash is never followed by
@@ -287,7 +332,7 @@ mod tests {
     fn sent(from: &str, to: &str, path: &str, query: Option<&str>) -> Option<String> {
         Redirect::parse(from, to, 301)
             .unwrap_or_else(|error| panic!("{from} {to}: {error}"))
-            .location(path, query)
+            .location("h.org", path, query)
     }
 
     #[test]
@@ -317,6 +362,10 @@ mod tests {
             ("/*", "http://b.org", "/a", Some("http://b.org")),
             ("/a/*", "/$1-$1.html", "/a/b", Some("/b-b.html")),
             ("/a", "/$x$", "/a", Some("/$x$")),
+            ("/*", "https://$host/$1", "/a", Some("https://h.org/a")),
+            ("/*", "https://$host/$1", "//a", Some("https://h.org/a")),
+            ("/a", "https://$host", "/a", Some("https://h.org")),
+            ("/a", "https://$host?b", "/a", Some("https://h.org?b")),
         ] {
             let got = sent(from, to, path, None);
             assert_eq!(got.as_deref(), location, "{from} {to} {path}");
@@ -353,6 +402,20 @@ mod tests {
     }
 
     #[test]
+    fn knows_what_leads_to_itself_at_the_host_of_the_request() {
+        for (from, to, repeats) in [
+            ("/*", "https://$host/$1", true),
+            ("/*", "https://$host", true),
+            ("/a", "https://$host/b", false),
+            ("/a", "https://$host/a", true),
+            ("/*", "https://b.org/$1", false),
+        ] {
+            let redirect = Redirect::parse(from, to, 301).unwrap();
+            assert_eq!(redirect.repeats_at_own_host(), repeats, "{from} {to}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_a_redirect() {
         use RedirectError::*;
         for (from, to, status, error) in [
@@ -371,6 +434,9 @@ mod tests {
             ("/a", "https://b.org\\x", 301, ToNotADestination),
             ("/a", "https://m\u{fc}nchen.de/", 301, ToNotADestination),
             ("/a", "https://b.org:x/", 301, ToNotADestination),
+            ("/a", "https://$host.evil.org/", 301, ToNotADestination),
+            ("/a", "https://$hostess/", 301, ToNotADestination),
+            ("/*", "https://$host$1", 301, RestInHost),
             ("/a", "/b/$1", 301, RestOfNothing),
             ("/a/*", "/b/$2", 301, OtherRest),
             ("/a/*", "/b/$12", 301, OtherRest),

@@ -1,4 +1,4 @@
-//! The gate.toml as it grows: lines in groups, in the order in which a reader looks for them and
+//! The file as it grows: lines in groups, in the order in which a reader looks for them and
 //! TOML allows them.
 
 use std::fmt::Display;
@@ -20,10 +20,18 @@ pub enum Group {
     User,
     /// `[[rule]]`
     Rule,
+    /// `[log]`, `[proxy]` and `[proxy_protocol]`
+    Log,
+    /// `[[site]]`
+    Site,
+    /// `[[upstream]]`
+    Upstream,
+    /// `[[route]]`
+    Route,
 }
 
 impl Group {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 11] = [
         Self::Head,
         Self::Limits,
         Self::Tls,
@@ -31,6 +39,10 @@ impl Group {
         Self::Database,
         Self::User,
         Self::Rule,
+        Self::Log,
+        Self::Site,
+        Self::Upstream,
+        Self::Route,
     ];
 }
 
@@ -98,6 +110,7 @@ impl Document {
     }
 }
 
-fn quoted(text: &str) -> String {
+/// A text as TOML has it.
+pub fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

@@ -20,10 +20,10 @@ pub struct At {
     pub line: usize,
 }
 
-/// Why there is no gate.toml.
+/// Why there is no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// A line that PgBouncer would refuse, or that has no meaning here.
+    /// A line that PgBouncer or nginx would refuse, or that has no meaning here.
     #[error("{}:{}: {what}", at.file, at.line)]
     Line {
         /// Where.
@@ -39,10 +39,10 @@ pub enum ImportError {
         /// Why.
         what: String,
     },
-    /// The result is not one that the gate reads.
+    /// The result is not one that Sooner reads.
     #[error("the result would be wrong, which is a mistake of this program: {what}")]
     Own {
-        /// What the gate says to it.
+        /// What it says to it.
         what: String,
     },
 }

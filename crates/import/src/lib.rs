@@ -1,5 +1,5 @@
-//! A pgbouncer.ini made into a gate.toml that means the same, as far as it can; what it cannot say
-//! is said as a comment where it would stand.
+//! A pgbouncer.ini made into a gate.toml, and an nginx.conf into a sooner.toml, that mean the same,
+//! as far as they can; what they cannot say is said as a comment where it would stand.
 //!
 //! An INI crate would not do: what counts are PgBouncer's own rules (comments only at the beginning
 //! of a line, `%include`, quotes doubled inside connection strings, a section that begins again and
@@ -16,6 +16,7 @@ mod ini;
 mod known_keys;
 mod limits;
 mod listen;
+mod nginx;
 mod rules;
 mod source;
 mod tls;
@@ -24,6 +25,7 @@ mod users;
 mod values;
 
 pub use ini::{At, Files, ImportError};
+pub use nginx::{NginxFiles, import_nginx};
 
 use sooner_config::{SourceText, from_command_line};
 use sooner_pooler::config::{Config, DatabaseTable};
@@ -33,7 +35,7 @@ use translation::Translation;
 /// What came of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The gate.toml.
+    /// The gate.toml or sooner.toml.
     pub text: String,
     /// How many settings are comments in it.
     pub left_out: usize,

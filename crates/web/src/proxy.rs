@@ -90,6 +90,7 @@ pub struct Route {
     class: Option<u8>,
     times: Times,
     strips_prefix: bool,
+    files_first: bool,
     /// In lower case.
     upgrades: Vec<String>,
     tunnel_silence: Duration,
@@ -314,6 +315,11 @@ impl Route {
     /// The path it begins with.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Whether a file of the site goes before the upstream.
+    pub fn files_first(&self) -> bool {
+        self.files_first
     }
 
     /// The class the operator gives its requests, 0 to 7.

@@ -15,7 +15,7 @@ use crate::peer::Peer;
 use crate::proxy::{Forwarded, Route, SharedReport, TunnelEnd};
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
-use crate::static_site::{PendingListing, StaticReply, StaticSite};
+use crate::static_site::{Chosen, PendingListing, Scheme, StaticReply, StaticSite};
 use hyper::{Method, Request, StatusCode, Version};
 use sooner_config::ClientNetwork;
 use sooner_http::basic_auth::Credentials;
@@ -209,18 +209,24 @@ impl Service {
     ) -> Reply {
         let request = target::without_single_dots(request);
         let active_config = context.active_config.clone();
-        let index = match host::of(&request) {
-            Ok(host) => active_config.sites.index(host),
+        let scheme = match peer.tls {
+            Some(_) => Scheme::Https,
+            None => Scheme::Http,
+        };
+        let chosen = match host::of(&request) {
+            Ok(host) => active_config
+                .sites
+                .choose(scheme, host, request.uri().path()),
             Err(error) => return Reply::Now(host_refusal(&request, &error)),
         };
         context.facts.site = active_config
             .site_ids
-            .get(index)
+            .get(chosen.site)
             .copied()
             .unwrap_or_default();
-        let site = active_config.sites.at(index);
+        let site = active_config.sites.at(chosen);
         let Some(guard) = site.guard(request.uri().path()).cloned() else {
-            return pass(context, index, request, peer, now);
+            return pass(context, chosen, request, peer, now);
         };
         // What is elsewhere needs no password here.
         if let Some(response) = site.redirect(&request, now) {
@@ -235,14 +241,14 @@ impl Service {
         match self.checker.look(&guard, credentials, client.into()) {
             Looked::Known(outcome) => match auth::refusal(&guard, outcome) {
                 Some(refusal) => Reply::Now(refused(site, refusal, is_head, now)),
-                None => pass(context, index, request, peer, now),
+                None => pass(context, chosen, request, peer, now),
             },
             Looked::Later(check) => {
-                let passing = pass(context, index, request, peer, now);
+                let passing = pass(context, chosen, request, peer, now);
                 Reply::Later(Box::pin(async move {
                     match auth::refusal(&guard, check.outcome().await) {
                         Some(refusal) => {
-                            let site = active_config.sites.at(index);
+                            let site = active_config.sites.at(chosen);
                             refused(site, refusal, is_head, Moment::now())
                         }
                         None => passing.response().await,
@@ -392,20 +398,22 @@ impl Service {
 /// The response of the site at `index`, or of the upstream that a request is for.
 fn pass(
     context: &mut RequestContext,
-    index: usize,
+    chosen: Chosen,
     request: Request<RequestBody>,
     peer: &Peer,
     now: Moment,
 ) -> Reply {
     let active_config = context.active_config.clone();
-    let site = active_config.sites.at(index);
-    if !active_config.proxy.is_empty() {
+    let site = active_config.sites.at(chosen);
+    if !active_config.proxy.is_empty() && site.takes_routes() {
         let host = host::of(&request).ok().map(host_name);
         if let Some(route) = active_config.proxy.route(host, request.uri().path()) {
-            return match site.redirect(&request, now) {
-                Some(response) => Reply::Now(response),
-                None => forward(context, route, index, request, peer, now),
-            };
+            if let Some(response) = site.redirect(&request, now) {
+                return Reply::Now(response);
+            }
+            if !(route.files_first() && site.has_file(&request, now)) {
+                return forward(context, route, chosen, request, peer, now);
+            }
         }
     }
     match site.respond(&request, now) {
@@ -427,7 +435,7 @@ fn refused(site: &StaticSite, refusal: Response, is_head: bool, now: Moment) -> 
 fn forward(
     context: &mut RequestContext,
     route: &Rc<Route>,
-    site_index: usize,
+    chosen: Chosen,
     request: Request<RequestBody>,
     peer: &Peer,
     now: Moment,
@@ -436,7 +444,7 @@ fn forward(
     let outcome = Rc::<OnceCell<ProxyOutcome>>::default();
     context.outcome = Some(outcome.clone());
     let is_head = request.method() == Method::HEAD;
-    let expires = active_config.sites.at(site_index).expires_of(&request);
+    let expires = active_config.sites.at(chosen).expires_of(&request);
     let request = request.map(|body| body.metered(&active_config.limits));
     let forwarding = active_config.proxy.forward(route, request, peer);
     Reply::Later(Box::pin(async move {
@@ -450,7 +458,7 @@ fn forward(
             came_at: now.instant,
             report,
         });
-        let site = active_config.sites.at(site_index);
+        let site = active_config.sites.at(chosen);
         if !has_failed {
             let expires = expires.and_then(|it| it.rule(response.status, &response.headers));
             site.add_headers(&mut response.headers);

@@ -7,6 +7,7 @@
 mod build;
 mod config;
 mod listing;
+mod location;
 mod refusal;
 mod representation;
 mod sites;
@@ -14,9 +15,10 @@ mod sites;
 mod tests;
 
 pub use build::SharedFiles;
-pub use config::{RedirectConfig, StaticConfig};
+pub use config::{RedirectConfig, Scheme, StaticConfig};
 pub use listing::{Listing, PendingListing};
-pub use sites::Sites;
+pub use location::LocationConfig;
+pub use sites::{Chosen, Sites};
 
 use crate::auth::{Guard, Guards};
 use crate::body::Source;
@@ -26,9 +28,11 @@ use crate::files::{
 };
 use crate::response::{Response, plain};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
-use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
+use hyper::{HeaderMap, Method, Request, StatusCode};
 use listing::{Listed, Lister};
+use location::FixedAnswer;
 use representation::{Delivery, FileResponse};
+use sooner_http::host;
 use sooner_http::redirect::Redirect;
 use sooner_http::target::{self, DotFiles};
 use std::cell::RefCell;
@@ -43,6 +47,11 @@ pub struct StaticSite {
     guards: Guards,
     error_pages: Vec<ErrorPage>,
     disk: Option<Disk>,
+    /// What paths begin with that is not there on the disk: a path as [`target::parse`] gives it.
+    mount: Box<[u8]>,
+    /// What every request gets, where nothing is looked for.
+    answer: Option<FixedAnswer>,
+    takes_routes: bool,
     delivery: Delivery,
 }
 
@@ -122,6 +131,26 @@ impl StaticSite {
         self.expires.of_request(request)
     }
 
+    /// Whether its requests may go to upstreams.
+    pub fn takes_routes(&self) -> bool {
+        self.takes_routes
+    }
+
+    /// Whether it has a file for this request, an index included.
+    pub fn has_file<B>(&self, request: &Request<B>, now: Moment) -> bool {
+        let (&Method::GET | &Method::HEAD, Some(disk)) = (request.method(), &self.disk) else {
+            return false;
+        };
+        let Ok(target) = target::parse(request.uri().path(), disk.dot_files) else {
+            return false;
+        };
+        let path = self.below_mount(&target.path);
+        path.is_some_and(|path| {
+            let found = disk.find(path, target.is_directory, now);
+            matches!(found, Ok(Lookup::Resource(_)))
+        })
+    }
+
     /// Adds the site's headers to the response of an upstream.
     pub fn add_headers(&self, headers: &mut HeaderMap) {
         self.extra.add_to(headers);
@@ -129,7 +158,7 @@ impl StaticSite {
 
     /// The response of the first redirect that fits; redirects come before routes and files.
     pub fn redirect<B>(&self, request: &Request<B>, now: Moment) -> Option<Response> {
-        let response = self.redirected(request.uri())?;
+        let response = self.redirected(request)?;
         let mut response = self.finish(response, now);
         if request.method() == Method::HEAD {
             response.source = Source::Empty;
@@ -138,8 +167,11 @@ impl StaticSite {
     }
 
     fn draft<B>(&self, request: &Request<B>, now: Moment) -> Draft {
-        if let Some(response) = self.redirected(request.uri()) {
+        if let Some(response) = self.redirected(request) {
             return Draft::Bare(response);
+        }
+        if let Some(answer) = &self.answer {
+            return Draft::Bare(refusal::fixed(answer));
         }
         match (request.method(), &self.disk) {
             (&Method::GET | &Method::HEAD, Some(disk)) => self.file(request, disk, now),
@@ -149,9 +181,14 @@ impl StaticSite {
         }
     }
 
-    fn redirected(&self, uri: &Uri) -> Option<Response> {
+    fn redirected<B>(&self, request: &Request<B>) -> Option<Response> {
+        let uri = request.uri();
         self.redirects.iter().find_map(|redirect| {
-            let location = redirect.location(uri.path(), uri.query())?;
+            let host = host::of(request).unwrap_or_default();
+            let location = redirect.location(host, uri.path(), uri.query())?;
+            if host.is_empty() && redirect.scheme_at_own_host().is_some() {
+                return Some(refusal::without_host());
+            }
             Some(refusal::redirect_to(
                 redirect.status(),
                 "it is elsewhere",
@@ -165,7 +202,10 @@ impl StaticSite {
             Ok(target) => target,
             Err(error) => return Draft::Bare(refusal::of_target(error)),
         };
-        match disk.find(&target.path, target.is_directory, now) {
+        let Some(path) = self.below_mount(&target.path) else {
+            return Draft::Bare(refusal::not_found());
+        };
+        match disk.find(path, target.is_directory, now) {
             Ok(Lookup::Resource(resource)) => self.resource(request, &resource, now),
             Ok(Lookup::Directory(_)) if !target.is_directory => {
                 let query = request.uri().query();
@@ -180,6 +220,16 @@ impl StaticSite {
             }
             Err(FileError::NotFound) => self.missing(request, disk, &target.path, now),
             Err(error) => Draft::Bare(refusal::of_file(&error)),
+        }
+    }
+
+    /// The path below the root, if there is one.
+    fn below_mount<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
+        let rest = path.strip_prefix(&*self.mount)?;
+        match rest {
+            [b'/', below @ ..] => Some(below),
+            _ if rest.is_empty() || self.mount.is_empty() => Some(rest),
+            _ => None,
         }
     }
 

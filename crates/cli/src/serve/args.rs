@@ -1,9 +1,10 @@
 //! The command line of `sooner serve`. A flag that was not given leaves its key to the file, and
 //! the file to the default.
 
+use super::import::ImportArgs;
 use crate::choice;
 use crate::seconds;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use sooner_web::access_log::{Destination, LogFormat};
 use sooner_web::config::{AheadAmount, ListenAddress, MechanismName, Policy, ShareName};
 use sooner_workload::UplinkRate;
@@ -11,7 +12,10 @@ use std::path::PathBuf;
 
 /// Arguments of `sooner serve`.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ServeArgs {
+    #[command(subcommand)]
+    pub command: Option<ServeCommand>,
     /// Directory of the files to serve
     #[arg(required_unless_present = "config")]
     pub dir: Option<PathBuf>,
@@ -86,6 +90,13 @@ pub struct ServeArgs {
     /// Do not print a line on standard error when the server is ready
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// What else can be done about a server.
+#[derive(Subcommand)]
+pub enum ServeCommand {
+    /// Make a sooner.toml of an nginx.conf.
+    Import(ImportArgs),
 }
 
 /// [`ShareName`] as the command line lists it.

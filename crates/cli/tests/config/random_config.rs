@@ -214,6 +214,13 @@ impl<'a> Maker<'a> {
             self.may("precompressed", &["[]", "[\"zstd\", \"br\", \"gzip\"]"]);
             self.may("headers", &["{ X-A = \"1\" }", "{}"]);
             self.may("errors", &["{ 404 = \"/a.txt\" }", "{}"]);
+            // One of the two answers each scheme.
+            let scheme = if hosts == "[]" {
+                "\"https\""
+            } else {
+                "\"http\""
+            };
+            self.may("scheme", &[scheme]);
             if self.random.chance() {
                 self.begin("site.auth", "[[site.auth]]");
                 self.put("file", "\"users\"");
@@ -234,6 +241,33 @@ impl<'a> Maker<'a> {
                 self.put("to", "\"/new/$1\"");
                 self.may("status", &["301", "308"]);
             }
+            if self.random.chance() {
+                self.location(root);
+            }
+        }
+    }
+
+    fn location(&mut self, root: &str) {
+        self.begin("site.location", "[[site.location]]");
+        self.put("paths", "[\"/elsewhere/*\", \"*.elsewhere\"]");
+        self.may("ignore_case", &["true", "false"]);
+        if self.random.chance() {
+            self.put("status", "403");
+            self.may("text", &["\"no\""]);
+        } else if self.random.chance() {
+            self.put("root", &format!("\"{root}\""));
+            self.may("strip_prefix", &["\"/elsewhere/\""]);
+        }
+        self.may("index", &["[]", "[\"a.txt\"]"]);
+        self.may("listing", &["\"html\"", "\"off\""]);
+        self.may("fallback", &["\"/a.txt\""]);
+        self.may("headers", &["{ X-A = \"2\" }", "{}"]);
+        self.may("errors", &["{ 404 = \"/a.txt\" }", "{}"]);
+        if self.random.chance() {
+            self.begin("site.location.redirect", "[[site.location.redirect]]");
+            self.put("from", "\"/elsewhere/old\"");
+            self.put("to", "\"/new\"");
+            self.may("status", &["301", "308"]);
         }
     }
 
@@ -406,6 +440,7 @@ impl<'a> Maker<'a> {
             self.may("hosts", &["[]"]);
             self.may("class", &["0", "7"]);
             self.put("strip_prefix", if strips { "true" } else { "false" });
+            self.may("files_first", &["true", "false"]);
             self.put("upgrade", "[\"websocket\"]");
             for key in [
                 "queue_seconds",

@@ -12,6 +12,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const X_CLIENT_SUBJECT: HeaderName = HeaderName::from_static("x-client-subject");
 
 /// Names under which upstreams may look for the client, and which therefore only a trusted proxy
@@ -96,6 +97,10 @@ pub(super) fn add_forwarded(
         }
     }
     let address = client.address.to_canonical();
+    if !client.is_trusted {
+        // Of a trusted proxy it would not be the client's.
+        set_if_absent(headers, X_REAL_IP, Some(&address.to_string()));
+    }
     add(headers, X_FORWARDED_FOR, address.to_string());
     add(headers, FORWARDED, element(address, host, client.scheme));
     set_if_absent(headers, X_FORWARDED_PROTO, Some(client.scheme));
@@ -211,6 +216,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         tell(&mut headers, &received(), &client(false));
         assert_eq!(headers[X_FORWARDED_FOR], "192.0.2.7");
+        assert_eq!(headers[X_REAL_IP], "192.0.2.7");
         assert_eq!(headers[X_FORWARDED_PROTO], "https");
         assert_eq!(headers[X_FORWARDED_HOST], "example.org:8443");
         assert_eq!(
@@ -223,6 +229,7 @@ mod tests {
     fn a_trusted_proxy_is_added_to() {
         let mut headers = HeaderMap::new();
         tell(&mut headers, &received(), &client(true));
+        assert!(!headers.contains_key(X_REAL_IP));
         assert_eq!(
             headers[X_FORWARDED_FOR],
             "198.51.100.1, 198.51.100.2, 192.0.2.7"

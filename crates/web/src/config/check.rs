@@ -1,7 +1,9 @@
 //! What can only be wrong together, across tables; pure.
 
 use super::{Config, Misconfigured};
+use crate::proxy::{Proxy, ProxyTables};
 use crate::proxy_protocol::Senders;
+use crate::static_site::Sites;
 
 impl Config {
     /// The first of [`Config::mistakes_together`].
@@ -20,6 +22,29 @@ impl Config {
         mistakes.extend(self.check_addresses().err());
         mistakes.extend(self.check_what_is_served().err());
         mistakes
+    }
+
+    /// What a server would refuse of sites, upstreams and routes, without a look at any file: for a
+    /// configuration that was written by a program, perhaps on another machine.
+    pub fn check_without_files(&self) -> Result<(), Misconfigured> {
+        Sites::check(&self.sites())?;
+        let mut upstreams = self.upstream.clone();
+        for upstream in &mut upstreams {
+            // Whose certificates count is read from files.
+            upstream.ca = None;
+            for server in &mut upstream.servers {
+                let in_clear_text = server.get_ref().replacen("https://", "http://", 1);
+                *server.get_mut() = in_clear_text;
+            }
+        }
+        let tables = ProxyTables {
+            proxy: &self.proxy,
+            classes: &self.class,
+            late: self.late,
+            upstreams: &upstreams,
+            routes: &self.route,
+        };
+        Proxy::build(tables, None).map(|_| ())
     }
 
     /// What works and is hardly meant.

@@ -21,7 +21,11 @@ impl Config {
         let roots = self
             .root
             .iter_mut()
-            .chain(self.site.iter_mut().filter_map(|site| site.root.as_mut()));
+            .chain(self.site.iter_mut().flat_map(|site| {
+                let locations = site.location.iter_mut();
+                (site.root.iter_mut())
+                    .chain(locations.filter_map(|location| location.root.as_mut()))
+            }));
         let certificates = self.tls.iter_mut().flat_map(|tls| {
             [&mut tls.certificate, &mut tls.key]
                 .into_iter()

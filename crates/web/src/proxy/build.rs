@@ -197,6 +197,7 @@ fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Miscon
             idle: or(&table.idle_seconds, "route.idle_seconds", default.idle)?,
         },
         strips_prefix: table.strip_prefix,
+        files_first: table.files_first,
         upgrades: upgrades(&table.upgrade)?,
         tunnel_silence: duration(
             &table.tunnel_seconds,

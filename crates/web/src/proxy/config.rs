@@ -159,6 +159,9 @@ pub struct RouteTable {
     /// Whether the upstream gets the path without the route's.
     #[serde(default)]
     pub strip_prefix: bool,
+    /// Whether a file of the site goes before the upstream, where there is one.
+    #[serde(default)]
+    pub files_first: bool,
     /// Protocols a client may switch to through the proxy.
     #[serde(default = "websocket_alone")]
     pub upgrade: Vec<Spanned<String>>,
@@ -267,6 +270,7 @@ mod tests {
             upstream = "app"
             class = 2
             strip_prefix = true
+            files_first = true
             upgrade = []
             queue_seconds = 1
             response_seconds = 1

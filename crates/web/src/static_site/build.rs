@@ -1,6 +1,6 @@
 //! From the configuration of a site to the site; whatever cannot work is said here, with its place.
 
-use super::config::{RedirectConfig, StaticConfig};
+use super::config::{RedirectConfig, Scheme, StaticConfig};
 use super::listing::{BUDGET_BYTES, Budget, Lister, Listing};
 use super::representation::Delivery;
 use super::{Disk, ErrorPage, StaticSite};
@@ -53,7 +53,7 @@ impl StaticSite {
     /// A site beside others.
     pub fn sharing(config: &StaticConfig, shared: &SharedFiles) -> Result<Self, Misconfigured> {
         let extra = extra_headers(&config.headers)?;
-        let redirects = redirects(&config.redirect)?;
+        let redirects = redirects(&config.redirect, config.scheme)?;
         let expires = Expires::build(&config.expires)?;
         let root = config.root.as_ref();
         let served = Served {
@@ -95,11 +95,31 @@ impl StaticSite {
             guards,
             error_pages,
             disk,
+            mount: Box::default(),
+            answer: None,
+            takes_routes: true,
             delivery: Delivery {
                 chunk_bytes: shared.chunk_bytes,
                 boundaries: RandomState::new(),
             },
         })
+    }
+}
+
+/// Whether a site of `config` could be, but for what lies in its directories.
+pub fn check(config: &StaticConfig) -> Result<(), Misconfigured> {
+    extra_headers(&config.headers)?;
+    redirects(&config.redirect, config.scheme)?;
+    Expires::build(&config.expires)?;
+    error_pages(&config.errors)?;
+    if let Some(fallback) = &config.fallback {
+        path_of(fallback, "site.fallback")?;
+    }
+    index(&config.index)?;
+    codings(&config.precompressed)?;
+    match config.root {
+        Some(_) => Ok(()),
+        None => needs_no_root(config),
     }
 }
 
@@ -233,12 +253,16 @@ fn path_of(path: &Spanned<String>, key: &str) -> Result<Box<[u8]>, Misconfigured
     Err(Misconfigured::at(path, key, message))
 }
 
-fn redirects(configs: &[RedirectConfig]) -> Result<Vec<Redirect>, Misconfigured> {
+fn redirects(
+    configs: &[RedirectConfig],
+    scheme: Option<Scheme>,
+) -> Result<Vec<Redirect>, Misconfigured> {
     let mut redirects: Vec<Redirect> = Vec::new();
     for config in configs {
         let RedirectConfig { from, to, status } = config;
         let redirect = Redirect::parse(from.get_ref(), to.get_ref(), *status.get_ref())
             .map_err(|error| at_its_part(config, &error))?;
+        leads_elsewhere(config, &redirect, scheme)?;
         if let Some(index) = redirects.iter().position(|other| other.covers(&redirect)) {
             let other = configs[index].from.get_ref();
             let message = format!(
@@ -249,6 +273,26 @@ fn redirects(configs: &[RedirectConfig]) -> Result<Vec<Redirect>, Misconfigured>
         redirects.push(redirect);
     }
     Ok(redirects)
+}
+
+/// From one scheme to the other at the same host is no loop only for requests of the one.
+fn leads_elsewhere(
+    config: &RedirectConfig,
+    redirect: &Redirect,
+    scheme: Option<Scheme>,
+) -> Result<(), Misconfigured> {
+    let other = match redirect.scheme_at_own_host() {
+        Some("https://") => Scheme::Http,
+        _ => Scheme::Https,
+    };
+    if !redirect.repeats_at_own_host() || scheme == Some(other) {
+        return Ok(());
+    }
+    let message = format!(
+        "is redirected by this very rule again; the site needs scheme = \"{}\", so that the rule is for these requests alone",
+        other.as_str()
+    );
+    Err(Misconfigured::at(&config.to, "site.redirect.to", message))
 }
 
 fn at_its_part(config: &RedirectConfig, error: &RedirectError) -> Misconfigured {

@@ -1,6 +1,7 @@
 //! The table `[[site]]` of the configuration.
 
 use super::listing::Listing;
+use super::location::LocationConfig;
 use crate::auth::AuthConfig;
 use crate::files::{ExpiresConfig, Symlinks};
 use serde::Deserialize;
@@ -16,6 +17,8 @@ pub struct StaticConfig {
     /// The names that clients request it by: `example.org`, `*.example.org` for all names below it.
     /// The first site answers to all others too.
     pub hosts: Vec<Spanned<String>>,
+    /// Which requests it answers, those in clear text or those over TLS; without it both.
+    pub scheme: Option<Scheme>,
     /// The directory all its files are below; without it there are none, only redirects and routes.
     pub root: Option<Spanned<PathBuf>>,
     /// The files that stand for their directory; the first that exists does.
@@ -40,6 +43,31 @@ pub struct StaticConfig {
     pub auth: Vec<AuthConfig>,
     /// How long clients may keep which answers, the first that fits.
     pub expires: Vec<ExpiresConfig>,
+    /// Paths that are answered otherwise, the first that fits.
+    pub location: Vec<LocationConfig>,
+}
+
+/// How a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// In clear text.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+impl Scheme {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Http, Self::Https];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
 }
 
 /// One redirect.
@@ -48,7 +76,7 @@ pub struct StaticConfig {
 pub struct RedirectConfig {
     /// A path, or with a star at the end all that begin with it.
     pub from: Spanned<String>,
-    /// A path or a URL; `$1` is what the star stood for.
+    /// A path or a URL; `$1` is what the star stood for, `$host` the host of the request.
     pub to: Spanned<String>,
     /// 301, 302, 307 or 308.
     #[serde(default = "for_now")]
@@ -64,6 +92,7 @@ impl Default for StaticConfig {
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
+            scheme: None,
             root: None,
             index: vec![Spanned::new(0..0, "index.html".to_owned())],
             listing: Listing::default(),
@@ -76,6 +105,7 @@ impl Default for StaticConfig {
             redirect: Vec::new(),
             auth: Vec::new(),
             expires: Vec::new(),
+            location: Vec::new(),
         }
     }
 }
@@ -98,6 +128,7 @@ mod tests {
             precompressed = ["zstd", "br", "gzip"]
             headers = { X-Frame-Options = "DENY" }
             errors = { 404 = "/404.html" }
+            scheme = "https"
             [[redirect]]
             from = "/old/*"
             to = "/new/$1"
@@ -120,6 +151,23 @@ mod tests {
             realm = "Staff"
             [[auth]]
             file = "off"
+            [[location]]
+            paths = ["/static/*", "*.css"]
+            ignore_case = true
+            root = "/srv/static"
+            strip_prefix = "/static/"
+            index = []
+            listing = "html"
+            fallback = "/a.html"
+            headers = { Cache-Control = "max-age=60" }
+            errors = { 404 = "/404.html" }
+            [[location.redirect]]
+            from = "/static/a"
+            to = "/b"
+            [[location]]
+            paths = ["/health"]
+            status = 200
+            text = "ok"
             "#,
         )
         .unwrap();
@@ -130,6 +178,8 @@ mod tests {
         assert_eq!(*config.redirect[1].status.get_ref(), 302);
         assert!(config.expires[0].proxied && !config.expires[1].proxied);
         assert!(config.auth[0].realm.is_some() && config.auth[1].path.is_none());
+        assert_eq!(config.scheme, Some(Scheme::Https));
+        assert_eq!(config.location[0].redirect.len(), 1);
         let nothing: StaticConfig = toml::from_str("").unwrap();
         assert_eq!(nothing.index[0].get_ref(), "index.html");
         assert!(!nothing.dot_files && nothing.precompressed.is_empty());

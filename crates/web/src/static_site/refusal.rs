@@ -1,9 +1,11 @@
 //! Responses to requests that get no file.
 
+use super::location::FixedAnswer;
 use crate::body::Source;
 use crate::files::FileError;
 use crate::response::{Response, plain, plain_with, visible};
-use hyper::header::{ALLOW, HeaderValue, LOCATION, RETRY_AFTER};
+use bytes::Bytes;
+use hyper::header::{ALLOW, CONTENT_LENGTH, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::{HeaderMap, StatusCode};
 use sooner_http::target::{TargetError, directory_location};
 
@@ -64,6 +66,29 @@ pub fn methods() -> Response {
         headers,
         source: Source::Empty,
     }
+}
+
+/// A redirect to the host of a request that names none.
+pub fn without_host() -> Response {
+    plain(StatusCode::BAD_REQUEST, "a request needs a host")
+}
+
+/// What every request for a location gets.
+pub fn fixed(answer: &FixedAnswer) -> Response {
+    let mut response = plain(answer.status, "nothing else is here");
+    let text = match (answer.status, &answer.text) {
+        (StatusCode::NO_CONTENT, _) => {
+            response.headers = HeaderMap::new();
+            response.source = Source::Empty;
+            return response;
+        }
+        (_, Some(text)) => Bytes::copy_from_slice(text.as_bytes()),
+        (_, None) => return response,
+    };
+    let length = HeaderValue::from(text.len());
+    response.headers.insert(CONTENT_LENGTH, length);
+    response.source = Source::Memory(text);
+    response
 }
 
 /// A directory without the slash at its end: relative links in it would go astray.

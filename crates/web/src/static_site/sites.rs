@@ -1,7 +1,7 @@
 //! Several sites behind one server, told apart by the host a request names.
 
-use super::build::SharedFiles;
-use super::config::StaticConfig;
+use super::build::{self, SharedFiles};
+use super::config::{Scheme, StaticConfig};
 use super::{StaticReply, StaticSite};
 use crate::body::Source;
 use crate::clock::Moment;
@@ -10,14 +10,43 @@ use crate::files::CacheLimits;
 use crate::response::plain;
 use hyper::{Method, Request, StatusCode};
 use sooner_http::host::{self, HostError, HostMap};
+use sooner_http::path_pattern::{self, PathPattern};
 
 /// The sites of a server; the first one answers to hosts that no site names.
 #[derive(Debug)]
 pub struct Sites {
-    first: StaticSite,
-    others: Vec<StaticSite>,
-    /// Places in [`Sites::all`].
+    /// Those of the configuration in its order, then those behind their locations.
+    all: Vec<StaticSite>,
+    count: usize,
+    /// Where no site answers.
+    nothing: StaticSite,
+    /// By [`Scheme`].
+    by_scheme: [SchemeMap; 2],
+    /// Of each site of the configuration.
+    locations: Vec<Vec<Location>>,
+}
+
+/// Which site answers to requests of a scheme.
+#[derive(Debug, Default)]
+struct SchemeMap {
+    first: Option<usize>,
     by_host: HostMap<usize>,
+}
+
+/// Paths of a site, and the place in `all` of what is behind them.
+#[derive(Debug)]
+struct Location {
+    patterns: Vec<PathPattern>,
+    index: usize,
+}
+
+/// Who answers a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chosen {
+    /// The site as it is counted, its place in the configuration.
+    pub site: usize,
+    /// The site or the location of it that answers.
+    answering: usize,
 }
 
 impl Sites {
@@ -29,51 +58,81 @@ impl Sites {
         chunk_bytes: usize,
     ) -> Result<Self, Misconfigured> {
         let shared = SharedFiles::new(limits, chunk_bytes);
-        let mut by_host = HostMap::default();
-        let mut sites = Vec::with_capacity(configs.len());
+        let mut by_scheme = <[SchemeMap; 2]>::default();
+        let mut all = Vec::with_capacity(configs.len());
         for (index, config) in configs.iter().enumerate() {
-            register(config, index, &mut by_host)?;
-            sites.push(StaticSite::sharing(config, &shared)?);
+            register(config, index, &mut by_scheme)?;
+            all.push(StaticSite::sharing(config, &shared)?);
         }
-        let mut sites = sites.into_iter();
-        let first = match sites.next() {
-            Some(first) => first,
-            None => StaticSite::sharing(&StaticConfig::default(), &shared)?,
-        };
+        let mut locations = Vec::with_capacity(configs.len());
+        for config in configs {
+            let mut own = Vec::with_capacity(config.location.len());
+            for location in &config.location {
+                let (patterns, site) = location.build(config, &shared)?;
+                let index = all.len();
+                own.push(Location { patterns, index });
+                all.push(site);
+            }
+            locations.push(own);
+        }
         Ok(Self {
-            first,
-            others: sites.collect(),
-            by_host,
+            all,
+            count: configs.len(),
+            nothing: StaticSite::sharing(&StaticConfig::default(), &shared)?,
+            by_scheme,
+            locations,
         })
     }
 
-    /// The site of a host as [`host::of`] gives it: named exactly, else by its longest suffix, else
-    /// the first.
-    pub fn site(&self, host: &str) -> &StaticSite {
-        self.at(self.index(host))
-    }
-
-    /// Its place in [`Sites::all`].
-    pub fn index(&self, host: &str) -> usize {
-        self.by_host.get(host).copied().unwrap_or(0)
-    }
-
-    /// The site at a place that [`Sites::index`] gave.
-    pub fn at(&self, index: usize) -> &StaticSite {
-        match index.checked_sub(1) {
-            Some(index) => &self.others[index],
-            None => &self.first,
+    /// Whether sites of `configs` could be, but for what lies in their directories.
+    pub fn check(configs: &[StaticConfig]) -> Result<(), Misconfigured> {
+        let mut by_scheme = <[SchemeMap; 2]>::default();
+        for (index, config) in configs.iter().enumerate() {
+            register(config, index, &mut by_scheme)?;
+            build::check(config)?;
+            for location in &config.location {
+                location.check(config)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Who answers a request for `path` (as in the request) at a host as [`host::of`] gives it: the
+    /// site that names it exactly, else by its longest suffix, else the first.
+    pub fn choose(&self, scheme: Scheme, host: &str, path: &str) -> Chosen {
+        let sites = &self.by_scheme[scheme as usize];
+        let named = sites.by_host.get(host).copied().or(sites.first);
+        let site = named.unwrap_or(usize::MAX);
+        let locations = self.locations.get(site).map_or(&[][..], Vec::as_slice);
+        let answering = if locations.is_empty() {
+            site
+        } else {
+            let path = path_pattern::plain(path);
+            let fits = |location: &&Location| location.patterns.iter().any(|own| own.fits(&path));
+            let location = locations.iter().find(fits);
+            location.map_or(site, |location| location.index)
+        };
+        Chosen { site, answering }
+    }
+
+    /// The site or the location that was chosen.
+    pub fn at(&self, chosen: Chosen) -> &StaticSite {
+        self.all.get(chosen.answering).unwrap_or(&self.nothing)
     }
 
     /// The site a request is for.
-    pub fn site_of<B>(&self, request: &Request<B>) -> Result<&StaticSite, HostError> {
-        host::of(request).map(|host| self.site(host))
+    pub fn site_of<B>(
+        &self,
+        request: &Request<B>,
+        scheme: Scheme,
+    ) -> Result<&StaticSite, HostError> {
+        let host = host::of(request)?;
+        Ok(self.at(self.choose(scheme, host, request.uri().path())))
     }
 
     /// Answers a request by the site it is for.
-    pub fn respond<B>(&self, request: &Request<B>, now: Moment) -> StaticReply {
-        match self.site_of(request) {
+    pub fn respond<B>(&self, request: &Request<B>, scheme: Scheme, now: Moment) -> StaticReply {
+        match self.site_of(request, scheme) {
             Ok(site) => site.respond(request, now),
             Err(error) => {
                 let mut response = plain(StatusCode::BAD_REQUEST, &error.to_string());
@@ -85,30 +144,40 @@ impl Sites {
         }
     }
 
-    /// All of them, the first one first.
+    /// All that the configuration has, the first one first.
     pub fn all(&self) -> impl Iterator<Item = &StaticSite> {
-        std::iter::once(&self.first).chain(&self.others)
+        self.all.iter().take(self.count)
     }
 }
 
 fn register(
     config: &StaticConfig,
     index: usize,
-    by_host: &mut HostMap<usize>,
+    by_scheme: &mut [SchemeMap; 2],
 ) -> Result<(), Misconfigured> {
-    for host in &config.hosts {
-        let before = by_host
-            .insert(host.get_ref(), index)
-            .map_err(|error| Misconfigured::at(host, "site.hosts", error))?;
-        if before.is_some() {
-            let message = format!(
-                "{:?} is named before: one site answers to a host",
-                host.get_ref()
-            );
-            return Err(Misconfigured::at(host, "site.hosts", message));
+    let mut is_first = false;
+    for scheme in Scheme::ALL {
+        if config.scheme.is_some_and(|own| own != scheme) {
+            continue;
+        }
+        let sites = &mut by_scheme[scheme as usize];
+        is_first |= sites.first.is_none();
+        sites.first.get_or_insert(index);
+        for host in &config.hosts {
+            let before = sites
+                .by_host
+                .insert(host.get_ref(), index)
+                .map_err(|error| Misconfigured::at(host, "site.hosts", error))?;
+            if before.is_some() {
+                let message = format!(
+                    "{:?} is named before: one site answers to a host",
+                    host.get_ref()
+                );
+                return Err(Misconfigured::at(host, "site.hosts", message));
+            }
         }
     }
-    if config.hosts.is_empty() && index > 0 {
+    if config.hosts.is_empty() && !is_first {
         let message = "a site after the first needs hosts: without them nothing leads to it";
         return Err(match &config.root {
             Some(root) => Misconfigured::at(root, "site.hosts", message),

@@ -14,6 +14,7 @@ mod configuration;
 mod directories;
 mod elsewhere;
 mod expiring;
+mod locations;
 mod ranges;
 mod refusing;
 

@@ -108,7 +108,7 @@ impl ScriptedRequests {
     pub fn lines(&self, index: usize) -> Vec<String> {
         let request = self.request(index);
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
-        let about_us = ["x-forwarded-", "forwarded:", "via:"];
+        let about_us = ["x-forwarded-", "x-real-ip:", "forwarded:", "via:"];
         let mut lines: Vec<String> = head
             .split("\r\n")
             .filter(|line| !about_us.iter().any(|start| line.starts_with(start)))

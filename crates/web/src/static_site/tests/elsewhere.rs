@@ -66,7 +66,7 @@ fn the_host_decides_between_sites() {
     assert_eq!(sites.all().count(), 3);
     let get = |host: &str| {
         let request = Request::builder().uri("/a").header(HOST, host);
-        match sites.respond(&request.body(()).unwrap(), Moment::now()) {
+        match sites.respond(&request.body(()).unwrap(), Scheme::Http, Moment::now()) {
             StaticReply::Now(response) => read(response),
             StaticReply::Listing(_) => panic!("a listing"),
         }

@@ -1,0 +1,326 @@
+//! The requests, and where the answers may differ.
+
+/// One request to a shape.
+pub struct Case {
+    pub shape: &'static str,
+    pub host: &'static str,
+    pub method: &'static str,
+    pub path: &'static str,
+    pub is_tls: bool,
+    pub differs: Option<Difference>,
+}
+
+/// Where Sooner answers otherwise than nginx, and why it may.
+#[derive(Clone, Copy)]
+pub struct Difference {
+    /// The status of Sooner's answer.
+    pub ours: u16,
+    pub why: &'static str,
+}
+
+impl Case {
+    pub fn scheme(&self) -> &'static str {
+        if self.is_tls { "https" } else { "http" }
+    }
+
+    pub fn text(&self) -> String {
+        let Self {
+            method, host, path, ..
+        } = self;
+        format!("{method} {}://{host}{path}", self.scheme())
+    }
+}
+
+const fn get(shape: &'static str, host: &'static str, path: &'static str) -> Case {
+    Case {
+        shape,
+        host,
+        method: "GET",
+        path,
+        is_tls: false,
+        differs: None,
+    }
+}
+
+const fn by(method: &'static str, case: Case) -> Case {
+    Case { method, ..case }
+}
+
+const fn tls(case: Case) -> Case {
+    Case {
+        is_tls: true,
+        ..case
+    }
+}
+
+const fn but(case: Case, ours: u16, why: &'static str) -> Case {
+    Case {
+        differs: Some(Difference { ours, why }),
+        ..case
+    }
+}
+
+const FASTCGI: &str = "what FastCGI would answer is left out: 501, and never the source";
+const MISSING: &str = "without FastCGI what is not there is not there: 404";
+const CLOSED: &str = "a connection that nginx closes without an answer gets 403";
+const HIDDEN: &str = "names that begin with a dot are refused unless dot_files says otherwise";
+const PASSWORD: &str = "a password cannot be asked for, so all are refused";
+const NO_LIST: &str = "a directory that is not listed is not there: 404 and not 403";
+const SCRIPT: &str = "a missing script or picture is not the application's page";
+
+const DOTS: &str = "a path with the segment .. is refused";
+const QUERY: &str = "the query of a request goes along with its redirect";
+const VARIABLE: &str = "a header made of variables is left out";
+
+/// All of them.
+pub const REASONS: [&str; 10] = [
+    FASTCGI, MISSING, CLOSED, HIDDEN, PASSWORD, NO_LIST, SCRIPT, DOTS, QUERY, VARIABLE,
+];
+
+/// The requests.
+pub const CASES: &[Case] = &[
+    get("debian-default", "any.example.org", "/"),
+    get("debian-default", "any.example.org", "/about.html"),
+    get("debian-default", "any.example.org", "/missing"),
+    get("debian-default", "any.example.org", "/dir"),
+    get("debian-default", "any.example.org", "/dir/"),
+    get("debian-default", "any.example.org", "/a%20b.txt"),
+    get("debian-default", "any.example.org", "//about.html"),
+    get("debian-default", "any.example.org", "/about.html?x=1"),
+    get(
+        "debian-default",
+        "any.example.org",
+        "/.well-known/acme-challenge/token",
+    ),
+    by(
+        "HEAD",
+        get("debian-default", "any.example.org", "/about.html"),
+    ),
+    by(
+        "POST",
+        get("debian-default", "any.example.org", "/about.html"),
+    ),
+    but(
+        get("debian-default", "any.example.org", "/.git/config"),
+        403,
+        HIDDEN,
+    ),
+    but(
+        get("debian-default", "any.example.org", "/empty/"),
+        404,
+        NO_LIST,
+    ),
+    get("static-www", "www.example.org", "/dir/?a=b"),
+    get("static-www", "www.example.org", "/a%20b"),
+    get("static-www", "example.org", "/"),
+    get("static-www", "example.org", "/css/site.css"),
+    get("static-www", "example.org", "/favicon.ico"),
+    get("static-www", "example.org", "/missing"),
+    get("static-www", "example.org", "/404.html"),
+    get("static-www", "example.org", "/old-blog/2019/x"),
+    get("static-www", "example.org", "/about"),
+    get("static-www", "example.org", "/about/"),
+    get("static-www", "example.org", "/news/2020/x"),
+    get("certbot", "example.org", "/dir/?x=y"),
+    get("certbot", "www.example.org", "/"),
+    get("certbot", "else.example.org", "/"),
+    tls(get("certbot", "example.org", "/")),
+    tls(get("certbot", "www.example.org", "/missing")),
+    tls(get("certbot", "example.org", "/dir")),
+    get("spa", "app.example.org", "/"),
+    get("spa", "app.example.org", "/users/17"),
+    get("spa", "app.example.org", "/users/john.doe"),
+    get("spa", "app.example.org", "/about.html"),
+    get("spa", "app.example.org", "/static/app.js"),
+    get("spa", "app.example.org", "/static/missing.js"),
+    get("spa", "app.example.org", "/api/users/1?x=%2F"),
+    get("spa", "app.example.org", "/api"),
+    by("POST", get("spa", "app.example.org", "/api/users")),
+    get("spa", "app.example.org", "/health"),
+    by("HEAD", get("spa", "app.example.org", "/health")),
+    get("spa", "other.example.org", "/api/x"),
+    but(get("spa", "app.example.org", "/missing.png"), 404, SCRIPT),
+    get("wordpress", "blog.example.org", "/about.html"),
+    get("wordpress", "blog.example.org", "/css/site.css"),
+    get("wordpress", "blog.example.org", "/wp-config.php"),
+    get("wordpress", "blog.example.org", "/xmlrpc.php"),
+    get("wordpress", "blog.example.org", "/.htaccess"),
+    get("wordpress", "blog.example.org", "/robots.txt"),
+    but(
+        get("wordpress", "blog.example.org", "/index.php"),
+        501,
+        FASTCGI,
+    ),
+    but(
+        get("wordpress", "blog.example.org", "/index%2Ephp"),
+        501,
+        FASTCGI,
+    ),
+    but(
+        get("wordpress", "blog.example.org", "/uploads/x.php"),
+        501,
+        FASTCGI,
+    ),
+    but(
+        get("wordpress", "blog.example.org", "/2020/hello"),
+        404,
+        MISSING,
+    ),
+    but(get("wordpress", "blog.example.org", "/"), 404, MISSING),
+    get("laravel", "example.com", "/robots.txt"),
+    get("laravel", "example.com", "/.env"),
+    but(get("laravel", "example.com", "/index.php"), 501, FASTCGI),
+    but(get("laravel", "example.com", "/users"), 404, MISSING),
+    get("django", "example.com", "/"),
+    get("django", "www.example.com", "/admin/?next=/"),
+    get("django", "example.com", "/static/app.css"),
+    get("django", "example.com", "/static/missing.css"),
+    but(get("django", "example.com", "/static/../admin"), 400, DOTS),
+    get("django", "example.com", "/media/p.png"),
+    get("django", "example.com", "/private/secret"),
+    by("POST", get("django", "example.com", "/login")),
+    but(get("django", "unknown.example.com", "/"), 403, CLOSED),
+    get("rails-puma", "shop.example.org", "/"),
+    get("rails-puma", "shop.example.org", "/robots.txt"),
+    get("rails-puma", "shop.example.org", "/products/1?page=2"),
+    get("rails-puma", "shop.example.org", "/assets/app.js"),
+    get("rails-puma", "shop.example.org", "/assets/none.js"),
+    get("node-websocket", "chat.example.org", "/"),
+    get(
+        "node-websocket",
+        "chat.example.org",
+        "/socket.io/?EIO=4&transport=polling",
+    ),
+    by(
+        "UPGRADE",
+        get("node-websocket", "chat.example.org", "/socket"),
+    ),
+    by("PUT", get("node-websocket", "chat.example.org", "/x%20y")),
+    get("grafana", "ops.example.org", "/grafana/d/abc?orgId=1"),
+    get("grafana", "ops.example.org", "/grafana"),
+    get("grafana", "ops.example.org", "/prometheus/graph?g0=x"),
+    get("grafana", "ops.example.org", "/prometheus/"),
+    get("grafana", "ops.example.org", "/about.html"),
+    by(
+        "UPGRADE",
+        get("grafana", "ops.example.org", "/grafana/api/live/ws"),
+    ),
+    get("jenkins", "ci.example.org", "/job/x/build?delay=0"),
+    get("jenkins", "ci.example.org", "/userContent/readme.txt"),
+    get("nextcloud", "cloud.example.org", "/apps?x=1"),
+    tls(get("nextcloud", "cloud.example.org", "/robots.txt")),
+    tls(get("nextcloud", "cloud.example.org", "/data/x.txt")),
+    tls(get("nextcloud", "cloud.example.org", "/build")),
+    tls(get("nextcloud", "cloud.example.org", "/.htaccess")),
+    tls(get("nextcloud", "cloud.example.org", "/css/site.css")),
+    tls(get("nextcloud", "cloud.example.org", "/.well-known/caldav")),
+    tls(get(
+        "nextcloud",
+        "cloud.example.org",
+        "/.well-known/webfinger",
+    )),
+    tls(get("nextcloud", "cloud.example.org", "/remote/x")),
+    tls(but(
+        get("nextcloud", "cloud.example.org", "/index.php/login"),
+        501,
+        FASTCGI,
+    )),
+    tls(but(
+        get("nextcloud", "cloud.example.org", "/apps/files"),
+        404,
+        MISSING,
+    )),
+    but(get("h5bp", "example.com", "/"), 200, VARIABLE),
+    get("h5bp", "www.example.com", "/x?y"),
+    get("h5bp", "example.com", "/db.bak"),
+    get("h5bp", "example.com", "/DB.BAK"),
+    get("h5bp", "example.com", "/.git/config"),
+    get("h5bp", "example.com", "/nothing"),
+    but(get("h5bp", "stranger.example.com", "/"), 403, CLOSED),
+    get("load-balancing", "lb.example.org", "/sticky/x"),
+    get(
+        "gitea",
+        "git.example.org",
+        "/user/repo.git/info/refs?service=git-upload-pack",
+    ),
+    get("gitea", "git.example.org", "/_/static/assets/app.css"),
+    get("gitea", "git.example.org", "/_/static/other"),
+    get("docker-registry", "registry.example.org", "/v2/"),
+    by(
+        "PUT",
+        get(
+            "docker-registry",
+            "registry.example.org",
+            "/v2/a/blobs/uploads/1?digest=sha256:x",
+        ),
+    ),
+    get("docker-registry", "registry.example.org", "/v2"),
+    but(
+        get("docker-registry", "registry.example.org", "/private/x"),
+        403,
+        PASSWORD,
+    ),
+    get("mailman", "lists.example.org", "/"),
+    get("mailman", "lists.example.org", "/mailman3/lists/"),
+    get("mailman", "lists.example.org", "/mailman3/static/app.css"),
+    get(
+        "mailman",
+        "lists.example.org",
+        "/mailman3/static/favicon.ico",
+    ),
+    get("mailman", "lists.example.org", "/archives/"),
+    get("mailman", "lists.example.org", "/archives"),
+    but(
+        get("mailman", "lists.example.org", "/cgi-bin/mailman/listinfo"),
+        501,
+        FASTCGI,
+    ),
+    get("phpmyadmin", "db.example.org", "/"),
+    get("phpmyadmin", "db.example.org", "/status"),
+    get("phpmyadmin", "db.example.org", "/downloads/d.bin"),
+    get("phpmyadmin", "db.example.org", "/admin/x.txt"),
+    but(
+        get("phpmyadmin", "db.example.org", "/phpmyadmin/index.php"),
+        501,
+        FASTCGI,
+    ),
+    get("many-sites", "unknown.example.net", "/"),
+    get("many-sites", "one.example.org", "/"),
+    get("many-sites", "a.two.example.org", "/x"),
+    get("many-sites", "three.example.org", "/x"),
+    get("many-sites", "b.three.example.org", "/files/a.txt"),
+    get("many-sites", "special.two.example.org", "/"),
+    get("many-sites", "special.two.example.org", "/api/x"),
+    get("many-sites", "special.two.example.org", "/x"),
+    get("many-sites", "one.example.org", "/api/x"),
+    get("drop-default", "only.example.org", "/gone"),
+    get("drop-default", "only.example.org", "/gone/far"),
+    get("drop-default", "only.example.org", "/moved"),
+    but(
+        get("drop-default", "only.example.org", "/moved?x=1"),
+        308,
+        QUERY,
+    ),
+    by("POST", get("drop-default", "only.example.org", "/moved")),
+    get("drop-default", "only.example.org", "/teapot"),
+    get("drop-default", "only.example.org", "/nothing"),
+    get("drop-default", "only.example.org", "/backup/db.sql"),
+    get("drop-default", "only.example.org", "/about.html"),
+    but(get("drop-default", "x.example.org", "/"), 403, CLOSED),
+    get("snippets", "a.example.org", "/x?y=z"),
+    get(
+        "snippets",
+        "a.example.org",
+        "/.well-known/acme-challenge/token",
+    ),
+    tls(get("snippets", "a.example.org", "/x")),
+    tls(get("snippets", "a.example.org", "/ws/y?z")),
+    tls(get(
+        "snippets",
+        "a.example.org",
+        "/.well-known/acme-challenge/token",
+    )),
+    get("snippets", "b.example.org", "/"),
+    get("snippets", "b.example.org", "/ws/y"),
+    get("snippets", "b.example.org", "/missing"),
+];

@@ -1,0 +1,71 @@
+//! Who may come: what narrows that is never widened.
+
+use super::returns::Condition;
+use super::scope::Scope;
+use super::tree::Directive;
+
+/// What Sooner does about the rules of a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access<'a> {
+    /// All may come.
+    Open,
+    /// The answer to all, which is what the rules say.
+    Refused(u16),
+    /// The answer to all, because the rule cannot be said, and why.
+    Shut(&'a Directive, &'static str),
+}
+
+const BY_ADDRESS: &str =
+    "Sooner has no rule by address here; all are refused with 403, let a firewall do it";
+const BY_PASSWORD: &str = "Sooner asks for no password; all are refused with 403";
+const BY_REQUEST: &str = "Sooner asks no other server who may come; all are refused with 403";
+const BY_METHOD: &str = "Sooner has no rule by method; all are refused with 403";
+const BY_CONDITION: &str =
+    "there are no variables; all are refused with 403, as this may keep clients out";
+
+/// The access to a place. `is_of_files` says that only GET and HEAD get anything there.
+pub fn of<'a>(scope: &Scope<'a>, is_of_files: bool) -> Access<'a> {
+    let is_internal = scope.own_one("internal").is_some();
+    if is_internal {
+        return Access::Refused(404);
+    }
+    let rules = scope.all(&["allow", "deny"]);
+    let first_for_all = rules.iter().position(|rule| rule.first() == "all");
+    let counting = &rules[..first_for_all.map_or(rules.len(), |at| at + 1)];
+    let denying = counting.iter().copied().find(|rule| rule.name == "deny");
+    let is_any = scope.one("satisfy").is_some_and(|own| own.first() == "any");
+    if let Some(rule) = denying {
+        if counting.len() == 1 && rule.first() == "all" && !is_any {
+            return Access::Refused(403);
+        }
+        return Access::Shut(rule, BY_ADDRESS);
+    }
+    for (name, why) in [
+        ("auth_basic", BY_PASSWORD),
+        ("auth_request", BY_REQUEST),
+        ("auth_jwt", BY_PASSWORD),
+    ] {
+        if let Some(rule) = scope.one(name).filter(|own| own.first() != "off") {
+            return Access::Shut(rule, why);
+        }
+    }
+    let limited = scope.own_one("limit_except");
+    let denies = |own: &&Directive| own.inside().iter().any(|rule| rule.name == "deny");
+    if let Some(rule) = limited.filter(denies).filter(|_| !is_of_files) {
+        return Access::Shut(rule, BY_METHOD);
+    }
+    Access::Open
+}
+
+/// A condition that may keep clients out of here and cannot be said.
+pub fn shut_by_condition<'a>(scope: &Scope<'a>) -> Option<Access<'a>> {
+    let guards = |own: &&Directive| {
+        let refuses = own.inside().iter().any(|inner| {
+            let status = inner.first().parse::<u16>().unwrap_or_default();
+            (inner.name == "return" && status >= 400) || inner.name == "deny"
+        });
+        own.name == "if" && refuses && !Condition::of(own).guards_nothing()
+    };
+    let rule = scope.everywhere().find(guards)?;
+    Some(Access::Shut(rule, BY_CONDITION))
+}

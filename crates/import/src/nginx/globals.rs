@@ -1,0 +1,366 @@
+//! What holds for all sites: addresses, certificates, bounds, the log.
+
+use super::known::{self, Class};
+use super::scope::Scope;
+use super::servers::{Server, place};
+use super::tree::Directive;
+use super::values;
+use crate::document::{Document, Group};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The parts of a file that are about everything.
+pub struct Globals<'s, 'a> {
+    /// Where it is written.
+    pub document: &'s mut Document,
+    /// Outside `http`.
+    pub main: &'a [Directive],
+    /// Within `http`.
+    pub http: Scope<'a>,
+    /// The servers that become sites.
+    pub servers: &'s [Server<'a>],
+    /// The folder of relative names.
+    pub prefix: &'s Path,
+}
+
+impl Globals<'_, '_> {
+    fn leave_out(&mut self, group: Group, directive: &Directive, why: &str) {
+        let why = format!("{why} ({})", place(directive));
+        self.document.leave_out(group, &directive.text(), &why);
+    }
+
+    /// Writes them.
+    pub fn write(&mut self, moot: &mut BTreeSet<String>) {
+        let has_tls = self.tls();
+        self.listen(has_tls);
+        self.user();
+        self.limits();
+        self.log();
+        self.proxies();
+        self.remarks(moot);
+    }
+
+    fn listen(&mut self, has_tls: bool) {
+        for (is_tls, key) in [(false, "listen"), (true, "listen_tls")] {
+            let mut addresses: Vec<String> = Vec::new();
+            for server in self.servers {
+                for own in server.listens.iter().filter(|own| own.is_tls == is_tls) {
+                    let address = own.address.to_string();
+                    if !addresses.contains(&address) {
+                        addresses.push(address);
+                    }
+                }
+            }
+            if addresses.is_empty() {
+                continue;
+            }
+            if is_tls && !has_tls {
+                let text = format!("listen {} ssl", addresses.join(", "));
+                self.document.leave_out(
+                    Group::Head,
+                    &text,
+                    "there is no certificate that can be named",
+                );
+                continue;
+            }
+            self.document.list(Group::Head, key, &addresses);
+        }
+    }
+
+    fn user(&mut self) {
+        let Some(own) = self.main.iter().find(|own| own.name == "user") else {
+            return;
+        };
+        let words: Vec<&str> = own.args.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            [user] => self.document.text(Group::Head, "user", user),
+            [user, group] => self
+                .document
+                .text(Group::Head, "user", &format!("{user}:{group}")),
+            _ => self.leave_out(Group::Head, own, "a user has a name"),
+        }
+    }
+
+    /// The value of this name everywhere that is the largest by `read`.
+    fn largest(&self, name: &str, read: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+        let scopes = self.servers.iter().map(|own| &own.scope);
+        let mut values: Vec<u64> = Vec::new();
+        for scope in scopes.chain([&self.http]) {
+            let own = scope.one(name).and_then(|own| read(own.first()));
+            values.extend(own);
+            deep(scope.own(), name, &mut |own| {
+                values.extend(read(own.first()))
+            });
+        }
+        values.into_iter().max()
+    }
+
+    fn limits(&mut self) {
+        let mut lines: Vec<(&str, u64)> = Vec::new();
+        // 0 is no bound, and nginx has one of 1 MiB where none is said.
+        let unbounded = |text: &str| {
+            values::bytes(text).map(|own| if own == 0 { i64::MAX as u64 } else { own })
+        };
+        let body = self.largest("client_max_body_size", unbounded);
+        lines.push(("body_bytes", body.unwrap_or(1 << 20)));
+        for (name, key, least) in [
+            ("client_header_timeout", "head_seconds", 1),
+            ("keepalive_timeout", "idle_seconds", 1),
+            ("send_timeout", "stall_seconds", 1),
+        ] {
+            let read = |text: &str| values::whole_seconds(text, least, 31_536_000).map(u64::from);
+            if let Some(value) = self.largest(name, read) {
+                lines.push((key, value));
+            }
+        }
+        self.document.table(Group::Limits, "[limits]");
+        for (key, value) in lines {
+            self.document.value(Group::Limits, key, value);
+        }
+    }
+
+    fn log(&mut self) {
+        let scopes = self.servers.iter().map(|own| &own.scope);
+        let mut all: Vec<&Directive> = Vec::new();
+        for scope in [&self.http].into_iter().chain(scopes) {
+            for own in scope.own().iter().filter(|own| own.name == "access_log") {
+                all.push(own);
+            }
+        }
+        let is_file = |own: &&&Directive| {
+            let path = own.first();
+            path != "off" && !path.contains('$') && !path.starts_with("syslog:") && !path.is_empty()
+        };
+        let chosen = all.iter().find(is_file).copied();
+        if let Some(own) = chosen {
+            self.document.table(Group::Log, "[log]");
+            let path = self.prefix.join(own.first()).display().to_string();
+            self.document.text(Group::Log, "access", &path);
+            self.document.text(Group::Log, "format", "combined");
+            if own
+                .args
+                .get(1)
+                .is_some_and(|format| format != "combined" && !format.contains('='))
+            {
+                self.leave_out(
+                    Group::Log,
+                    own,
+                    "a line is combined, or JSON, which says more",
+                );
+            }
+        }
+        for own in all {
+            let is_chosen = chosen.is_some_and(|chosen| chosen.first() == own.first());
+            if !is_chosen && own.first() != "off" {
+                self.leave_out(Group::Log, own, "there is one log, of all sites");
+            }
+        }
+    }
+
+    /// Certificates; whether there is one.
+    fn tls(&mut self) -> bool {
+        let mut written: Vec<(String, String)> = Vec::new();
+        let mut pairs: Vec<(&Directive, &Directive)> = Vec::new();
+        let defaults_first = {
+            let mut order: Vec<&Server<'_>> = self.servers.iter().collect();
+            order.sort_by_key(|own| !own.is_default[1]);
+            order
+        };
+        let mut left_out = Vec::new();
+        for server in defaults_first {
+            if !server.listens.iter().any(|own| own.is_tls) {
+                continue;
+            }
+            let certificates = server.scope.all(&["ssl_certificate"]);
+            let keys = server.scope.all(&["ssl_certificate_key"]);
+            for (at, (certificate, key)) in certificates.iter().zip(&keys).enumerate() {
+                let is_file = |own: &Directive| {
+                    let name = own.first();
+                    !name.contains('$')
+                        && !name.starts_with("data:")
+                        && !name.starts_with("engine:")
+                };
+                if at > 0 {
+                    left_out.push((*certificate, "a name has one certificate"));
+                } else if is_file(certificate) && is_file(key) {
+                    pairs.push((*certificate, *key));
+                } else {
+                    left_out.push((*certificate, "a certificate is a file"));
+                }
+            }
+        }
+        let versions = self.versions();
+        let client = self.client_ca();
+        for (certificate, key) in pairs {
+            let path = |own: &Directive| self.prefix.join(own.first()).display().to_string();
+            let pair = (path(certificate), path(key));
+            if written.contains(&pair) {
+                continue;
+            }
+            self.document.gap(Group::Tls);
+            self.document.table(Group::Tls, "[[tls]]");
+            self.document.text(Group::Tls, "certificate", &pair.0);
+            self.document.text(Group::Tls, "key", &pair.1);
+            if written.is_empty() {
+                if let Some(version) = versions {
+                    self.document
+                        .list(Group::Tls, "versions", &[version.to_owned()]);
+                }
+                if let Some((ca, is_required)) = &client {
+                    self.document.text(Group::Tls, "client_ca", ca);
+                    self.document
+                        .value(Group::Tls, "client_required", is_required);
+                }
+            }
+            written.push(pair);
+        }
+        for (directive, why) in left_out {
+            self.leave_out(Group::Tls, directive, why);
+        }
+        !written.is_empty()
+    }
+
+    /// The only version that is spoken, if it is one.
+    fn versions(&mut self) -> Option<&'static str> {
+        let mut all: BTreeSet<&str> = BTreeSet::new();
+        let mut old = None;
+        let scopes = self.servers.iter().map(|own| &own.scope);
+        for own in scopes.filter_map(|own| own.one("ssl_protocols")) {
+            for version in &own.args {
+                match version.as_str() {
+                    "TLSv1.2" => all.insert("1.2"),
+                    "TLSv1.3" => all.insert("1.3"),
+                    _ => {
+                        old = Some(own);
+                        true
+                    }
+                };
+            }
+        }
+        if let Some(own) = old {
+            self.leave_out(
+                Group::Tls,
+                own,
+                "TLS 1.0 and 1.1 are broken, and not to be had",
+            );
+        }
+        match all.into_iter().collect::<Vec<_>>().as_slice() {
+            ["1.2"] => Some("1.2"),
+            ["1.3"] => Some("1.3"),
+            _ => None,
+        }
+    }
+
+    /// Who signs clients' certificates, and whether they need one; that is for all names alike.
+    fn client_ca(&mut self) -> Option<(String, bool)> {
+        let with_tls: Vec<&Server<'_>> = self
+            .servers
+            .iter()
+            .filter(|own| own.listens.iter().any(|own| own.is_tls))
+            .collect();
+        let asking = with_tls.iter().find_map(|server| {
+            let verify = server.scope.one("ssl_verify_client")?;
+            let ca = server.scope.one("ssl_client_certificate")?;
+            let is_asked = matches!(verify.first(), "on" | "optional");
+            is_asked.then_some((verify, ca))
+        });
+        let (verify, ca) = asking?;
+        let is_same = with_tls.iter().all(|server| {
+            let own = server.scope.one("ssl_verify_client");
+            own.is_some_and(|own| own.first() == verify.first())
+        });
+        let path = self.prefix.join(ca.first()).display().to_string();
+        if !is_same {
+            let why = "certificates of clients are asked of all names alike, not of some";
+            self.leave_out(Group::Tls, verify, why);
+        }
+        Some((path, verify.first() == "on"))
+    }
+
+    /// Proxies in front of this one.
+    fn proxies(&mut self) {
+        let mut all: Vec<&Directive> = Vec::new();
+        let scopes = self.servers.iter().map(|own| &own.scope);
+        for scope in scopes.chain([&self.http]) {
+            for own in scope
+                .own()
+                .iter()
+                .filter(|own| own.name == "set_real_ip_from")
+            {
+                if !all.contains(&own) {
+                    all.push(own);
+                }
+            }
+        }
+        let is_network = |own: &&Directive| own.first().parse::<sooner_config::Network>().is_ok();
+        let (networks, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_network);
+        let mut texts: Vec<String> = Vec::new();
+        for own in networks {
+            if !texts.iter().any(|text| text == own.first()) {
+                texts.push(own.first().to_owned());
+            }
+        }
+        for own in others {
+            self.leave_out(
+                Group::Log,
+                own,
+                "a proxy in front is an address or a network",
+            );
+        }
+        if texts.is_empty() {
+            return;
+        }
+        let has_header = self.servers.iter().any(|server| {
+            let header = server.scope.one("real_ip_header");
+            header.is_some_and(|own| own.first() == "proxy_protocol")
+                || server.listens.iter().any(|own| own.has_proxy_header)
+        });
+        self.document.gap(Group::Log);
+        let (table, key) = if has_header {
+            ("[proxy_protocol]", "from")
+        } else {
+            ("[proxy]", "trusted")
+        };
+        self.document.table(Group::Log, table);
+        self.document.list(Group::Log, key, &texts);
+        let header = self
+            .servers
+            .iter()
+            .find_map(|own| own.scope.one("real_ip_header"));
+        let other = header.filter(|own| {
+            !own.first().eq_ignore_ascii_case("x-forwarded-for") && own.first() != "proxy_protocol"
+        });
+        if let Some(own) = other {
+            self.leave_out(
+                Group::Log,
+                own,
+                "proxies name the client in X-Forwarded-For or Forwarded",
+            );
+        }
+    }
+
+    fn remarks(&mut self, moot: &mut BTreeSet<String>) {
+        let http = self.http.own();
+        for own in self.main.iter().chain(http) {
+            match known::class(&own.name) {
+                Class::Moot => {
+                    moot.insert(own.name.clone());
+                }
+                Class::LeftOut(why) => self.leave_out(Group::Head, own, why),
+                Class::Carried if matches!(own.name.as_str(), "stream" | "mail") => {
+                    self.leave_out(Group::Head, own, "Sooner serves HTTP");
+                }
+                Class::Carried => {}
+            }
+        }
+    }
+}
+
+fn deep<'a>(level: &'a [Directive], name: &str, seen: &mut dyn FnMut(&'a Directive)) {
+    for own in level {
+        if own.name == name {
+            seen(own);
+        }
+        deep(own.inside(), name, seen);
+    }
+}

@@ -1,0 +1,310 @@
+//! What becomes of each directive that is not translated.
+
+/// What to do about a directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Another part of the import looks at it.
+    Carried,
+    /// Sooner does it anyway, or it is about the inside of nginx.
+    Moot,
+    /// A comment says that it is left out, and why.
+    LeftOut(&'static str),
+}
+
+const CARRIED: [&str; 69] = [
+    "access_log",
+    "add_header",
+    "alias",
+    "allow",
+    "auth_basic",
+    "auth_basic_user_file",
+    "auth_jwt",
+    "auth_request",
+    "autoindex",
+    "client_body_timeout",
+    "client_header_timeout",
+    "client_max_body_size",
+    "deny",
+    "error_page",
+    "events",
+    "expires",
+    "fastcgi_pass",
+    "grpc_pass",
+    "http",
+    "if",
+    "include",
+    "index",
+    "internal",
+    "keepalive_timeout",
+    "limit_except",
+    "listen",
+    "location",
+    "mail",
+    "memcached_pass",
+    "proxy_connect_timeout",
+    "proxy_pass",
+    "proxy_read_timeout",
+    "proxy_redirect",
+    "proxy_set_header",
+    "proxy_ssl_name",
+    "proxy_ssl_server_name",
+    "proxy_ssl_trusted_certificate",
+    "proxy_ssl_verify",
+    "random_index",
+    "real_ip_header",
+    "return",
+    "rewrite",
+    "root",
+    "satisfy",
+    "scgi_pass",
+    "send_timeout",
+    "server",
+    "server_name",
+    "set",
+    "set_real_ip_from",
+    "ssl",
+    "ssl_certificate",
+    "ssl_certificate_key",
+    "ssl_client_certificate",
+    "ssl_protocols",
+    "ssl_reject_handshake",
+    "ssl_verify_client",
+    "stream",
+    "stub_status",
+    "try_files",
+    "upstream",
+    "user",
+    "uwsgi_pass",
+    "gzip_static",
+    "brotli_static",
+    "dav_methods",
+    "mp4",
+    "flv",
+    "empty_gif",
+];
+
+/// About the inside of nginx, or what Sooner does without a word.
+const MOOT: [&str; 78] = [
+    "absolute_redirect",
+    "accept_mutex",
+    "aio",
+    "aio_write",
+    "autoindex_exact_size",
+    "autoindex_localtime",
+    "charset",
+    "charset_types",
+    "chunked_transfer_encoding",
+    "client_body_buffer_size",
+    "client_body_in_file_only",
+    "client_body_temp_path",
+    "client_header_buffer_size",
+    "connection_pool_size",
+    "daemon",
+    "default_type",
+    "directio",
+    "error_log",
+    "etag",
+    "fastcgi_temp_path",
+    "gzip_vary",
+    "http2",
+    "http2_max_concurrent_streams",
+    "http2_push_preload",
+    "if_modified_since",
+    "ignore_invalid_headers",
+    "keepalive_disable",
+    "keepalive_min_timeout",
+    "keepalive_requests",
+    "large_client_header_buffers",
+    "limit_conn_log_level",
+    "limit_req_log_level",
+    "lingering_close",
+    "lingering_timeout",
+    "load_module",
+    "log_format",
+    "log_not_found",
+    "log_subrequest",
+    "master_process",
+    "max_ranges",
+    "merge_slashes",
+    "msie_padding",
+    "open_file_cache",
+    "open_file_cache_errors",
+    "open_file_cache_min_uses",
+    "open_file_cache_valid",
+    "open_log_file_cache",
+    "output_buffers",
+    "pcre_jit",
+    "pid",
+    "port_in_redirect",
+    "postpone_output",
+    "read_ahead",
+    "recursive_error_pages",
+    "request_pool_size",
+    "reset_timedout_connection",
+    "resolver",
+    "resolver_timeout",
+    "scgi_temp_path",
+    "sendfile",
+    "sendfile_max_chunk",
+    "server_name_in_redirect",
+    "server_names_hash_bucket_size",
+    "server_names_hash_max_size",
+    "server_tokens",
+    "source_charset",
+    "tcp_nodelay",
+    "tcp_nopush",
+    "thread_pool",
+    "timer_resolution",
+    "types",
+    "types_hash_bucket_size",
+    "types_hash_max_size",
+    "uwsgi_temp_path",
+    "variables_hash_bucket_size",
+    "variables_hash_max_size",
+    "rewrite_log",
+    "uninitialized_variable_warn",
+];
+
+/// Beginnings of names whose directives are about the inside of nginx.
+const MOOT_BEGINNINGS: [&str; 8] = [
+    "worker_",
+    "proxy_buffer",
+    "proxy_busy_buffers",
+    "proxy_temp_",
+    "proxy_max_temp",
+    "proxy_headers_hash",
+    "proxy_socket_keepalive",
+    "debug_",
+];
+
+const LEFT_OUT: [(&str, &str); 28] = [
+    (
+        "gzip",
+        "nothing is compressed while it is sent; files beside the file are, see site.precompressed",
+    ),
+    (
+        "limit_req",
+        "requests are not counted by time; limits.connections_per_address bounds connections",
+    ),
+    (
+        "limit_req_zone",
+        "there are no zones; limits.connections_per_address bounds connections",
+    ),
+    (
+        "limit_conn",
+        "limits.connections_per_address bounds the connections of one address, at all sites",
+    ),
+    (
+        "limit_conn_zone",
+        "there are no zones; limits.connections_per_address bounds connections",
+    ),
+    (
+        "limit_rate",
+        "who goes first is what Sooner orders: uplink.rate and uplink.policy",
+    ),
+    (
+        "limit_rate_after",
+        "who goes first is what Sooner orders: uplink.rate and uplink.policy",
+    ),
+    ("map", "there are no variables"),
+    ("geo", "there are no variables"),
+    (
+        "split_clients",
+        "there are no variables; an upstream of several servers shares requests out",
+    ),
+    ("sub_filter", "answers are sent as they are"),
+    ("proxy_cache", "answers of upstreams are not kept"),
+    (
+        "proxy_next_upstream",
+        "upstream.retries says how often a request is sent again",
+    ),
+    (
+        "proxy_next_upstream_tries",
+        "upstream.retries says how often a request is sent again",
+    ),
+    (
+        "proxy_intercept_errors",
+        "answers of upstreams pass as they are; site.errors is for Sooner's own",
+    ),
+    (
+        "proxy_hide_header",
+        "headers of upstreams pass as they are; site.headers replaces them",
+    ),
+    ("proxy_pass_header", "headers of upstreams pass as they are"),
+    ("proxy_cookie_path", "headers of upstreams pass as they are"),
+    (
+        "proxy_cookie_domain",
+        "headers of upstreams pass as they are",
+    ),
+    (
+        "proxy_send_timeout",
+        "upstream.connect_seconds and response_seconds bound what a server takes",
+    ),
+    ("proxy_method", "the method of the client is passed on"),
+    (
+        "real_ip_recursive",
+        "of the addresses in X-Forwarded-For the last that is not trusted counts",
+    ),
+    (
+        "disable_symlinks",
+        "links that lead out of the root are refused; site.symlinks = \"none\" refuses all",
+    ),
+    ("mirror", "a request goes to one upstream"),
+    ("ssl_dhparam", "keys are agreed on by elliptic curves alone"),
+    ("slice", "answers of upstreams pass as they are"),
+    ("userid", "there are no variables"),
+    ("js_content", "there are no scripts"),
+];
+
+/// Beginnings of names, and why what begins so is left out.
+const LEFT_OUT_BEGINNINGS: [(&str, &str); 12] = [
+    ("gzip_", "nothing is compressed while it is sent"),
+    ("brotli", "nothing is compressed while it is sent"),
+    ("fastcgi_", "there is no FastCGI"),
+    (
+        "uwsgi_",
+        "there is no uwsgi protocol; let uWSGI speak HTTP (http-socket)",
+    ),
+    ("scgi_", "there is no SCGI"),
+    (
+        "grpc_",
+        "upstream and route have keys for what an upstream may take",
+    ),
+    ("proxy_cache_", "answers of upstreams are not kept"),
+    (
+        "proxy_ssl_",
+        "upstream.ca says whose certificates count; nothing else of TLS is set",
+    ),
+    (
+        "ssl_",
+        "TLS 1.2 and 1.3 with what both sides like best; tickets and resumption are on",
+    ),
+    ("sub_filter_", "answers are sent as they are"),
+    ("quic", "there is no HTTP/3"),
+    ("http3", "there is no HTTP/3"),
+];
+
+/// What is to be done about a directive that no part looked at.
+pub fn class(name: &str) -> Class {
+    if CARRIED.contains(&name) {
+        return Class::Carried;
+    }
+    // Sooner does both by itself.
+    let is_same = matches!(name, "proxy_http_version" | "proxy_request_buffering")
+        // Whole files of these come with nginx; what they belong to is said not to be there.
+        || name.ends_with("_param");
+    if is_same || MOOT.contains(&name) || MOOT_BEGINNINGS.iter().any(|own| name.starts_with(own)) {
+        return Class::Moot;
+    }
+    let whole = LEFT_OUT.iter().find(|(own, _)| *own == name);
+    let begun = || {
+        LEFT_OUT_BEGINNINGS
+            .iter()
+            .find(|(own, _)| name.starts_with(own))
+    };
+    match whole.or_else(begun) {
+        Some((_, why)) => Class::LeftOut(why),
+        None if name.contains("_by_lua") => Class::LeftOut("there are no scripts"),
+        None => Class::LeftOut("Sooner has nothing like it"),
+    }
+}

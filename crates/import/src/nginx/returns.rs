@@ -1,0 +1,531 @@
+//! `return`, `rewrite` and the conditions of `if`.
+
+use super::tree::Directive;
+use sooner_http::redirect;
+
+/// The one status of nginx's own: the connection is closed without an answer.
+const CLOSE: u16 = 444;
+
+/// A redirect as Sooner has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// A path, or with a star at its end all that begin so.
+    pub from: String,
+    /// Where to.
+    pub to: String,
+    /// 301, 302, 307 or 308.
+    pub status: u16,
+}
+
+impl Redirect {
+    /// Checked as Sooner will check it.
+    pub fn new(from: &str, to: &str, status: u16) -> Result<Self, String> {
+        redirect::Redirect::parse(from, to, status)
+            .map_err(|error| format!("cannot be a redirect to {to}: {error}"))?;
+        Ok(Self {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            status,
+        })
+    }
+
+    /// Whether it leads a request of this scheme to itself.
+    fn is_loop(&self, scheme: Option<&str>) -> bool {
+        let parsed = redirect::Redirect::parse(&self.from, &self.to, self.status);
+        let Some(own) = parsed.ok().filter(redirect::Redirect::repeats_at_own_host) else {
+            return false;
+        };
+        let to = own
+            .scheme_at_own_host()
+            .map(|to| to.trim_end_matches("://"));
+        scheme.is_none() || scheme == to
+    }
+
+    /// Whether it leads from clear text to the same host over TLS.
+    pub fn leads_to_https(&self) -> bool {
+        self.to.starts_with("https://$host")
+    }
+}
+
+/// What `return` does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Return {
+    /// Elsewhere.
+    Redirect(Vec<Redirect>),
+    /// This status, with this text.
+    Fixed(u16, Option<String>),
+    /// Closes the connection.
+    Close,
+}
+
+/// What is known where a `return` stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The scheme of the requests, if it is one.
+    pub scheme: Option<&'a str>,
+    /// `$server_name`.
+    pub name: Option<&'a str>,
+    /// The paths that it is about.
+    pub paths: &'a [String],
+}
+
+/// Reads a `return`; the error says why it cannot be said.
+pub fn read_return(directive: &Directive, place: Place<'_>) -> Result<Return, String> {
+    let (status, what) = match directive.args.as_slice() {
+        [one] if one.starts_with("http") || one.starts_with('$') => (302, Some(one)),
+        [status] => (number(status)?, None),
+        [status, what] => (number(status)?, Some(what)),
+        _ => return Err("write return STATUS [TEXT|URL]".into()),
+    };
+    match (status, what) {
+        (CLOSE, _) => Ok(Return::Close),
+        (301 | 302 | 303 | 307 | 308, Some(url)) => {
+            // The nearest there is: it too has browsers ask by GET.
+            let status = if status == 303 { 302 } else { status };
+            without_loops(redirects(url, status, place)?, place).map(Return::Redirect)
+        }
+        (200 | 204 | 400..=599, Some(text)) if text.contains('$') => Err(format!(
+            "there are no variables; status {status} and its text are left out"
+        )),
+        (200 | 204 | 400..=599, text) => Ok(Return::Fixed(
+            status,
+            text.filter(|text| !text.is_empty()).cloned(),
+        )),
+        _ => Err("a location answers with 200, 204 or 400 to 599".into()),
+    }
+}
+
+fn number(text: &str) -> Result<u16, String> {
+    let status = text
+        .parse()
+        .ok()
+        .filter(|status| (100..=599).contains(status));
+    status.ok_or_else(|| format!("{text:?} is no status"))
+}
+
+fn redirects(url: &str, status: u16, place: Place<'_>) -> Result<Vec<Redirect>, String> {
+    let to = destination(url, place)?;
+    if !to.starts_with('/') {
+        return Ok(vec![Redirect::new("/*", &to, status)?]);
+    }
+    // To a path of the same site: from just these paths, so that it is no loop.
+    let from_these = |paths: &[String]| -> Result<Vec<Redirect>, String> {
+        paths
+            .iter()
+            .map(|from| from_path(from, &to, status))
+            .collect()
+    };
+    from_these(place.paths).or_else(|why| {
+        // By whole segments it may be none.
+        let by_segments = place.paths.iter().map(|from| {
+            let prefix = from.strip_suffix('*')?;
+            (!prefix.ends_with('/')).then(|| [prefix.to_owned(), format!("{prefix}/*")])
+        });
+        let by_segments: Option<Vec<[String; 2]>> = by_segments.collect();
+        from_these(&by_segments.ok_or(why)?.concat())
+    })
+}
+
+fn from_path(from: &str, to: &str, status: u16) -> Result<Redirect, String> {
+    match (to.strip_suffix("/$1"), from.strip_suffix('*')) {
+        (Some(base), Some(prefix)) => Redirect::new(from, &format!("{base}{prefix}$1"), status),
+        (Some(base), None) => Redirect::new(from, &format!("{base}{from}"), status),
+        (None, _) => Redirect::new(from, to, status),
+    }
+}
+
+/// A URL of nginx as a `to` of Sooner, for a `from` that is `/*`.
+fn destination(url: &str, place: Place<'_>) -> Result<String, String> {
+    let mut url = url.to_owned();
+    if let Some(rest) = url.strip_prefix("$scheme://") {
+        let scheme = place
+            .scheme
+            .ok_or("the scheme of the request is not known here")?;
+        url = format!("{scheme}://{rest}");
+    }
+    if url.contains("$server_name") {
+        let name = place
+            .name
+            .ok_or("this server has no name for $server_name")?;
+        url = url.replace("$server_name", name);
+    }
+    for scheme in ["https://", "http://"] {
+        for host in ["$http_host", "${host}", "$host"] {
+            if let Some(rest) = url.strip_prefix(&format!("{scheme}{host}")) {
+                url = format!("{scheme}$host{rest}");
+            }
+        }
+    }
+    // The query is kept anyway.
+    for query in [
+        "$is_args$args",
+        "?$args",
+        "?$query_string",
+        "$is_args$query_string",
+    ] {
+        if let Some(rest) = url.strip_suffix(query) {
+            url = rest.to_owned();
+        }
+    }
+    for whole in ["$request_uri", "$uri", "$document_uri"] {
+        if let Some(rest) = url.strip_suffix(whole) {
+            url = format!("{}/$1", rest.trim_end_matches('/'));
+            break;
+        }
+    }
+    let variables = url.replacen("://$host", "", 1).replacen("/$1", "", 1);
+    if variables.contains('$') {
+        return Err("there are no variables but $host and the path".into());
+    }
+    Ok(url)
+}
+
+fn without_loops(redirects: Vec<Redirect>, place: Place<'_>) -> Result<Vec<Redirect>, String> {
+    if redirects.iter().any(|own| own.is_loop(place.scheme)) {
+        return Err("it leads to itself".into());
+    }
+    Ok(redirects)
+}
+
+/// What `rewrite` does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rewrite {
+    /// Elsewhere.
+    Redirect(Vec<Redirect>),
+    /// Takes this away from the beginning of the path, and goes on.
+    Strip(String),
+}
+
+/// Reads a `rewrite`; the error says why it cannot be said.
+pub fn read_rewrite(directive: &Directive, place: Place<'_>) -> Result<Rewrite, String> {
+    let (expression, to, flag) = match directive.args.as_slice() {
+        [expression, to] => (expression, to, ""),
+        [expression, to, flag] => (expression, to, flag.as_str()),
+        _ => return Err("write rewrite EXPRESSION PATH [FLAG]".into()),
+    };
+    let (prefix, tail) = literal_beginning(expression)
+        .ok_or("only ^/PATH$ and ^/PATH(.*)$ can be said, as from = \"/PATH\" or \"/PATH*\"")?;
+    let (froms, has_rest) = match tail {
+        "$" => (vec![prefix.clone()], false),
+        "/?$" => (vec![prefix.clone(), format!("{prefix}/")], false),
+        "(.*)$" | "(.*)" | "(.+)$" | "(.+)" => (vec![format!("{prefix}*")], true),
+        "" | ".*" | ".*$" => (vec![format!("{prefix}*")], false),
+        _ => return Err("only ^/PATH$ and ^/PATH(.*)$ can be said, as from and to".into()),
+    };
+    let status = match flag {
+        "permanent" => 301,
+        "redirect" => 302,
+        _ if to.starts_with("http") || to.starts_with("$scheme") => 302,
+        "break" | "last" if has_rest && to == "/$1" && prefix.ends_with('/') => {
+            return Ok(Rewrite::Strip(prefix));
+        }
+        _ => {
+            return Err(
+                "paths are not rewritten within Sooner; write root, fallback or strip_prefix"
+                    .into(),
+            );
+        }
+    };
+    let to = to.strip_suffix('?').unwrap_or(to);
+    let has_whole = to.contains("$request_uri") || to.contains("$uri");
+    let to = if has_rest && !has_whole {
+        // What stands for the rest begins with a slash where nothing is before it.
+        let (before, behind) = to.split_once("$1").unwrap_or((to, ""));
+        let slash = if prefix.is_empty() && to.contains("$1") {
+            "/"
+        } else {
+            ""
+        };
+        let rest = if to.contains("$1") { "$1" } else { "" };
+        let before = destination(before, place)?;
+        format!("{before}{slash}{rest}{behind}")
+    } else {
+        destination(to, place)?
+    };
+    let froms = if has_whole {
+        vec!["/*".to_owned()]
+    } else {
+        froms
+    };
+    let redirects = froms.iter().map(|from| {
+        let from = if from.starts_with('/') {
+            from.clone()
+        } else {
+            format!("/{from}")
+        };
+        Redirect::new(&from, &to, status)
+    });
+    let redirects = redirects.collect::<Result<Vec<_>, _>>()?;
+    without_loops(redirects, place).map(Rewrite::Redirect)
+}
+
+/// The text that an expression begins with, and what of the expression follows it.
+fn literal_beginning(expression: &str) -> Option<(String, &str)> {
+    if matches!(expression, ".*" | "(.*)" | ".") {
+        return Some((
+            String::new(),
+            if expression == "(.*)" { "(.*)" } else { "" },
+        ));
+    }
+    let rest = expression.strip_prefix('^')?;
+    let mut text = String::new();
+    let mut letters = rest.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => match letters.next() {
+                Some((_, next)) if !next.is_ascii_alphanumeric() => text.push(next),
+                _ => return None,
+            },
+            '/' if rest[at..] == *"/?$" => return Some((text, &rest[at..])),
+            letter if ".*+?()[]{}|^$".contains(letter) => return Some((text, &rest[at..])),
+            letter => text.push(letter),
+        }
+    }
+    Some((text, ""))
+}
+
+/// The condition of an `if`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// A variable with its `$`, or a test of files like `!-f`.
+    pub subject: String,
+    /// `=`, `!=`, `~`, ... or nothing.
+    pub operator: String,
+    /// What it is compared with.
+    pub value: String,
+}
+
+impl Condition {
+    /// Reads one; without sense it is one of which nothing is known.
+    pub fn of(directive: &Directive) -> Self {
+        let text = directive.args.join(" ");
+        let text = text.trim();
+        let text = text.strip_prefix('(').unwrap_or(text);
+        let text = text.strip_suffix(')').unwrap_or(text).trim();
+        let (subject, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let rest = rest.trim();
+        let (operator, value) = if subject.starts_with('$') {
+            rest.split_once(' ').unwrap_or((rest, ""))
+        } else {
+            ("", rest)
+        };
+        Self {
+            subject: subject.to_owned(),
+            operator: operator.to_owned(),
+            value: value.trim().to_owned(),
+        }
+    }
+
+    /// Whether it is about the host alone, and this one fulfills it.
+    pub fn host(&self, host: &str) -> Option<bool> {
+        if !matches!(self.subject.as_str(), "$host" | "$http_host") {
+            return None;
+        }
+        let value = self.value.to_ascii_lowercase();
+        match self.operator.as_str() {
+            "=" => Some(value == host),
+            "!=" => Some(value != host),
+            "~" | "~*" => {
+                let (text, tail) = literal_beginning(&value)?;
+                match tail {
+                    "$" => Some(host == text),
+                    "" | ".*" | ".*$" | "(.*)" | "(.*)$" | "(.+)$" => Some(host.starts_with(&text)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it holds for all requests in clear text and for no others.
+    pub fn is_clear_text(&self) -> bool {
+        let value = self.value.trim_matches('"');
+        match (self.subject.as_str(), self.operator.as_str()) {
+            ("$scheme", "=") => value == "http",
+            ("$scheme", "!=") => value == "https",
+            ("$https", "=") => value.is_empty(),
+            ("$https", "!=") => value == "on",
+            ("$server_port", "=") => value == "80",
+            _ => false,
+        }
+    }
+
+    /// Whether it only tells requests apart by what each client writes as it likes, so that it
+    /// guards nothing.
+    pub fn guards_nothing(&self) -> bool {
+        let subject = self.subject.as_str();
+        let is_free = matches!(
+            subject,
+            "$http_user_agent"
+                | "$http_referer"
+                | "$invalid_referer"
+                | "$request_method"
+                | "$host"
+                | "$http_host"
+                | "$scheme"
+                | "$https"
+                | "$server_port"
+                | "$http_x_forwarded_proto"
+        );
+        let is_of_target = matches!(
+            subject,
+            "$args"
+                | "$query_string"
+                | "$request_uri"
+                | "$uri"
+                | "$document_uri"
+                | "$request_filename"
+        );
+        let tests_files = subject.starts_with('-') || subject.starts_with("!-");
+        is_free || tests_files || (is_of_target && !self.operator.starts_with('!'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ini::At;
+
+    fn directive(text: &str) -> Directive {
+        let mut words = text.split(' ').map(str::to_owned);
+        Directive {
+            at: At {
+                file: "f".into(),
+                line: 1,
+            },
+            name: words.next().unwrap(),
+            args: words.collect(),
+            block: None,
+        }
+    }
+
+    fn shown(redirects: &[Redirect]) -> String {
+        let shown = redirects.iter();
+        let shown = shown.map(|own| format!("{} > {} {}", own.from, own.to, own.status));
+        shown.collect::<Vec<_>>().join(", ")
+    }
+
+    fn returned(text: &str, paths: &[&str]) -> String {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let place = Place {
+            scheme: Some("http"),
+            name: Some("a.org"),
+            paths: &paths,
+        };
+        match read_return(&directive(text), place) {
+            Ok(Return::Redirect(redirects)) => shown(&redirects),
+            Ok(other) => format!("{other:?}"),
+            Err(why) => format!("not: {why}"),
+        }
+    }
+
+    #[test]
+    fn returns_are_redirects_or_answers() {
+        for (text, paths, expected) in [
+            (
+                "return 301 https://$host$request_uri",
+                &["/*"][..],
+                "/* > https://$host/$1 301",
+            ),
+            (
+                "return 301 https://b.org$request_uri",
+                &["/x*"],
+                "/* > https://b.org/$1 301",
+            ),
+            (
+                "return 308 $scheme://www.b.org$uri$is_args$args",
+                &["/*"],
+                "/* > http://www.b.org/$1 308",
+            ),
+            (
+                "return https://$server_name/",
+                &["/*"],
+                "/* > https://a.org/ 302",
+            ),
+            ("return 303 /b", &["/a"], "/a > /b 302"),
+            (
+                "return 301 /new$request_uri",
+                &["/old/*"],
+                "/old/* > /new/old/$1 301",
+            ),
+            (
+                "return 301 /a.php$request_uri",
+                &["/a*"],
+                "/a > /a.php/a 301, /a/* > /a.php/a/$1 301",
+            ),
+            ("return 404", &["/*"], "Fixed(404, None)"),
+            ("return 200 ok", &["/*"], "Fixed(200, Some(\"ok\"))"),
+            ("return 444", &["/*"], "Close"),
+        ] {
+            assert_eq!(returned(text, paths), expected, "{text}");
+        }
+        for text in [
+            "return 301 https://$x/",
+            "return 999",
+            "return 200 $host",
+            "return 100",
+        ] {
+            assert!(returned(text, &["/*"]).starts_with("not: "), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_simple_rewrites_are_redirects() {
+        let place = Place {
+            scheme: Some("http"),
+            name: None,
+            paths: &[],
+        };
+        for (text, expected) in [
+            (
+                "rewrite ^/old/(.*)$ /new/$1 permanent",
+                "/old/* > /new/$1 301",
+            ),
+            ("rewrite ^/a$ /b redirect", "/a > /b 302"),
+            ("rewrite ^/a/?$ /b redirect", "/a > /b 302, /a/ > /b 302"),
+            (
+                "rewrite ^(.*)$ https://b.org$1 permanent",
+                "/* > https://b.org/$1 301",
+            ),
+            (
+                "rewrite ^ https://$host$request_uri? permanent",
+                "/* > https://$host/$1 301",
+            ),
+            (
+                "rewrite ^/feed\\.xml$ https://b.org/rss",
+                "/feed.xml > https://b.org/rss 302",
+            ),
+        ] {
+            match read_rewrite(&directive(text), place) {
+                Ok(Rewrite::Redirect(redirects)) => {
+                    assert_eq!(shown(&redirects), expected, "{text}")
+                }
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        let strip = read_rewrite(&directive("rewrite ^/api/(.*)$ /$1 break"), place);
+        assert_eq!(strip, Ok(Rewrite::Strip("/api/".into())));
+        for text in [
+            "rewrite ^/a/(.*)/b /c/$1 permanent",
+            "rewrite ^ /index.php last",
+        ] {
+            assert!(read_rewrite(&directive(text), place).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn conditions_are_about_hosts_schemes_or_clients() {
+        let of = |text: &str| Condition::of(&directive(text));
+        assert_eq!(of("if ($host = a.org)").host("a.org"), Some(true));
+        assert_eq!(of("if ($host != a.org)").host("a.org"), Some(false));
+        assert_eq!(of("if ( $host ~* ^www\\. )").host("www.a.org"), Some(true));
+        assert_eq!(of("if ($remote_addr = 1.2.3.4)").host("a.org"), None);
+        assert!(of("if ($scheme = http)").is_clear_text());
+        assert!(of("if ($scheme != \"https\")").is_clear_text());
+        assert!(of("if ($http_user_agent ~* bot)").guards_nothing());
+        assert!(of("if (!-f $request_filename)").guards_nothing());
+        assert!(!of("if ($http_x_key != secret)").guards_nothing());
+        assert!(!of("if ($args !~ token)").guards_nothing());
+        assert!(!of("if ($remote_addr != 1.2.3.4)").guards_nothing());
+    }
+}

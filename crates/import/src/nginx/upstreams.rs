@@ -1,0 +1,262 @@
+//! `upstream` blocks and `proxy_pass`: which servers stand behind a place.
+
+use super::scope::Scope;
+use super::tree::Directive;
+use super::values;
+use std::collections::BTreeMap;
+
+/// What goes to servers behind this one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upstream {
+    /// What routes call it.
+    pub name: String,
+    /// Its servers.
+    pub servers: Vec<String>,
+    /// The `Host` that they get.
+    pub host: Option<String>,
+    /// Jobs inside each.
+    pub limit: Option<u64>,
+    /// Failures in a row that put one out.
+    pub fails: Option<u64>,
+    /// Time to connect, s.
+    pub connect_seconds: Option<f64>,
+    /// Certificates that theirs must lead to.
+    pub ca: Option<String>,
+}
+
+/// A place that requests are passed to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The servers.
+    pub upstream: Upstream,
+    /// What stands in place of the location's path.
+    pub uri: Option<String>,
+    /// What is left out, and why.
+    pub left_out: Vec<(Directive, &'static str)>,
+}
+
+/// The `upstream` blocks by name.
+pub type Blocks<'a> = BTreeMap<&'a str, &'a Directive>;
+
+/// Where a `proxy_pass` or `grpc_pass` leads; the error says why it cannot be said.
+pub fn target(pass: &Directive, scope: &Scope<'_>, blocks: &Blocks<'_>) -> Result<Target, String> {
+    let url = scope.expanded(pass.first());
+    let schemes = [
+        ("http://", "http"),
+        ("https://", "https"),
+        ("grpc://", "h2c"),
+        ("grpcs://", "https"),
+    ];
+    let found = schemes
+        .iter()
+        .find_map(|(begin, own)| Some((url.strip_prefix(begin)?, *own)));
+    let (rest, scheme) = match found {
+        Some(found) => found,
+        None if pass.name == "grpc_pass" => (url.as_str(), "h2c"),
+        None => return Err("an upstream begins with http:// or https://".into()),
+    };
+    if rest.contains('$') {
+        return Err("there are no variables; name the servers".into());
+    }
+    let (place, uri) = split(rest);
+    let mut left_out = Vec::new();
+    let (servers, name, block) = match blocks.get(place) {
+        Some(block) => (
+            servers(block, scheme, &mut left_out)?,
+            place.to_owned(),
+            Some(*block),
+        ),
+        None => (vec![server(place, scheme)?], name_of(place), None),
+    };
+    let mut upstream = Upstream {
+        name,
+        servers,
+        host: host(scope, place),
+        limit: None,
+        fails: None,
+        connect_seconds: seconds(scope, "proxy_connect_timeout"),
+        ca: None,
+    };
+    if let Some(block) = block {
+        bounds(&mut upstream, block);
+        left_out.extend(remarks(block));
+    }
+    Ok(Target {
+        upstream,
+        uri: uri.map(str::to_owned),
+        left_out,
+    })
+}
+
+/// Host with port or socket, and the path behind.
+fn split(rest: &str) -> (&str, Option<&str>) {
+    if let Some(socket) = rest.strip_prefix("unix:") {
+        return match socket.split_once(':') {
+            Some((path, uri)) => (
+                &rest[.."unix:".len() + path.len()],
+                Some(uri).filter(|uri| !uri.is_empty()),
+            ),
+            None => (rest, None),
+        };
+    }
+    match rest.find('/') {
+        Some(at) => (&rest[..at], Some(&rest[at..])),
+        None => (rest, None),
+    }
+}
+
+fn server(place: &str, scheme: &str) -> Result<String, String> {
+    if let Some(path) = place.strip_prefix("unix:") {
+        return match (scheme, path.starts_with('/')) {
+            (_, false) => Err("a socket has an absolute path".into()),
+            ("http", _) => Ok(format!("unix:{path}")),
+            ("h2c", _) => Ok(format!("h2c+unix:{path}")),
+            _ => Err("a socket is spoken to in clear text".into()),
+        };
+    }
+    let is_host = sooner_http::host::parse(place.as_bytes()).is_some_and(|host| !host.is_empty());
+    if !is_host {
+        return Err(format!("{place:?} is no host with a port"));
+    }
+    let bare = place.rsplit_once(']').map_or(place, |(_, behind)| behind);
+    let port = if scheme == "https" { 443 } else { 80 };
+    Ok(if bare.contains(':') {
+        format!("{scheme}://{place}")
+    } else {
+        format!("{scheme}://{place}:{port}")
+    })
+}
+
+/// A name of letters and digits.
+fn name_of(place: &str) -> String {
+    let words = place.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    words.join("-")
+}
+
+fn servers(
+    block: &Directive,
+    scheme: &str,
+    left_out: &mut Vec<(Directive, &'static str)>,
+) -> Result<Vec<String>, String> {
+    let mut all = Vec::new();
+    for own in block.inside().iter().filter(|own| own.name == "server") {
+        let has = |flag: &str| own.args.iter().any(|arg| arg == flag);
+        if has("down") {
+            left_out.push((own.clone(), "it is out"));
+            continue;
+        }
+        if has("backup") {
+            left_out.push((own.clone(), "all servers of an upstream are asked alike"));
+            continue;
+        }
+        if own
+            .args
+            .iter()
+            .any(|arg| arg.starts_with("weight=") && arg != "weight=1")
+        {
+            let why = "the server with the fewest requests inside is asked, whatever its weight";
+            left_out.push((own.clone(), why));
+        }
+        let server = server(own.first(), scheme)?;
+        if !all.contains(&server) {
+            all.push(server);
+        }
+    }
+    if all.is_empty() {
+        return Err("this upstream has no server".into());
+    }
+    Ok(all)
+}
+
+/// What nginx sends as `Host`: the name in `proxy_pass`, unless it is set.
+fn host(scope: &Scope<'_>, place: &str) -> Option<String> {
+    let own = if place.starts_with("unix:") {
+        "localhost"
+    } else {
+        place
+    };
+    let set = scope.all(&["proxy_set_header", "grpc_set_header"]);
+    let set = set
+        .iter()
+        .find(|own| own.first().eq_ignore_ascii_case("host"));
+    let Some(set) = set else {
+        return Some(own.to_owned());
+    };
+    let value = scope.expanded(set.args.get(1).map_or("", String::as_str));
+    match value.as_str() {
+        "$proxy_host" => Some(own.to_owned()),
+        "$server_name" => {
+            let name = scope
+                .one("server_name")
+                .map(|names| names.first().to_owned());
+            name.filter(|name| !name.is_empty() && name != "_")
+        }
+        value if value.contains('$') || value.is_empty() => None,
+        value => Some(value.to_owned()),
+    }
+}
+
+fn bounds(upstream: &mut Upstream, block: &Directive) {
+    let all = |name: &str| {
+        let is_out = |own: &Directive| own.args.iter().any(|arg| arg == "down" || arg == "backup");
+        let servers = block
+            .inside()
+            .iter()
+            .filter(|own| own.name == "server" && !is_out(own));
+        let values: Vec<Option<u64>> = servers
+            .map(|own| {
+                let value = own.args.iter().find_map(|arg| arg.strip_prefix(name));
+                value.and_then(|value| value.parse().ok())
+            })
+            .collect();
+        let first = values.first().copied().flatten();
+        first.filter(|_| values.iter().all(|value| *value == first))
+    };
+    upstream.limit = all("max_conns=").filter(|limit| (1..=65_536).contains(limit));
+    upstream.fails = all("max_fails=").filter(|fails| (1..=1000).contains(fails));
+}
+
+fn remarks(block: &Directive) -> Vec<(Directive, &'static str)> {
+    let mut all = Vec::new();
+    for own in block.inside() {
+        let why = match own.name.as_str() {
+            "ip_hash" | "hash" | "sticky" => "a client has no server of its own here",
+            "random" => "the server with the fewest requests inside is asked",
+            "server" if own.args.iter().any(|arg| arg == "max_fails=0") => {
+                "a server that fails is always put out for a while"
+            }
+            "server" | "least_conn" | "zone" | "queue" => continue,
+            name if name.starts_with("keepalive") => continue,
+            _ => "an upstream has nothing like it",
+        };
+        all.push((own.clone(), why));
+    }
+    all
+}
+
+/// A time that is said, within what Sooner takes.
+pub fn seconds(scope: &Scope<'_>, name: &str) -> Option<f64> {
+    let seconds = values::seconds(scope.one(name)?.first())?;
+    Some(seconds.clamp(0.001, 86_400.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_taken_apart() {
+        assert_eq!(split("a:80/x"), ("a:80", Some("/x")));
+        assert_eq!(split("a"), ("a", None));
+        assert_eq!(
+            split("unix:/run/a.sock:/x"),
+            ("unix:/run/a.sock", Some("/x"))
+        );
+        assert_eq!(split("unix:/run/a.sock"), ("unix:/run/a.sock", None));
+        assert_eq!(server("[::1]", "https").unwrap(), "https://[::1]:443");
+        assert_eq!(server("a", "http").unwrap(), "http://a:80");
+        assert!(server("a b", "http").is_err());
+        assert_eq!(name_of("127.0.0.1:3000"), "127-0-0-1-3000");
+    }
+}
