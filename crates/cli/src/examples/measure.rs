@@ -80,12 +80,38 @@ pub const TABLE: &[Entry] = &[
         "load",
         &[
             (
-                "sooner load closed --url http://127.0.0.1:8080/ --connections 50 --for 30s",
-                "Ask as fast as the server answers",
+                "sooner load rate http://127.0.0.1:8080/ --rate 500 --for 30s",
+                "Send 500 requests a second, by the clock",
             ),
             (
                 "sooner load replay epa --url http://127.0.0.1:8080 --uplink 10mbit --rho 0.8 --for 2m",
                 "Replay a trace at four fifths of the link",
+            ),
+        ],
+    ),
+    (
+        "load rate",
+        &[
+            (
+                "sooner load rate http://127.0.0.1:8080/ --rate 500 --for 30s",
+                "Send 500 requests a second, by the clock",
+            ),
+            (
+                "sooner load rate http://127.0.0.1:8080/ --rate 100..1000 --for 5min --expect 'p99<200ms'",
+                "Raise the rate meanwhile, and fail where one in a hundred takes longer",
+            ),
+        ],
+    ),
+    (
+        "load trace",
+        &[
+            (
+                "sooner load trace access.log -o mine",
+                "Make mine.csv.gz of a log",
+            ),
+            (
+                "sooner load trace access.log access.log.1.gz -o monday",
+                "Make one trace of two logs",
             ),
         ],
     ),
