@@ -100,7 +100,7 @@ impl Running {
 #[test]
 fn bad_input_is_one_line_with_its_place() {
     for (config, expected) in [
-        ("", "database: names no database"),
+        ("", "database: there is no database"),
         (
             "[[database]]\nname = \"x\"\nserver = \"db\"\n",
             "gate.toml:3: database.server: ",

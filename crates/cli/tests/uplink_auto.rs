@@ -274,7 +274,7 @@ fn a_wrong_uplink_is_one_line() {
         ),
         (
             &["--dev", "eth9", "--uplink", "fast"],
-            "or auto, where it is not known",
+            "or auto, where the rate is unknown",
         ),
         (
             &["--dev", "lo", "--uplink", "auto", "--observe", "--no-shape"],
