@@ -170,4 +170,17 @@ pub const TABLE: &[Entry] = &[
             ),
         ],
     ),
+    (
+        "serve import",
+        &[
+            (
+                "sooner serve import /etc/nginx/nginx.conf > sooner.toml",
+                "Write a sooner.toml that does what nginx does",
+            ),
+            (
+                "sooner serve import /etc/nginx/nginx.conf | less",
+                "Read what is carried over and, in comments, what is not",
+            ),
+        ],
+    ),
 ];

@@ -7,6 +7,10 @@ type File = (&'static str, &'static str);
 /// By the beginning of a command's path.
 const FILES: &[(&str, &[File])] = &[
     (
+        "serve import",
+        &[("/etc/nginx/nginx.conf", "Where nginx has it")],
+    ),
+    (
         "serve",
         &[
             (
