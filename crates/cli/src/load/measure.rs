@@ -32,8 +32,8 @@ const RELOADS: u32 = 3;
 /// How a run is made, measured and printed.
 #[derive(Args)]
 pub struct MeasureArgs {
-    /// Server of the files that `sooner load mkroot` wrote, such as http://127.0.0.1:8080 or
-    /// https://example.org
+    /// Server of the files that `sooner load mkroot` wrote, such as `http://127.0.0.1:8080`
+    /// or `https://example.org`
     #[arg(long)]
     pub url: String,
     #[command(flatten)]

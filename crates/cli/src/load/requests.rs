@@ -18,7 +18,7 @@ pub struct RequestArgs {
     /// The same as a flag.
     #[arg(long, num_args = 1..)]
     url: Vec<String>,
-    /// File of URLs, a line each: [WEIGHT] [METHOD] URL [@BODYFILE].
+    /// File of URLs, a line each: `[WEIGHT] [METHOD] URL [@BODYFILE]`
     #[arg(long, value_name = "FILE")]
     urls: Option<PathBuf>,
     /// Method [default: GET, with a body POST].
