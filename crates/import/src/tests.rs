@@ -213,7 +213,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[pgbouncer]\nmax_client_conn=2k",
-        "p.ini:2: max_client_conn: \"2k\" is no whole",
+        "p.ini:2: max_client_conn: \"2k\" is not a whole",
     ),
     (
         "[pgbouncer]\nmax_client_conn=0",

@@ -87,6 +87,31 @@ const REPLAYED: Table = &[
     ),
 ];
 
+const REQUESTS: Table = &[
+    (
+        "Requests",
+        &["url", "urls", "method", "header", "data", "all-methods"],
+    ),
+    ("Load", &["rate", "stage", "constant", "speed"]),
+    (
+        "Connections",
+        &[
+            "insecure",
+            "ca",
+            "resume",
+            "http1",
+            "http2",
+            "streams",
+            "connections",
+            "no-keep-alive",
+            "from",
+            "congestion-control",
+        ],
+    ),
+    ("Measurement", &["for", "timeout", "warm-up", "seed"]),
+    ("Output", &["expect", "hgrm", "timeline"]),
+];
+
 const TRANSACTIONS: Table = &[
     (
         "Load",
@@ -181,7 +206,8 @@ const TABLES: &[(&str, Table)] = &[
     ("load replay", REPLAYED),
     ("load model", REPLAYED),
     ("load surge", REPLAYED),
-    ("load closed", REPLAYED),
+    ("load rate", REQUESTS),
+    ("load closed", REQUESTS),
     ("load tpcc run", TRANSACTIONS),
     ("load tpcw run", TRANSACTIONS),
     (

@@ -141,13 +141,13 @@ mod tests {
         for (keys, says) in [
             (
                 "preempt = \"always\"",
-                "class.preempt: says nothing without wait_target",
+                "class.preempt: has no effect without wait_target",
             ),
             (
                 "victim = \"youngest\"",
-                "class.victim: says nothing without wait_target",
+                "class.victim: has no effect without wait_target",
             ),
-            ("wait_target = \"200\"", "no unit"),
+            ("wait_target = \"200\"", "has no unit"),
             ("wait_target = \"10us\"", "from 1ms to 60min"),
             ("wait_target = \"1s\"\npreempt = \"never\"", "preempt"),
             ("wait_target = 200", "class.wait_target"),

@@ -39,7 +39,7 @@ fn what_is_not_said_has_a_default() {
 #[test]
 fn mistakes_have_a_line_and_a_key() {
     for (text, expected) in [
-        ("", "gate.toml: database: names no database"),
+        ("", "gate.toml: database: there is no database"),
         (
             "[limits]\ntransactions = 0\n",
             "gate.toml:2: limits.transactions: ",
@@ -58,7 +58,7 @@ fn mistakes_have_a_line_and_a_key() {
         ),
         (
             &format!("{SHOP}{SHOP}"),
-            "gate.toml:5: database.name: \"shop\" is there twice",
+            "gate.toml:5: database.name: \"shop\" is given twice",
         ),
         (
             &format!("{SHOP}[[rule]]\naddress = [\"10.0.0.1/8\"]\n"),
@@ -70,7 +70,7 @@ fn mistakes_have_a_line_and_a_key() {
         ),
         (
             &format!("{SHOP}[[class]]\nname = \"high\"\npriority = 0\n"),
-            "gate.toml:6: class.priority: there are priorities 1 to 200",
+            "gate.toml:6: class.priority: out of range; write 1 (first) to 200",
         ),
         (
             "[limits]\ntransactions = \"many\"\n",
@@ -78,7 +78,7 @@ fn mistakes_have_a_line_and_a_key() {
         ),
         (
             &format!("{SHOP}[limits]\nthroughput_loss = 5\n"),
-            "gate.toml:5: limits.throughput_loss: a loss is from 0.01",
+            "gate.toml:5: limits.throughput_loss: out of range; write 0.01",
         ),
         (
             &format!("{SHOP}password = \"x\"\n"),

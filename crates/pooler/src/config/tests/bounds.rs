@@ -61,7 +61,7 @@ fn bounds_that_cannot_be_have_a_line() {
         ),
         (
             class("longest_action = \"cancel\""),
-            "gate.toml:6: class.longest_action: says nothing without a time; write longest = \"2 s\" as well",
+            "gate.toml:6: class.longest_action: has no effect without a time; write longest = \"2s\" as well",
         ),
     ] {
         let said = mistake(&text);

@@ -111,11 +111,11 @@ fn what_a_class_names_and_nobody_can_be_is_a_mistake() {
         ),
         (
             class("weight = 2\npriority = 1"),
-            "gate.toml:7: class.priority: says nothing where classes have weights",
+            "gate.toml:7: class.priority: has no effect where classes have weights",
         ),
         (
             class("user = [\"ann\"]\nweight = 2\n[[class]]\nname = \"b\"\npriority = 100"),
-            "gate.toml:10: class.priority: says nothing where classes have weights",
+            "gate.toml:10: class.priority: has no effect where classes have weights",
         ),
     ] {
         let hints = mistake(&text);

@@ -160,7 +160,7 @@ fn mistakes_say_where_and_what_would_be_right() {
         (
             "name='a'\nheader={'a b'=['x']}",
             "class.header",
-            "no name of a header",
+            "not a name of a header",
         ),
         ("name='a'\nmethod=['get']", "class.method", "in capitals"),
         (

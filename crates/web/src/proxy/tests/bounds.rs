@@ -76,27 +76,27 @@ fn bounds_that_say_nothing_are_mistakes() {
     );
     for (limit, bounds, expected) in [
         ("", "longest='2 s'", "class.longest: there is no limit"),
-        ("limit=1", "longest='2'", "class.longest: \"2\" has no unit"),
+        ("limit=1", "longest='2'", "class.longest: `2` has no unit"),
         (
             "limit=1",
             "longest='0 s'",
-            "class.longest: there are times from 10ms",
+            "class.longest: out of range; write 10ms",
         ),
         (
             "limit=1",
             "longest='-2 s'",
-            "class.longest: no unit is called",
+            "class.longest: `-2 s` is not a length of time",
         ),
         (
             "limit=1",
             "longest_action='cancel'",
-            "class.longest_action: says nothing without a time",
+            "class.longest_action: has no effect without a time",
         ),
     ] {
         let said = mistake(limit, bounds);
         assert!(said.starts_with(expected), "{said}");
     }
-    assert!(mistake("limit='auto'\nlimit_max=8", "requests=9").contains("more than 8 inside"));
+    assert!(mistake("limit='auto'\nlimit_max=8", "requests=9").contains("write at most 8"));
 }
 
 /// An upstream that answers only what does not ask for `/hang` or `/endless`.
