@@ -60,8 +60,8 @@ fn values_that_do_not_fit_are_told_what_would() {
             "f:1: root: the value `5` does not fit; write a path in quotes",
         ),
         (
-            "[limits]\ngrace_seconds = \"10\"",
-            "f:2: limits.grace_seconds: the text \"10\" does not fit; write a whole number from 0 to 4294967295",
+            "[limits]\ngrace_seconds = \"ten\"",
+            "f:2: limits.grace_seconds: `ten` is not a length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m",
         ),
         (
             "[uplink]\nreplace_qdisc = 1",
