@@ -80,7 +80,7 @@ fn bad_input_is_refused_in_one_line_with_a_remedy() {
             ],
         ),
         (&[dir, "--share-by", "client"], &["uplink.rate"]),
-        (&[dir, "--ahead", "much"], &["`much`", "30kb", "20ms"]),
+        (&[dir, "--ahead", "much"], &["`much`", "30kB", "20ms"]),
         (&[], &["DIR is missing", "--help"]),
     ] {
         let message = refusal(args);
