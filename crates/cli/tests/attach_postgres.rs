@@ -219,7 +219,7 @@ fn what_cannot_be_looked_into_is_one_line() {
         ),
         (
             vec!["--data", &folder, "--cost", "0"],
-            "--cost 0: more than 0",
+            "--cost 0 is out of range",
         ),
         (
             vec!["--data", &folder, "--config", &by_session],
