@@ -84,7 +84,7 @@ pub struct MeasureArgs {
     /// TCP maximum segment size to announce, in bytes; it limits the server's packets
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(MSS_BYTES_MIN as i64..=MSS_BYTES_MAX as i64))]
     mss: Option<u32>,
-    /// File that gets one line of JSON for each request, gzipped if its name ends in .gz
+    /// File for a line of JSON for each request, gzipped if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     samples: Option<PathBuf>,
     /// Print JSON instead of a table
