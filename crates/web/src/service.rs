@@ -29,7 +29,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 use tokio::task::spawn_blocking;
 
 /// What TLS 1.3 adds to each of its records (RFC 8446, 5.2): header, content type, tag; bytes.
@@ -463,7 +463,7 @@ fn forward(
             let expires = expires.and_then(|it| it.rule(response.status, &response.headers));
             site.add_headers(&mut response.headers);
             if let Some(rule) = expires {
-                rule.add_to(&mut response.headers, SystemTime::now());
+                rule.add_to(&mut response.headers, Moment::now().date);
             }
             return response;
         }
