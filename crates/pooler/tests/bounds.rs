@@ -176,7 +176,12 @@ fn where_it_is_only_observed_none_waits_and_the_wait_is_told() {
     let gate = Gate::before(&database, &config);
     printed(gate.psql(&database, "postgres").args(["-c", "SELECT 1"]));
     let mut all: Vec<Talk> = (0..3)
-        .map(|_| Talk::begin(&mut gate.psql(&database, "ann")))
+        .map(|_| {
+            let mut talk = Talk::begin(&mut gate.psql(&database, "ann"));
+            // A login goes in as well: of several at once, all but one would wait.
+            talk.ask("\\echo in");
+            talk
+        })
         .collect();
     for talk in &mut all {
         talk.ask("BEGIN");
