@@ -88,6 +88,16 @@ fn is_strong(modified: u64, now: SystemTime) -> bool {
     modified < in_seconds(now)
 }
 
+/// Whether `If-None-Match` names the strong `tag` as a weak one, and not as it is.
+pub fn names_weakly(headers: &HeaderMap, tag: &[u8]) -> bool {
+    let named = || {
+        let values = headers.get_all(IF_NONE_MATCH).iter();
+        values.flat_map(|value| tags(value.as_bytes().trim_ascii()))
+    };
+    let is_weak = |named: &[u8]| named.strip_prefix(b"W/") == Some(tag);
+    !named().any(|named| named == tag) && named().any(is_weak)
+}
+
 fn any_tag(headers: &HeaderMap, name: HeaderName, mut matches: impl FnMut(&[u8]) -> bool) -> bool {
     headers.get_all(name).iter().any(|value| {
         let value = value.as_bytes().trim_ascii();

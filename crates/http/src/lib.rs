@@ -6,6 +6,7 @@
 //! its own. Everything is total: no input panics, and each bound stands beside its constant.
 
 pub mod basic_auth;
+pub mod compression;
 pub mod conditional;
 pub mod forwarding;
 pub mod frames;

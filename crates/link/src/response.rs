@@ -7,6 +7,8 @@ use sooner_policy::Payer;
 pub struct ResponseStart {
     /// Bytes of the body, if known.
     pub body_bytes: Option<u64>,
+    /// Whether that is an estimate, which may prove too low ([`crate::LinkScheduler::enlarge`]).
+    pub is_estimate: bool,
     /// Bytes of the head; an estimate will do.
     pub head_bytes: u32,
     /// What is written around head and body: TLS records ([`crate::wire::tls_overhead_bytes`]),

@@ -93,6 +93,12 @@ impl Flow {
         self.shared.start(self.id, response, on_end, body_done);
     }
 
+    /// The response started last is `additional_bytes` larger than was estimated.
+    pub fn enlarge(&self, additional_bytes: u64) {
+        self.shared
+            .change(|link, now| link.enlarge(self.id, additional_bytes, now));
+    }
+
     /// The body of the response started last has given its last frame, or was dropped.
     pub fn body_done(&self) {
         self.signals.set_body_done();

@@ -69,6 +69,12 @@ impl StreamFlow {
         shared.settle_stream(*id, written_bytes);
     }
 
+    /// The response is `additional_bytes` larger than was estimated.
+    pub fn enlarge(&mut self, additional_bytes: u64) {
+        let FinishedStream { shared, id, .. } = &self.stream;
+        shared.change(|link, now| link.enlarge(*id, additional_bytes, now));
+    }
+
     /// Everything was handed over (at once if there is no body): there is nothing left to wait for
     /// but that it is written.
     pub fn finished(self) -> FinishedStream {

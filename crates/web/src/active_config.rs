@@ -1,5 +1,6 @@
 //! The configuration in force, built: everything that a reload replaces.
 
+use crate::compress::Compression;
 use crate::config::{Config, Misconfigured};
 use crate::files::CacheLimits;
 use crate::http1::{Http1, Http1Limits};
@@ -32,6 +33,8 @@ pub struct ActiveConfig {
     pub site_ids: Vec<SiteId>,
     /// What goes to servers behind this one.
     pub proxy: Proxy,
+    /// What is compressed.
+    pub compression: Compression,
     /// What makes a response urgent.
     pub rules: Rules,
     /// The HTTP/1 engine.
@@ -57,6 +60,13 @@ impl ActiveConfig {
     ) -> Result<Self, Misconfigured> {
         config.limits.check()?;
         let configs = site_configs(config);
+        let compression = Compression::new(
+            &config.compression.clone().unwrap_or_default(),
+            config.compress,
+            configs.iter().map(|site| site.compress),
+            means.descriptors,
+            &metrics.compression,
+        )?;
         let names = configs.iter().map(|site| metrics.site(site_name(site)));
         Ok(Self {
             site_ids: names.collect(),
@@ -75,6 +85,7 @@ impl ActiveConfig {
                 },
                 previous.map(|previous| &previous.proxy),
             )?,
+            compression,
             rules: Rules {
                 trust_priority: config.uplink.trust_priority,
             },

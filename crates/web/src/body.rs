@@ -1,6 +1,7 @@
 //! Response bodies: nothing, bytes in memory, a part of a file read chunk by chunk, several of
-//! those in turn, or what an upstream sends.
+//! those in turn, what an upstream sends, or the compressed form of any of them.
 
+use crate::compress::CompressedBody;
 use crate::files::File;
 use crate::limits::Activity;
 use crate::request_body::BodyError;
@@ -32,6 +33,8 @@ pub enum Source {
     Chain(VecDeque<Source>),
     /// From a backend.
     Stream(BoxBody),
+    /// Made of another source.
+    Compressed(Box<CompressedBody>),
 }
 
 /// What is left to send of a file, whatever its path leads to by now.
@@ -70,7 +73,7 @@ impl Source {
                     source.set_chunk_bytes(bytes);
                 }
             }
-            Self::Empty | Self::Memory(_) | Self::Stream(_) => {}
+            Self::Empty | Self::Memory(_) | Self::Stream(_) | Self::Compressed(_) => {}
         }
     }
 
@@ -83,6 +86,35 @@ impl Source {
         }
     }
 
+    /// A body that breaks off before its first byte.
+    pub fn failed(error: BodyError) -> Self {
+        Self::Stream(Box::pin(Failed(Some(error))))
+    }
+
+    /// Whether it may have nothing to give for long.
+    pub fn is_awaited(&self) -> bool {
+        match self {
+            Self::Empty | Self::Memory(_) | Self::File(_) | Self::Chain(_) => false,
+            Self::Stream(_) | Self::Compressed(_) => true,
+        }
+    }
+
+    /// About how many bytes there will be, where that is not known but can be told.
+    pub fn estimated_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Compressed(body) => body.estimated_bytes(),
+            _ => None,
+        }
+    }
+
+    /// How many bytes more than estimated there will be, where that is worth telling.
+    pub fn take_growth(&mut self) -> Option<u64> {
+        match self {
+            Self::Compressed(body) => body.take_growth(),
+            _ => None,
+        }
+    }
+
     /// How many bytes of data are left; `None` if only the end will tell.
     pub fn len(&self) -> Option<u64> {
         match self {
@@ -91,6 +123,7 @@ impl Source {
             Self::File(part) => Some(part.end - part.offset),
             Self::Chain(sources) => sources.iter().map(Self::len).sum(),
             Self::Stream(body) => body.size_hint().exact(),
+            Self::Compressed(_) => None,
         }
     }
 
@@ -102,6 +135,7 @@ impl Source {
             Self::File(part) => part.offset == part.end,
             Self::Chain(sources) => sources.iter().all(Self::is_end),
             Self::Stream(body) => body.is_end_stream(),
+            Self::Compressed(body) => body.is_end(),
         }
     }
 
@@ -129,7 +163,26 @@ impl Source {
                 }
                 Poll::Ready(frame)
             }
+            Self::Compressed(body) => {
+                let frame = ready!(body.poll_frame(cx));
+                if !matches!(frame, Some(Ok(_))) {
+                    *self = Self::Empty;
+                }
+                Poll::Ready(frame)
+            }
         }
+    }
+}
+
+/// A body that breaks off before its first byte.
+struct Failed(Option<BodyError>);
+
+impl Body for Failed {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<FrameResult>> {
+        Poll::Ready(self.0.take().map(Err))
     }
 }
 
@@ -155,6 +208,7 @@ impl fmt::Debug for Source {
             Self::File(part) => part.fmt(f),
             Self::Chain(sources) => sources.fmt(f),
             Self::Stream(_) => f.write_str("Stream"),
+            Self::Compressed(_) => f.write_str("Compressed"),
         }
     }
 }
@@ -231,7 +285,11 @@ impl Body for ResponseBody {
     type Error = BodyError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
-        self.source.poll_frame(cx)
+        let frame = self.source.poll_frame(cx);
+        if let Some(growth_bytes) = self.source.take_growth() {
+            self.flow.enlarge(growth_bytes);
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

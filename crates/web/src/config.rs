@@ -20,6 +20,7 @@ pub use uplink::{
 
 use crate::access_log::LogConfig;
 use crate::admin::AdminConfig;
+use crate::compress::CompressionTable;
 use crate::limits::Limits;
 use crate::proxy::{ClassTable, ProxyTable, RouteTable, UpstreamTable};
 use crate::proxy_protocol::ProxyProtocolConfig;
@@ -57,6 +58,10 @@ pub struct Config {
     pub tls: Vec<TlsConfig>,
     /// The proxies that may name the client of a connection.
     pub proxy_protocol: ProxyProtocolConfig,
+    /// Whether responses are compressed on their way, where site and route say nothing.
+    pub compress: bool,
+    /// How they are compressed.
+    pub compression: Option<CompressionTable>,
     /// What is served of which host names.
     pub site: Vec<StaticConfig>,
     /// What holds for all servers behind this one.
@@ -144,6 +149,8 @@ mod tests {
             "listen",
             "uplink.rate",
             "limits.head_bytes",
+            "compress",
+            "compression.types",
             "tls.certificate",
             "site.root",
             "site.headers",

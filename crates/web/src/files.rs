@@ -15,11 +15,14 @@ mod identity;
 pub(crate) mod media_type;
 mod resource;
 mod root;
+mod variants;
 
 pub use cache::{CacheLimits, FileCache, FolderId};
+pub(crate) use content::kept;
 pub use entry::File;
 pub use expires::{Expires, ExpiresConfig, Proxied};
 pub use extra_headers::{ExtraHeaderError, ExtraHeaders};
 pub use folder::{Folder, Lookup};
 pub use resource::{Resource, ResourceMaker};
 pub use root::{FileError, Root, Symlinks};
+pub use variants::{VariantCache, VariantCell};

@@ -11,6 +11,7 @@ pub mod admin;
 pub mod auth;
 mod body;
 mod clock;
+mod compress;
 pub mod config;
 pub mod files;
 mod handshakes;

@@ -32,6 +32,7 @@ pub use size_class::{SIZE_CLASSES, SizeClass};
 pub use slowest::Slow;
 
 use crate::access_log::body_bytes_sent;
+use crate::compress::CompressionCounts;
 use hyper::{Request, Uri};
 use sites::Sites;
 use slowest::Slowest;
@@ -72,6 +73,8 @@ pub struct Metrics {
     pub configured_at_unix_seconds: Count,
     /// The hash of the present configuration.
     pub config_hash: Count,
+    /// What was compressed.
+    pub compression: Arc<CompressionCounts>,
     refused: [Count; Refusal::ALL.len()],
     stops: Count,
     sites: Sites,
@@ -171,6 +174,7 @@ impl Metrics {
             reloads_failed: Count::default(),
             configured_at_unix_seconds: Count::default(),
             config_hash: Count::default(),
+            compression: Arc::default(),
             refused: Default::default(),
             stops: Count::default(),
             sites: Sites::default(),

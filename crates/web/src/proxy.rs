@@ -91,6 +91,7 @@ pub struct Route {
     times: Times,
     strips_prefix: bool,
     files_first: bool,
+    compress: Option<bool>,
     /// In lower case.
     upgrades: Vec<String>,
     tunnel_silence: Duration,
@@ -325,6 +326,11 @@ impl Route {
     /// The class the operator gives its requests, 0 to 7.
     pub fn class(&self) -> Option<u8> {
         self.class
+    }
+
+    /// Whether its responses are compressed, if the operator says so for it alone.
+    pub fn compress(&self) -> Option<bool> {
+        self.compress
     }
 
     /// The name of its upstream.

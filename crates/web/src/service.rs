@@ -5,6 +5,8 @@
 //! while the request is at hand, [`Service::respond`], which takes it, and, when there is a
 //! response, [`Service::announce`], with a result for the uplink.
 
+mod site_reply;
+
 use crate::access_log::{AccessLog, OpenRecord, Record, ResponseFacts, UpstreamFacts, WallClock};
 use crate::active_config::ActiveConfig;
 use crate::auth::{self, Checker, Looked};
@@ -15,7 +17,7 @@ use crate::peer::Peer;
 use crate::proxy::{Forwarded, Route, SharedReport, TunnelEnd};
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
-use crate::static_site::{Chosen, PendingListing, Scheme, StaticReply, StaticSite};
+use crate::static_site::{Chosen, Scheme, StaticSite};
 use hyper::{Method, Request, StatusCode, Version};
 use sooner_config::ClientNetwork;
 use sooner_http::basic_auth::Credentials;
@@ -30,7 +32,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::task::spawn_blocking;
 
 /// What TLS 1.3 adds to each of its records (RFC 8446, 5.2): header, content type, tag; bytes.
 const TLS_RECORD_BYTES: u64 = 22;
@@ -275,8 +276,10 @@ impl Service {
             StatusCode::SWITCHING_PROTOCOLS => None,
             _ => response.source.len(),
         };
+        let estimated_bytes = response.source.estimated_bytes();
         let start = ResponseStart {
-            body_bytes,
+            body_bytes: body_bytes.or(estimated_bytes),
+            is_estimate: body_bytes.is_none() && estimated_bytes.is_some(),
             head_bytes,
             class: signal.class,
             payer: context.named,
@@ -416,10 +419,7 @@ fn pass(
             }
         }
     }
-    match site.respond(&request, now) {
-        StaticReply::Now(response) => Reply::Now(response),
-        StaticReply::Listing(pending) => Reply::Later(Box::pin(read_listing(pending))),
-    }
+    site_reply::of(&active_config, chosen, request, now)
 }
 
 /// A refusal as the site makes it.
@@ -445,6 +445,8 @@ fn forward(
     context.outcome = Some(outcome.clone());
     let is_head = request.method() == Method::HEAD;
     let expires = active_config.sites.at(chosen).expires_of(&request);
+    let compressor = active_config.compression.of(chosen.site, route.compress());
+    let compressing = compressor.map(|compressor| (compressor.wanted(&request), compressor));
     let request = request.map(|body| body.metered(&active_config.limits));
     let forwarding = active_config.proxy.forward(route, request, peer);
     Reply::Later(Box::pin(async move {
@@ -459,19 +461,22 @@ fn forward(
             report,
         });
         let site = active_config.sites.at(chosen);
-        if !has_failed {
+        if has_failed {
+            response = site.finish(response, Moment::now());
+            if is_head {
+                response.source = Source::Empty;
+            }
+        } else {
             let expires = expires.and_then(|it| it.rule(response.status, &response.headers));
             site.add_headers(&mut response.headers);
             if let Some(rule) = expires {
                 rule.add_to(&mut response.headers, Moment::now().date);
             }
-            return response;
         }
-        response = site.finish(response, Moment::now());
-        if is_head {
-            response.source = Source::Empty;
+        match compressing {
+            Some((wanted, compressor)) => compressor.response(&wanted, response).await,
+            None => response,
         }
-        response
     }))
 }
 
@@ -482,17 +487,6 @@ fn host_refusal<B>(request: &Request<B>, error: &HostError) -> Response {
         response.source = Source::Empty;
     }
     response
-}
-
-/// Has a directory read by a thread that may wait for the disk.
-async fn read_listing(pending: PendingListing) -> Response {
-    let read = spawn_blocking(move || pending.read()).await;
-    read.unwrap_or_else(|_| {
-        plain(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the directory cannot be read",
-        )
-    })
 }
 
 /// What TLS adds to `bytes` written as records of full length.

@@ -24,7 +24,8 @@ use crate::auth::{Guard, Guards};
 use crate::body::Source;
 use crate::clock::Moment;
 use crate::files::{
-    Expires, ExtraHeaders, FileCache, FileError, FolderId, Lookup, Proxied, Resource, media_type,
+    Expires, ExtraHeaders, File, FileCache, FileError, FolderId, Lookup, Proxied, Resource,
+    media_type,
 };
 use crate::response::{Response, plain};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
@@ -37,6 +38,7 @@ use sooner_http::redirect::Redirect;
 use sooner_http::target::{self, DotFiles};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// One site.
 #[derive(Debug)]
@@ -77,14 +79,16 @@ struct Disk {
 pub enum StaticReply {
     /// Here it is.
     Now(Response),
+    /// Here it is, about a file as it is on the disk.
+    File(Response, Arc<File>),
     /// A directory has to be read for it, by a thread that may wait.
     Listing(PendingListing),
 }
 
 /// An answer on its way.
 enum Draft {
-    /// As it will be sent.
-    Complete(Response),
+    /// As it will be sent; and the file that it is about, if that is as it is on the disk.
+    Complete(Response, Option<Arc<File>>),
     /// Without the site's headers and error pages.
     Bare(Response),
     Listing(PendingListing),
@@ -95,7 +99,7 @@ impl StaticSite {
     /// may wait.
     pub fn response<B>(&self, request: &Request<B>, now: Moment) -> Response {
         match self.respond(request, now) {
-            StaticReply::Now(response) => response,
+            StaticReply::Now(response) | StaticReply::File(response, _) => response,
             StaticReply::Listing(pending) => pending.read(),
         }
     }
@@ -103,15 +107,18 @@ impl StaticSite {
     /// Answers a request. Waits for the disk only to open files and to read those that are kept in
     /// memory.
     pub fn respond<B>(&self, request: &Request<B>, now: Moment) -> StaticReply {
-        let mut response = match self.draft(request, now) {
-            Draft::Complete(response) => response,
-            Draft::Bare(response) => self.finish(response, now),
+        let (mut response, file) = match self.draft(request, now) {
+            Draft::Complete(response, file) => (response, file),
+            Draft::Bare(response) => (self.finish(response, now), None),
             Draft::Listing(pending) => return StaticReply::Listing(pending),
         };
         if request.method() == Method::HEAD {
             response.source = Source::Empty;
         }
-        StaticReply::Now(response)
+        match file {
+            Some(file) => StaticReply::File(response, file),
+            None => StaticReply::Now(response),
+        }
     }
 
     /// An answer with an error: the site's page for it, or else a line of text that says `what` is
@@ -235,11 +242,12 @@ impl StaticSite {
 
     fn resource<B>(&self, request: &Request<B>, resource: &Resource, now: Moment) -> Draft {
         match representation::response(request, resource, &self.delivery, now.date) {
-            FileResponse::Complete(mut response) => {
+            FileResponse::Complete(mut response, file) => {
                 if let Some(rule) = &resource.expires {
                     rule.add_to(&mut response.headers, now.date);
                 }
-                Draft::Complete(response)
+                let is_plain = Arc::ptr_eq(&file, &resource.plain);
+                Draft::Complete(response, is_plain.then_some(file))
             }
             FileResponse::Refusal(response) => Draft::Bare(response),
         }

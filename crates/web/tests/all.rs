@@ -2,6 +2,7 @@
 
 mod admin;
 mod commenting;
+mod compression;
 mod config_text;
 mod http;
 mod http2;

@@ -31,11 +31,11 @@ fn unknown_keys_are_refused_with_the_nearest() {
     assert_lines(&[
         (
             "lisen = [\"127.0.0.1:80\"]",
-            "f:1: lisen: unknown key; did you mean `listen`? The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, site, proxy, upstream, route, class, late",
+            "f:1: lisen: unknown key; did you mean `listen`? The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, compress, compression, site, proxy, upstream, route, class, late",
         ),
         (
             "root = \"/x\"\nrate = \"1mbit\"",
-            "f:2: rate: unknown key here; there is `uplink.rate`. The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, site, proxy, upstream, route, class, late",
+            "f:2: rate: unknown key here; there is `uplink.rate`. The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, compress, compression, site, proxy, upstream, route, class, late",
         ),
         (
             "[uplink]\n\nrates = \"1mbit\"",
@@ -259,6 +259,23 @@ fn certificates_nobody_is_shown_are_remarked() {
     let remarks: Vec<Misconfigured> = Config::parse(text).unwrap().remarks();
     assert_eq!(remarks.len(), 1);
     assert!(remarks[0].message.contains("listen_tls"));
+}
+
+#[test]
+fn settings_of_compression_that_nothing_uses_are_remarked() {
+    for (lines, count) in [
+        ("[compression]\ngzip_level = 9", 1),
+        ("compress = true\n[compression]\ngzip_level = 9", 0),
+        ("[compression]\n[[site]]\nroot = \"/b\"\ncompress = true", 0),
+        (
+            "[compression]\n[[route]]\npath = \"/\"\nupstream = \"a\"\ncompress = true",
+            0,
+        ),
+        ("", 0),
+    ] {
+        let remarks = Config::parse(lines).unwrap().remarks();
+        assert_eq!(remarks.len(), count, "{lines}");
+    }
 }
 
 proptest! {

@@ -89,6 +89,7 @@ impl<'a> Maker<'a> {
             self.put("root", &format!("\"{root}\""));
         }
         self.put("listen_tls", "[\"127.0.0.1:0\"]");
+        self.may("compress", &["true", "false"]);
         self.may("late", &["\"by-priority\"", "\"in-proportion\""]);
         // Classes come last, and what they may say depends on the upstreams' order.
         self.has_shares = self.random.chance();
@@ -187,6 +188,7 @@ impl<'a> Maker<'a> {
             self.may("listen", &["\"127.0.0.1:0\""]);
             self.may("hosts", &["[\"metrics.example\"]"]);
         }
+        self.compression();
         self.begin("proxy_protocol", "[proxy_protocol]");
         let from = self.random.one(&["[]", "[\"192.0.2.0/24\"]"]);
         self.put("from", from);
@@ -201,6 +203,18 @@ impl<'a> Maker<'a> {
         self.may("versions", &["[\"1.3\"]", "[\"1.2\", \"1.3\"]"]);
     }
 
+    fn compression(&mut self) {
+        self.begin("compression", "[compression]");
+        self.may("codings", &["[\"gzip\"]", "[\"br\", \"gzip\", \"zstd\"]"]);
+        self.may("types", &["[\"text/*\", \"*+json\", \"a/b\"]", "[]"]);
+        self.may("minimum_bytes", &["0", "1", "100000"]);
+        self.may("gzip_level", &["1", "9"]);
+        self.may("br_level", &["0", "5"]);
+        self.may("zstd_level", &["1", "10"]);
+        self.may("memory_bytes", &["4194304", "100000000"]);
+        self.may("cache_bytes", &["0", "1000", "10000000"]);
+    }
+
     fn sites(&mut self, root: &str) {
         for hosts in ["[]", "[\"a.example\", \"*.b.example\"]"] {
             self.begin("site", "[[site]]");
@@ -212,6 +226,7 @@ impl<'a> Maker<'a> {
             self.may("dot_files", &["true", "false"]);
             self.may("symlinks", &["\"none\"", "\"inside\""]);
             self.may("precompressed", &["[]", "[\"zstd\", \"br\", \"gzip\"]"]);
+            self.may("compress", &["true", "false"]);
             self.may("headers", &["{ X-A = \"1\" }", "{}"]);
             self.may("errors", &["{ 404 = \"/a.txt\" }", "{}"]);
             // One of the two answers each scheme.
@@ -439,6 +454,7 @@ impl<'a> Maker<'a> {
             self.put("upstream", &format!("\"{upstream}\""));
             self.may("hosts", &["[]"]);
             self.may("class", &["0", "7"]);
+            self.may("compress", &["true", "false"]);
             self.put("strip_prefix", if strips { "true" } else { "false" });
             self.may("files_first", &["true", "false"]);
             self.put("upgrade", "[\"websocket\"]");

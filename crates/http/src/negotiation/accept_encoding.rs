@@ -4,7 +4,7 @@ use super::quality::{self, Weight};
 use serde::Deserialize;
 
 /// A content coding that every browser of today reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coding {
     /// Zstandard (RFC 8878); `.zst`.
@@ -86,6 +86,12 @@ impl AcceptEncoding {
             .map(|(coding, _)| coding)
     }
 
+    /// Whether the client refuses the file as it is (`identity;q=0`, or `*;q=0` without a word of
+    /// it).
+    pub fn excludes_identity(&self) -> bool {
+        self.identity.or(self.others) == Some(0)
+    }
+
     fn weight_of(&self, coding: Coding) -> Weight {
         let named = match coding {
             Coding::Zstd => self.zstd,
@@ -137,6 +143,21 @@ mod tests {
             (&["compress, deflate"], all, None),
         ] {
             assert_eq!(chosen(values, offered), coding, "{values:?} of {offered:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_can_refuse_the_file_as_it_is() {
+        for (value, is_refused) in [
+            ("", false),
+            ("gzip", false),
+            ("gzip, identity;q=0", true),
+            ("gzip, *;q=0", true),
+            ("identity;q=0.1, *;q=0", false),
+            ("*", false),
+        ] {
+            let wanted = AcceptEncoding::parse(std::iter::once(value.as_bytes()));
+            assert_eq!(wanted.excludes_identity(), is_refused, "{value}");
         }
     }
 

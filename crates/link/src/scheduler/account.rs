@@ -101,6 +101,13 @@ impl Account {
         !std::mem::replace(&mut self.has_had_response, true)
     }
 
+    /// A response is so much larger than was announced.
+    pub(super) fn enlarge(&mut self, additional_bytes: u64) {
+        if let Some(promised_bytes) = &mut self.promised_bytes {
+            *promised_bytes = promised_bytes.saturating_add(additional_bytes);
+        }
+    }
+
     /// The body of the response started last has given its last byte.
     pub(super) fn end_last_body(&mut self) {
         if let Some(response) = self.responses.back_mut() {

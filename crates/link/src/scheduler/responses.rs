@@ -73,11 +73,27 @@ impl LinkScheduler {
             record.account.start(begun, size_bytes);
         }
         self.check();
-        let wire_bytes = response.size_bytes().map(wire::payload_cost_bytes);
+        // What is only estimated has no figure beside FAIR.
+        let exact_bytes = response.size_bytes().filter(|_| !response.is_estimate);
+        let wire_bytes = exact_bytes.map(wire::payload_cost_bytes);
         Ok(StartedResponse {
             job: self.started,
             wire_bytes: wire_bytes.map(|bytes| opening_bytes + bytes),
         })
+    }
+
+    /// The response started last is `additional_bytes` larger than was estimated. No effect where
+    /// no size was said.
+    pub fn enlarge(&mut self, flow: FlowId, additional_bytes: u64, now: Time) {
+        let Some(record) = self.flows.get_mut(&flow) else {
+            return;
+        };
+        record.account.enlarge(additional_bytes);
+        if record.is_ordered && record.has_job {
+            let amount = wire::payload_cost_bytes(additional_bytes);
+            self.turns.scheduler.enlarge(JobId(flow), amount, now);
+        }
+        self.check();
     }
 
     /// The body of the response started last has given its last byte.

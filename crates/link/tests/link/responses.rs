@@ -280,6 +280,56 @@ fn a_tunnel_is_not_older_than_those_who_came_before_its_burst() {
     assert!(link.rank(other) < link.rank(tunnel));
 }
 
+#[test]
+fn a_response_that_proves_larger_than_estimated_ranks_behind() {
+    for policy in [PolicyName::Srpt, PolicyName::Psjf, PolicyName::Fsp] {
+        let mut link = paced(policy);
+        let [small, other] = [2_000, 50_000].map(|bytes| {
+            let flow = link.open(Time::ZERO);
+            start(&mut link, flow, bytes);
+            flow
+        });
+        assert!(link.rank(small) < link.rank(other), "{policy}");
+        link.enlarge(small, 100_000, Time::ZERO);
+        assert!(link.rank(small) > link.rank(other), "{policy}");
+        let snapshot = link.snapshot(Time::ZERO);
+        let loads = snapshot.waiting.iter().chain(&snapshot.sending);
+        let remaining_bytes: u64 = loads.map(|load| load.remaining_bytes).sum();
+        assert_eq!(remaining_bytes, 152_000, "{policy}");
+    }
+}
+
+#[test]
+fn what_has_no_size_or_is_gone_gets_no_larger() {
+    let mut link = paced(PolicyName::Srpt);
+    let flow = link.open(Time::ZERO);
+    let unknown = ResponseStart::default();
+    let started = link.start(flow, unknown, Box::new(|_| {}), Time::ZERO);
+    assert_eq!(started.ok().map(|started| started.wire_bytes), Some(None));
+    let rank = link.rank(flow);
+    link.enlarge(flow, 100_000, Time::ZERO);
+    assert_eq!(link.rank(flow), rank);
+    link.close(flow, Time::ZERO);
+    link.enlarge(flow, 100_000, Time::ZERO);
+}
+
+#[test]
+fn an_estimate_is_a_size_for_the_order_and_none_beside_fair() {
+    let mut link = paced(PolicyName::Srpt);
+    let sizes = [false, true].map(|is_estimate| {
+        let flow = link.open(Time::ZERO);
+        let response = ResponseStart {
+            body_bytes: Some(5_000),
+            is_estimate,
+            ..ResponseStart::default()
+        };
+        let started = link.start(flow, response, Box::new(|_| {}), Time::ZERO);
+        (link.rank(flow), started.ok().unwrap().wire_bytes.is_some())
+    });
+    assert_eq!(sizes[0].0, sizes[1].0);
+    assert_eq!(sizes.map(|(_, is_compared)| is_compared), [true, false]);
+}
+
 fn jobs(snapshot: &Snapshot) -> u64 {
     let loads = snapshot.waiting.iter().chain(&snapshot.sending);
     loads.map(|load| load.jobs).sum()

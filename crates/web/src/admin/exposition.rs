@@ -8,6 +8,7 @@ use super::sources::{ClassLoad, ClassReading, RehearsalReading, UplinkReading, U
 use crate::metrics::{
     BOUNDS_NS, Histogram, Metrics, PROTOCOLS, Refusal, SIZE_CLASSES, STATUS_CLASSES,
 };
+use sooner_http::negotiation::Coding;
 use sooner_operate::ProcessReading;
 use sooner_operate::metrics::{Families, Labels, Unit, Value};
 use std::fmt;
@@ -44,6 +45,7 @@ impl Exposition {
     pub fn encode(&self) -> Result<String, fmt::Error> {
         let mut to = Families::default();
         self.requests(&mut to);
+        self.compression(&mut to);
         self.times(&mut to);
         self.connections(&mut to);
         self.uplink(&mut to);
@@ -92,6 +94,29 @@ impl Exposition {
             "sooner_responses_aborted",
             "Responses that were not sent whole",
             self.metrics.aborted.get(),
+        );
+    }
+
+    fn compression(&self, to: &mut Families) {
+        let counts = &self.metrics.compression;
+        let readings = counts.read();
+        let labels = |coding: Coding| vec![("coding", coding.token().to_owned())];
+        to.counters(
+            "sooner_compression_in",
+            "Bytes of bodies that were compressed, before",
+            Some(Unit::Bytes),
+            readings.map(|reading| (labels(reading.coding), reading.in_bytes)),
+        );
+        to.counters(
+            "sooner_compression_out",
+            "Bytes of the same bodies after",
+            Some(Unit::Bytes),
+            readings.map(|reading| (labels(reading.coding), reading.out_bytes)),
+        );
+        to.counter(
+            "sooner_compression_left",
+            "Responses sent as they are for lack of memory to compress them",
+            counts.left(),
         );
     }
 

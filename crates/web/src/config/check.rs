@@ -1,6 +1,7 @@
 //! What can only be wrong together, across tables; pure.
 
 use super::{Config, Misconfigured};
+use crate::compress::CompressionTable;
 use crate::proxy::{Proxy, ProxyTables};
 use crate::proxy_protocol::Senders;
 use crate::static_site::Sites;
@@ -19,6 +20,8 @@ impl Config {
         let mut mistakes = self.limits.mistakes();
         mistakes.extend(Senders::new(&self.proxy_protocol).err());
         mistakes.extend(self.uplink.check().err());
+        let compression = self.compression.iter();
+        mistakes.extend(compression.flat_map(CompressionTable::mistakes));
         mistakes.extend(self.check_addresses().err());
         mistakes.extend(self.check_what_is_served().err());
         mistakes
@@ -54,6 +57,15 @@ impl Config {
             remarks.push(Misconfigured::without_place(
                 "tls",
                 "no address speaks TLS; add listen_tls = [\"0.0.0.0:443\"], or remove [[tls]]",
+            ));
+        }
+        let sites = self.site.iter().map(|site| site.compress);
+        let routes = self.route.iter().map(|route| route.compress);
+        let is_compressed = self.compress || sites.chain(routes).any(|it| it == Some(true));
+        if self.compression.is_some() && !is_compressed {
+            remarks.push(Misconfigured::without_place(
+                "compression",
+                "nothing is compressed; add compress = true at the top, in a [[site]] or in a [[route]]",
             ));
         }
         remarks

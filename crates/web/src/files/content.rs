@@ -131,7 +131,7 @@ fn read_whole(descriptor: &OwnedFd, identity: &Identity) -> Result<Option<Vec<u8
 
 /// The bytes as they are kept. Where no sealed file can be had (no descriptors left, an old kernel)
 /// they are sent from ordinary memory.
-fn kept(content: Vec<u8>) -> Bytes {
+pub fn kept(content: Vec<u8>) -> Bytes {
     if is_long(&content)
         && let Ok(file) = SealedFile::new(&content)
     {

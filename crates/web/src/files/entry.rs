@@ -71,6 +71,11 @@ impl File {
         })
     }
 
+    /// What tells its version from others.
+    pub(super) fn version(&self) -> Identity {
+        self.identity
+    }
+
     /// Whether `stat` describes this very version.
     pub fn is_version(&self, stat: &Stat) -> bool {
         self.identity == Identity::of(stat)

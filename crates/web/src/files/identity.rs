@@ -10,7 +10,7 @@ const HTTP_DATE_SECONDS_MAX: i64 = 253_402_300_799;
 
 /// A version of a file. The inode belongs to it, because archives and reproducible builds give many
 /// files one and the same date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
     device: u64,
     inode: u64,

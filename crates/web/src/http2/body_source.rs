@@ -26,7 +26,7 @@ pub enum Filled {
 impl BodySource {
     /// What `source` has to give.
     pub fn new(source: Source) -> Self {
-        let is_to_be_awaited = matches!(source, Source::Stream(_));
+        let is_to_be_awaited = source.is_awaited();
         Self {
             source,
             chunk: Bytes::new(),
@@ -63,8 +63,13 @@ impl BodySource {
                 }
             }
         }
-        self.is_to_be_awaited = matches!(self.source, Source::Stream(_));
+        self.is_to_be_awaited = self.source.is_awaited();
         Poll::Ready(Ok(Filled::WithData))
+    }
+
+    /// How many bytes more than estimated there will be; see [`Source::take_growth`].
+    pub fn take_growth(&mut self) -> Option<u64> {
+        self.source.take_growth()
     }
 
     /// How many bytes a turn could be used for, `bytes_max` at most; at least one.

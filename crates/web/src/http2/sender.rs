@@ -95,6 +95,9 @@ impl BodySender {
                     Err(error) => return Poll::Ready(Err(self.break_off(error))),
                 }
             }
+            if let Some(growth_bytes) = body.take_growth() {
+                self.flow.enlarge(growth_bytes);
+            }
             let wanted_bytes = body.wanted_bytes(TURN_BYTES_MAX);
             ready!(self.poll_window(wanted_bytes, cx))?;
             let granted_bytes = ready!(self.flow.poll_grant(cx, wanted_bytes as u64));

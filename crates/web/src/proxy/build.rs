@@ -198,6 +198,7 @@ fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Miscon
         },
         strips_prefix: table.strip_prefix,
         files_first: table.files_first,
+        compress: table.compress,
         upgrades: upgrades(&table.upgrade)?,
         tunnel_silence: duration(
             &table.tunnel_seconds,

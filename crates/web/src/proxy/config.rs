@@ -162,6 +162,9 @@ pub struct RouteTable {
     /// Whether a file of the site goes before the upstream, where there is one.
     #[serde(default)]
     pub files_first: bool,
+    /// Whether its responses are compressed on their way; default: what the site says.
+    #[serde(default)]
+    pub compress: Option<bool>,
     /// Protocols a client may switch to through the proxy.
     #[serde(default = "websocket_alone")]
     pub upgrade: Vec<Spanned<String>>,
@@ -271,6 +274,7 @@ mod tests {
             class = 2
             strip_prefix = true
             files_first = true
+            compress = false
             upgrade = []
             queue_seconds = 1
             response_seconds = 1

@@ -33,6 +33,8 @@ pub struct StaticConfig {
     pub symlinks: Symlinks,
     /// Which compressed files beside a file are sent instead of it, the best liked first.
     pub precompressed: Vec<Spanned<Coding>>,
+    /// Whether responses are compressed on their way; default: what `compress` says for all.
+    pub compress: Option<bool>,
     /// Headers of every answer.
     pub headers: BTreeMap<String, Spanned<String>>,
     /// Pages for errors: from the status to the path of a file.
@@ -100,6 +102,7 @@ impl Default for StaticConfig {
             dot_files: false,
             symlinks: Symlinks::default(),
             precompressed: Vec::new(),
+            compress: None,
             headers: BTreeMap::new(),
             errors: BTreeMap::new(),
             redirect: Vec::new(),
@@ -126,6 +129,7 @@ mod tests {
             dot_files = true
             symlinks = "none"
             precompressed = ["zstd", "br", "gzip"]
+            compress = true
             headers = { X-Frame-Options = "DENY" }
             errors = { 404 = "/404.html" }
             scheme = "https"
@@ -174,6 +178,7 @@ mod tests {
         assert_eq!(config.listing, Listing::Auto);
         assert_eq!(config.symlinks, Symlinks::None);
         assert_eq!(*config.precompressed[2].get_ref(), Coding::Gzip);
+        assert_eq!(config.compress, Some(true));
         assert_eq!(config.errors["404"].get_ref(), "/404.html");
         assert_eq!(*config.redirect[1].status.get_ref(), 302);
         assert!(config.expires[0].proxied && !config.expires[1].proxied);

@@ -29,8 +29,8 @@ pub struct Delivery {
 /// An answer about a file.
 #[derive(Debug)]
 pub enum FileResponse {
-    /// With the file's own headers, which hold all there is to say.
-    Complete(Response),
+    /// With the headers of the file, which hold all there is to say.
+    Complete(Response, Arc<File>),
     /// A refusal: still to be made the site's own.
     Refusal(Response),
 }
@@ -44,7 +44,7 @@ pub fn response<B>(
 ) -> FileResponse {
     let file = negotiate(request.headers(), resource);
     if !conditional::has_conditions_or_range(request.headers()) {
-        return FileResponse::Complete(whole(file, StatusCode::OK, delivery));
+        return FileResponse::Complete(whole(file, StatusCode::OK, delivery), file.clone());
     }
     let validators = Validators {
         etag: &file.etag,
@@ -52,7 +52,7 @@ pub fn response<B>(
     };
     match conditional::evaluate(request.headers(), validators) {
         Outcome::Proceed => {}
-        Outcome::NotModified => return FileResponse::Complete(not_modified(file)),
+        Outcome::NotModified => return FileResponse::Complete(not_modified(file), file.clone()),
         Outcome::Failed => {
             return FileResponse::Refusal(plain(
                 StatusCode::PRECONDITION_FAILED,
@@ -60,7 +60,7 @@ pub fn response<B>(
             ));
         }
     }
-    FileResponse::Complete(match selection(request, file, validators, now) {
+    let response = match selection(request, file, validators, now) {
         Selection::Whole => whole(file, StatusCode::OK, delivery),
         Selection::Part(range) => part(file, range, delivery),
         Selection::Parts(ranges) => parts(file, &ranges, delivery),
@@ -72,7 +72,8 @@ pub fn response<B>(
                 visible(format!("bytes */{}", file.len)),
             ));
         }
-    })
+    };
+    FileResponse::Complete(response, file.clone())
 }
 
 /// A complete file under any status.

@@ -133,7 +133,7 @@ fn listings_have_a_bound_together() {
     while refused.is_none() && waiting.len() < 1000 {
         match fixture.site.respond(&request, Moment::now()) {
             StaticReply::Listing(pending) => waiting.push(pending),
-            StaticReply::Now(response) => refused = Some(response),
+            StaticReply::Now(response) | StaticReply::File(response, _) => refused = Some(response),
         }
     }
     let refused = read(refused.unwrap());

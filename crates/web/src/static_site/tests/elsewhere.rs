@@ -67,7 +67,7 @@ fn the_host_decides_between_sites() {
     let get = |host: &str| {
         let request = Request::builder().uri("/a").header(HOST, host);
         match sites.respond(&request.body(()).unwrap(), Scheme::Http, Moment::now()) {
-            StaticReply::Now(response) => read(response),
+            StaticReply::Now(response) | StaticReply::File(response, _) => read(response),
             StaticReply::Listing(_) => panic!("a listing"),
         }
     };

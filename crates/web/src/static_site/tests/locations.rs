@@ -30,7 +30,7 @@ fn sites(folder: &Path, text: &str) -> Result<Sites, crate::config::Misconfigure
 fn get(sites: &Sites, scheme: Scheme, host: &str, path: &str) -> Got {
     let request = Request::builder().uri(path).header(HOST, host);
     match sites.respond(&request.body(()).unwrap(), scheme, Moment::now()) {
-        StaticReply::Now(response) => read(response),
+        StaticReply::Now(response) | StaticReply::File(response, _) => read(response),
         StaticReply::Listing(_) => panic!("a listing"),
     }
 }
