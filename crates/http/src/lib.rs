@@ -8,6 +8,7 @@
 pub mod basic_auth;
 pub mod compression;
 pub mod conditional;
+pub mod fastcgi;
 pub mod forwarding;
 pub mod frames;
 pub mod host;

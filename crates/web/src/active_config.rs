@@ -68,23 +68,25 @@ impl ActiveConfig {
             &metrics.compression,
         )?;
         let names = configs.iter().map(|site| metrics.site(site_name(site)));
+        let limits = cache_limits(&config.limits, means);
+        let mut sites = Sites::new(&configs, limits, means.chunk_bytes)?;
+        let proxy = Proxy::build(
+            ProxyTables {
+                proxy: &config.proxy,
+                classes: &config.class,
+                late: config.late,
+                upstreams: &config.upstream,
+                routes: &config.route,
+            },
+            previous.map(|previous| &previous.proxy),
+        )?;
+        if proxy.runs_scripts() {
+            sites.hide_scripts();
+        }
         Ok(Self {
             site_ids: names.collect(),
-            sites: Sites::new(
-                &configs,
-                cache_limits(&config.limits, means),
-                means.chunk_bytes,
-            )?,
-            proxy: Proxy::build(
-                ProxyTables {
-                    proxy: &config.proxy,
-                    classes: &config.class,
-                    late: config.late,
-                    upstreams: &config.upstream,
-                    routes: &config.route,
-                },
-                previous.map(|previous| &previous.proxy),
-            )?,
+            sites,
+            proxy,
             compression,
             rules: Rules {
                 trust_priority: config.uplink.trust_priority,

@@ -19,6 +19,7 @@ mod endpoint;
 mod facts;
 mod failure;
 mod failure_log;
+mod fastcgi;
 mod forward;
 mod health;
 mod in_flight;
@@ -47,6 +48,7 @@ pub use classes::ClassTable;
 pub use config::{HealthTable, ProxyTable, RouteTable, UpstreamTable};
 pub use endpoint::{Endpoint, EndpointError};
 pub use failure::{Exhausted, Failure};
+pub use fastcgi::{FastCgiTable, Found, Script, User, is_script};
 pub use health::Standing;
 pub use look::LookedBody;
 pub use report::{Report, SharedReport};
@@ -59,6 +61,7 @@ use crate::response::Response;
 use buffer_budget::BufferBudget;
 use classes::Classes;
 use facts::FactFinder;
+use fastcgi::Origin;
 use forward::Forwarding;
 use hyper::{HeaderMap, Request};
 use look::Look;
@@ -177,6 +180,12 @@ impl Proxy {
         }
     }
 
+    /// Whether some upstream runs scripts, so that these are never shown.
+    pub fn runs_scripts(&self) -> bool {
+        let mut upstreams = self.upstreams.iter();
+        upstreams.any(|upstream| upstream.fastcgi().is_some())
+    }
+
     /// Starts health checks and the end of idle connections, on the current `LocalSet`; once for
     /// each upstream, however often it is called.
     pub fn start(&self) {
@@ -219,6 +228,12 @@ impl Proxy {
         };
         let forwarding = Forwarding {
             route: route.clone(),
+            origin: Origin {
+                client: finder.address,
+                remote: peer.remote,
+                local: peer.local,
+                scheme: peer.scheme(),
+            },
             client: Client {
                 address,
                 scheme: peer.scheme(),
@@ -331,6 +346,11 @@ impl Route {
     /// Whether its responses are compressed, if the operator says so for it alone.
     pub fn compress(&self) -> Option<bool> {
         self.compress
+    }
+
+    /// What a path leads to where its upstream runs scripts; `None` where it does not.
+    pub fn script(&self, path: &str) -> Option<Found> {
+        Some(self.upstream.fastcgi()?.find(path))
     }
 
     /// The name of its upstream.

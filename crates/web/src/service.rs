@@ -5,6 +5,7 @@
 //! while the request is at hand, [`Service::respond`], which takes it, and, when there is a
 //! response, [`Service::announce`], with a result for the uplink.
 
+mod passing;
 mod site_reply;
 
 use crate::access_log::{AccessLog, OpenRecord, Record, ResponseFacts, UpstreamFacts, WallClock};
@@ -14,14 +15,14 @@ use crate::body::Source;
 use crate::clock::Moment;
 use crate::metrics::{Metrics, Protocol, RequestFacts};
 use crate::peer::Peer;
-use crate::proxy::{Forwarded, Route, SharedReport, TunnelEnd};
+use crate::proxy::{SharedReport, TunnelEnd, User};
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
-use crate::static_site::{Chosen, Scheme, StaticSite};
+use crate::static_site::Scheme;
 use hyper::{Method, Request, StatusCode, Version};
+use passing::{pass, refused};
 use sooner_config::ClientNetwork;
 use sooner_http::basic_auth::Credentials;
-use sooner_http::forwarding::routes::host_name;
 use sooner_http::host::{self, HostError};
 use sooner_http::priority::{Hints, Signal};
 use sooner_http::target;
@@ -208,7 +209,7 @@ impl Service {
         peer: &Peer,
         now: Moment,
     ) -> Reply {
-        let request = target::without_single_dots(request);
+        let mut request = target::without_single_dots(request);
         let active_config = context.active_config.clone();
         let scheme = match peer.tls {
             Some(_) => Scheme::Https,
@@ -235,6 +236,9 @@ impl Service {
         }
         let credentials = Credentials::of(request.headers());
         context.user = credentials.as_ref().map(|it| it.user.clone().into());
+        if let Some(user) = &context.user {
+            request.extensions_mut().insert(User(user.clone()));
+        }
         let client = active_config
             .proxy
             .client_address(request.headers(), peer.remote.ip());
@@ -396,88 +400,6 @@ impl Service {
                 .write(&record.with_response(facts), &NEVER_QUEUED, None);
         }
     }
-}
-
-/// The response of the site at `index`, or of the upstream that a request is for.
-fn pass(
-    context: &mut RequestContext,
-    chosen: Chosen,
-    request: Request<RequestBody>,
-    peer: &Peer,
-    now: Moment,
-) -> Reply {
-    let active_config = context.active_config.clone();
-    let site = active_config.sites.at(chosen);
-    if !active_config.proxy.is_empty() && site.takes_routes() {
-        let host = host::of(&request).ok().map(host_name);
-        if let Some(route) = active_config.proxy.route(host, request.uri().path()) {
-            if let Some(response) = site.redirect(&request, now) {
-                return Reply::Now(response);
-            }
-            if !(route.files_first() && site.has_file(&request, now)) {
-                return forward(context, route, chosen, request, peer, now);
-            }
-        }
-    }
-    site_reply::of(&active_config, chosen, request, now)
-}
-
-/// A refusal as the site makes it.
-fn refused(site: &StaticSite, refusal: Response, is_head: bool, now: Moment) -> Response {
-    let mut response = site.finish(refusal, now);
-    if is_head {
-        response.source = Source::Empty;
-    }
-    response
-}
-
-/// Forwards a request to an upstream.
-fn forward(
-    context: &mut RequestContext,
-    route: &Rc<Route>,
-    chosen: Chosen,
-    request: Request<RequestBody>,
-    peer: &Peer,
-    now: Moment,
-) -> Reply {
-    let active_config = context.active_config.clone();
-    let outcome = Rc::<OnceCell<ProxyOutcome>>::default();
-    context.outcome = Some(outcome.clone());
-    let is_head = request.method() == Method::HEAD;
-    let expires = active_config.sites.at(chosen).expires_of(&request);
-    let compressor = active_config.compression.of(chosen.site, route.compress());
-    let compressing = compressor.map(|compressor| (compressor.wanted(&request), compressor));
-    let request = request.map(|body| body.metered(&active_config.limits));
-    let forwarding = active_config.proxy.forward(route, request, peer);
-    Reply::Later(Box::pin(async move {
-        let Forwarded {
-            mut response,
-            report,
-        } = forwarding.await;
-        let has_failed = report.lock().failure.is_some();
-        // Empty until now.
-        let _ = outcome.set(ProxyOutcome {
-            came_at: now.instant,
-            report,
-        });
-        let site = active_config.sites.at(chosen);
-        if has_failed {
-            response = site.finish(response, Moment::now());
-            if is_head {
-                response.source = Source::Empty;
-            }
-        } else {
-            let expires = expires.and_then(|it| it.rule(response.status, &response.headers));
-            site.add_headers(&mut response.headers);
-            if let Some(rule) = expires {
-                rule.add_to(&mut response.headers, Moment::now().date);
-            }
-        }
-        match compressing {
-            Some((wanted, compressor)) => compressor.response(&wanted, response).await,
-            None => response,
-        }
-    }))
 }
 
 /// The response to a request without a host, or with two.

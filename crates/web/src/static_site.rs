@@ -27,6 +27,7 @@ use crate::files::{
     Expires, ExtraHeaders, File, FileCache, FileError, FolderId, Lookup, Proxied, Resource,
     media_type,
 };
+use crate::proxy::is_script;
 use crate::response::{Response, plain};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
@@ -55,6 +56,8 @@ pub struct StaticSite {
     answer: Option<FixedAnswer>,
     takes_routes: bool,
     delivery: Delivery,
+    /// Whether scripts are run elsewhere, and not shown here.
+    hides_scripts: bool,
 }
 
 /// The file that is sent with an error.
@@ -151,6 +154,9 @@ impl StaticSite {
         let Ok(target) = target::parse(request.uri().path(), disk.dot_files) else {
             return false;
         };
+        if self.hides_scripts && is_script(&target.path) {
+            return false;
+        }
         let path = self.below_mount(&target.path);
         path.is_some_and(|path| {
             let found = disk.find(path, target.is_directory, now);
@@ -209,6 +215,9 @@ impl StaticSite {
             Ok(target) => target,
             Err(error) => return Draft::Bare(refusal::of_target(error)),
         };
+        if self.hides_scripts && is_script(&target.path) {
+            return Draft::Bare(refusal::not_found());
+        }
         let Some(path) = self.below_mount(&target.path) else {
             return Draft::Bare(refusal::not_found());
         };

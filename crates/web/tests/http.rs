@@ -4,6 +4,7 @@ mod conditions;
 mod delivery;
 mod early_answers;
 mod expiring;
+mod fastcgi;
 mod guarded;
 mod paths;
 mod protocol;

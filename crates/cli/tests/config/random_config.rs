@@ -317,6 +317,15 @@ impl<'a> Maker<'a> {
             self.put("servers", &secure);
         }
         self.put("ca", "\"ca.pem\"");
+        self.begin("upstream", "[[upstream]]");
+        self.put("name", "\"scripts\"");
+        self.put("servers", "[\"fastcgi+unix:/nowhere.sock\"]");
+        self.table = "upstream.fastcgi";
+        for key in ["root", "index", "fallback"] {
+            self.note(key);
+        }
+        let scripts = "fastcgi = { root = \".\", index = \"a.php\", fallback = \"/a.php\" }";
+        writeln!(self.text, "{scripts}").unwrap();
         servers
     }
 

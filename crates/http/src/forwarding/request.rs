@@ -9,6 +9,7 @@ mod head;
 
 pub use head::Protocol;
 
+use crate::fastcgi::Parameters;
 use crate::forwarding::forwarded;
 use crate::forwarding::headers::{self, Length, PSEUDONYM};
 use crate::forwarding::routes::{has_dot_segment, without_prefix};
@@ -20,6 +21,7 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Method, StatusCode, Uri, Version};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// How often a request may have been here before: more is a loop.
 const HOPS_MAX: usize = 8;
@@ -106,6 +108,8 @@ pub struct Outgoing {
     pub expects_continue: bool,
     /// Whether the client takes trailers.
     pub takes_trailers: bool,
+    /// What a server over FastCGI is told in place of all this: an extension of the head.
+    pub parameters: Option<Arc<Parameters>>,
 }
 
 /// The authority a request is for, with its port if it names one (RFC 9112, 3.2 and 3.3; RFC 9113,
@@ -182,6 +186,7 @@ pub fn outgoing(
         expects_continue,
         takes_trailers: headers::tokens(&parts.headers, &TE)
             .any(|coding| coding.eq_ignore_ascii_case("trailers")),
+        parameters: None,
     })
 }
 

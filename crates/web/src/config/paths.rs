@@ -31,10 +31,10 @@ impl Config {
                 .into_iter()
                 .chain(&mut tls.client_ca)
         });
-        let authorities = self
-            .upstream
-            .iter_mut()
-            .filter_map(|upstream| upstream.ca.as_mut());
-        roots.chain(certificates).chain(authorities)
+        let of_upstreams = self.upstream.iter_mut().flat_map(|upstream| {
+            let scripts = upstream.fastcgi.as_mut().map(|scripts| &mut scripts.root);
+            upstream.ca.as_mut().into_iter().chain(scripts)
+        });
+        roots.chain(certificates).chain(of_upstreams)
     }
 }

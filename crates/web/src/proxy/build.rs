@@ -5,6 +5,7 @@ use super::buffer_budget::BufferBudget;
 use super::classes::{ClassTable, Classes};
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
+use super::fastcgi::FastCgi;
 use super::look::Look;
 use super::upstream::{Times, Upstream};
 use super::{Proxy, Route};
@@ -46,6 +47,7 @@ impl Proxy {
         let names: Vec<&str> = names.map(|table| table.name.get_ref().as_str()).collect();
         let classes = Classes::build(tables.classes, tables.late, &names)?;
         let mut built: Vec<Rc<Upstream>> = Vec::with_capacity(tables.upstreams.len());
+        let mut scripts = Vec::with_capacity(tables.upstreams.len());
         for table in tables.upstreams {
             classes.check_order(table.name.get_ref(), table.order.as_ref())?;
             classes.check_share_by(table.name.get_ref(), table.share_by.as_ref())?;
@@ -61,10 +63,14 @@ impl Proxy {
             let authorities = connect::authorities(table)?;
             let kept =
                 previous.and_then(|previous| previous.unchanged(table, authorities.as_ref()));
-            built.push(match kept {
+            // The directory behind a name may be another one by now.
+            let fastcgi = table.fastcgi.as_ref().map(FastCgi::build).transpose()?;
+            let upstream = match kept {
                 Some(upstream) => upstream,
                 None => Upstream::build(table, &classes, authorities)?,
-            });
+            };
+            scripts.push(fastcgi);
+            built.push(upstream);
         }
         let limits = built.iter();
         let limits = limits.map(|upstream| (upstream.name.as_ref(), upstream.most()));
@@ -73,8 +79,12 @@ impl Proxy {
         for route in tables.routes {
             add_route(&mut routes, route, &built)?;
         }
+        let trusted = networks(&tables.proxy.trusted)?;
+        // Nothing can be wrong any more.
+        for (upstream, fastcgi) in built.iter().zip(scripts) {
+            upstream.set_fastcgi(fastcgi);
+        }
         let proxy = tables.proxy;
-        let trusted = networks(&proxy.trusted)?;
         Ok(Self {
             routes,
             upstreams: built,
@@ -179,6 +189,13 @@ fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Miscon
         }
         class => class.as_ref().map(|class| *class.get_ref()),
     };
+    if table.strip_prefix && upstream.table.fastcgi.is_some() {
+        return Err(Misconfigured::at(
+            &table.path,
+            "route.strip_prefix",
+            "scripts are found by the whole path; leave strip_prefix out, and put them into a folder of this name",
+        ));
+    }
     let default = upstream.times;
     let or =
         |value, key, default| Ok::<_, Misconfigured>(some_duration(value, key)?.unwrap_or(default));

@@ -1,5 +1,6 @@
 //! The proxy's tables of the configuration file: `[proxy]`, `[[upstream]]` and `[[route]]`.
 
+use super::fastcgi::FastCgiTable;
 use crate::config::Misconfigured;
 use serde::Deserialize;
 use sooner_config::Limit;
@@ -50,7 +51,7 @@ pub struct UpstreamTable {
     /// The name routes use.
     pub name: Spanned<String>,
     /// `http://HOST:PORT`, `https://...`, `h2c://...` (HTTP/2 in clear text), `unix:/PATH`,
-    /// `h2c+unix:/PATH`.
+    /// `h2c+unix:/PATH`, `fastcgi://HOST:PORT`, `fastcgi+unix:/PATH`.
     pub servers: Vec<Spanned<String>>,
     /// Jobs inside each server at once, or `"auto"`: as many as are found to be enough; the others
     /// wait. Without it all go in.
@@ -123,6 +124,9 @@ pub struct UpstreamTable {
     /// Certificates (PEM) a server's must lead to; without it the system's.
     #[serde(default)]
     pub ca: Option<Spanned<PathBuf>>,
+    /// Where the scripts of servers over FastCGI are.
+    #[serde(default)]
+    pub fastcgi: Option<FastCgiTable>,
 }
 
 /// `health = {...}` of an upstream.
@@ -258,6 +262,7 @@ mod tests {
             health = { path = "/health", seconds = 5, fails = 2, passes = 1 }
             host = "upstream"
             ca = "ca.pem"
+            fastcgi = { root = "/srv/www", index = "index.php", fallback = "/index.php" }
             "#,
         )
         .unwrap();

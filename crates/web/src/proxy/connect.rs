@@ -3,6 +3,7 @@
 
 use super::config::UpstreamTable;
 use super::endpoint::{Address, Endpoint, EndpointProtocol};
+use super::fastcgi::Bridge;
 use super::upstream_connection::{Transport, UpstreamConnection, handshake};
 use crate::config::Misconfigured;
 use rustls::pki_types::ServerName;
@@ -19,6 +20,7 @@ use toml::Spanned;
 pub struct Connector {
     endpoint: Endpoint,
     tls: Option<Tls>,
+    bridge: Bridge,
 }
 
 /// TLS to one server, with and without the offer of HTTP/2.
@@ -74,7 +76,11 @@ impl Connector {
             }
             _ => None,
         };
-        Ok(Self { endpoint, tls })
+        Ok(Self {
+            bridge: Bridge::new(endpoint.to_string()),
+            endpoint,
+            tls,
+        })
     }
 
     /// The server's address and protocol.
@@ -87,9 +93,12 @@ impl Connector {
         self.tls.is_some()
     }
 
-    /// Whether a protocol can be switched there: HTTP/2 has no `Upgrade`.
+    /// Whether a protocol can be switched there: HTTP/2 has no `Upgrade`, nor has FastCGI.
     pub fn can_switch(&self) -> bool {
-        self.endpoint.protocol != EndpointProtocol::Http2
+        !matches!(
+            self.endpoint.protocol,
+            EndpointProtocol::Http2 | EndpointProtocol::FastCgi
+        )
     }
 
     /// Connects; `http1_only` where the request cannot go over HTTP/2.
@@ -113,11 +122,17 @@ impl Connector {
     }
 
     async fn handshake(&self, stream: Box<dyn Transport>) -> io::Result<UpstreamConnection> {
-        let protocol = match self.endpoint.protocol {
-            EndpointProtocol::Http2 => Protocol::Http2,
-            EndpointProtocol::Http1 | EndpointProtocol::Tls => Protocol::Http1,
-        };
-        handshake(stream, protocol).await
+        match self.endpoint.protocol {
+            EndpointProtocol::Http2 => handshake(stream, Protocol::Http2).await,
+            EndpointProtocol::Http1 | EndpointProtocol::Tls => {
+                handshake(stream, Protocol::Http1).await
+            }
+            EndpointProtocol::FastCgi => {
+                let (near, slot) = self.bridge.begin(stream);
+                let connection = handshake(Box::new(near), Protocol::Http1).await?;
+                Ok(connection.with_slot(slot))
+            }
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub enum EndpointProtocol {
     Http2,
     /// TLS, and in it what both sides like best.
     Tls,
+    /// FastCGI.
+    FastCgi,
 }
 
 /// A server of an upstream.
@@ -44,7 +46,7 @@ pub struct Endpoint {
 pub enum EndpointError {
     /// No scheme, or one that is not spoken here.
     #[error(
-        "`{0}` is not a server: write http://HOST:PORT, https://HOST:PORT, h2c://HOST:PORT, unix:/PATH or h2c+unix:/PATH"
+        "`{0}` is not a server: write http://HOST:PORT, https://HOST:PORT, h2c://HOST:PORT, unix:/PATH, h2c+unix:/PATH, fastcgi://HOST:PORT or fastcgi+unix:/PATH"
     )]
     Scheme(String),
     /// A path, a query or a user after the port.
@@ -67,6 +69,9 @@ impl Endpoint {
         if let Some(path) = text.strip_prefix("h2c+unix:") {
             return unix(text, path, EndpointProtocol::Http2);
         }
+        if let Some(path) = text.strip_prefix("fastcgi+unix:") {
+            return unix(text, path, EndpointProtocol::FastCgi);
+        }
         if let Some(path) = text.strip_prefix("unix:") {
             return unix(text, path, EndpointProtocol::Http1);
         }
@@ -77,6 +82,7 @@ impl Endpoint {
             "http" => (EndpointProtocol::Http1, 80),
             "h2c" => (EndpointProtocol::Http2, 80),
             "https" => (EndpointProtocol::Tls, 443),
+            "fastcgi" => (EndpointProtocol::FastCgi, 9000),
             _ => return Err(EndpointError::Scheme(text.into())),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
@@ -145,12 +151,18 @@ impl fmt::Display for Endpoint {
             (Address::Unix(path), EndpointProtocol::Http2) => {
                 write!(f, "h2c+unix:{}", path.display())
             }
+            (Address::Unix(path), EndpointProtocol::FastCgi) => {
+                write!(f, "fastcgi+unix:{}", path.display())
+            }
             (Address::Unix(path), _) => write!(f, "unix:{}", path.display()),
             (Address::Tcp { .. }, EndpointProtocol::Http1) => {
                 write!(f, "http://{}", self.authority)
             }
             (Address::Tcp { .. }, EndpointProtocol::Http2) => write!(f, "h2c://{}", self.authority),
             (Address::Tcp { .. }, EndpointProtocol::Tls) => write!(f, "https://{}", self.authority),
+            (Address::Tcp { .. }, EndpointProtocol::FastCgi) => {
+                write!(f, "fastcgi://{}", self.authority)
+            }
         }
     }
 }
@@ -198,6 +210,8 @@ mod tests {
             "h2c://a.b-c",
             "unix:/a",
             "h2c+unix:/a/b",
+            "fastcgi://127.0.0.1:9000",
+            "fastcgi+unix:/run/php/fpm.sock",
         ] {
             assert_eq!(Endpoint::parse(text).unwrap().to_string(), text);
         }

@@ -9,6 +9,7 @@ use super::buffer_budget::BufferBudget;
 use super::facts::Facts;
 use super::failure::Failure;
 use super::failure_log::RequestSummary;
+use super::fastcgi::{Origin, of_request};
 use super::in_flight::{InFlight, UpstreamBody};
 use super::read_ahead::read_ahead;
 use super::retries::RoutedRequest;
@@ -42,6 +43,8 @@ pub struct Forwarding {
     pub route: Rc<Route>,
     /// The client.
     pub client: Client,
+    /// The same, for scripts.
+    pub origin: Origin,
     /// What responses may use.
     pub budget: Arc<BufferBudget>,
 }
@@ -133,6 +136,11 @@ impl Forwarding {
             request::outgoing(parts, body_bytes, &self.client, rules).map_err(Failure::Refused)?;
         if let HostRule::Fixed(host) = &upstream.host {
             outgoing.host = Some(host.clone());
+        }
+        if let (Some(fastcgi), Some(script)) = (upstream.fastcgi(), parts.extensions.get()) {
+            let root = &fastcgi.root;
+            let parameters = of_request(parts, &outgoing, script, root, &self.origin);
+            outgoing.parameters = Some(Arc::new(parameters));
         }
         Ok(outgoing)
     }

@@ -3,6 +3,7 @@
 
 use super::connect::Connector;
 use super::failure::Exhausted;
+use super::fastcgi::of_probe;
 use super::orders;
 use super::server_limit;
 use super::upload::Upload;
@@ -13,6 +14,7 @@ use hyper::{HeaderMap, Method};
 use sooner_http::forwarding::request::{Outgoing, Protocol};
 use std::io;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
@@ -92,6 +94,9 @@ fn probe_request(upstream: &Upstream) -> Option<Outgoing> {
         upgrade: None,
         expects_continue: false,
         takes_trailers: false,
+        parameters: upstream
+            .fastcgi()
+            .map(|fastcgi| Arc::new(of_probe(path, &fastcgi.root))),
     })
 }
 

@@ -13,6 +13,7 @@ use crate::proxy::config::UpstreamTable;
 use crate::proxy::facts::RequestFacts;
 use crate::proxy::failure::Failure;
 use crate::proxy::failure_log::{FailureLog, RequestSummary, one_line};
+use crate::proxy::fastcgi::FastCgi;
 use crate::proxy::health::Standing;
 use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::overtime::Overtimes;
@@ -99,6 +100,7 @@ pub struct Upstream {
     pub check: Option<HealthCheck>,
     /// How long an idle connection is kept.
     pub keep: Duration,
+    fastcgi: RefCell<Option<Rc<FastCgi>>>,
     limiter: Limiter,
     /// Requests that may not run for longer than so.
     pub overtimes: Rc<Overtimes>,
@@ -139,6 +141,16 @@ impl Upstream {
     /// Whether `table` and `authorities` would make the same one.
     pub fn is_of(&self, table: &UpstreamTable, authorities: Option<&Authorities>) -> bool {
         self.table == *table && self.authorities.as_ref() == authorities
+    }
+
+    /// Where its scripts are, if its servers run some.
+    pub fn fastcgi(&self) -> Option<Rc<FastCgi>> {
+        self.fastcgi.borrow().clone()
+    }
+
+    /// From now on its scripts are there.
+    pub fn set_fastcgi(&self, fastcgi: Option<FastCgi>) {
+        self.fastcgi.replace(fastcgi.map(Rc::new));
     }
 
     /// Whether this is the first call: its tasks are to be started.

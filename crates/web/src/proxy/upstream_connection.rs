@@ -1,6 +1,7 @@
 //! A connection to a server, ready to take requests.
 
 use super::counted_stream::{CountedStream, StreamCounts};
+use super::fastcgi::Slot;
 use super::upload::Upload;
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
@@ -40,6 +41,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 pub struct UpstreamConnection {
     requests: Requests,
     counts: Arc<StreamCounts>,
+    /// Where parameters of its request go, if it is one over FastCGI.
+    slot: Option<Slot>,
 }
 
 enum Requests {
@@ -88,7 +91,11 @@ pub async fn handshake(
             Requests::Http2(sender)
         }
     };
-    Ok(UpstreamConnection { requests, counts })
+    Ok(UpstreamConnection {
+        requests,
+        counts,
+        slot: None,
+    })
 }
 
 /// Runs what a connection spawns where the connection runs.
@@ -102,6 +109,14 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for OnThisThread {
 }
 
 impl UpstreamConnection {
+    /// The same with a place for the parameters of its request.
+    pub fn with_slot(self, slot: Slot) -> Self {
+        Self {
+            slot: Some(slot),
+            ..self
+        }
+    }
+
     /// What it speaks.
     pub fn protocol(&self) -> Protocol {
         match self.requests {
@@ -123,6 +138,7 @@ impl UpstreamConnection {
         Some(Self {
             requests: Requests::Http2(sender.clone()),
             counts: self.counts.clone(),
+            slot: None,
         })
     }
 
@@ -145,8 +161,11 @@ impl UpstreamConnection {
     /// Sends a request; dropping the future takes it back (HTTP/1: by ending the connection).
     pub async fn send(
         &mut self,
-        request: Request<Upload>,
+        mut request: Request<Upload>,
     ) -> Result<Response<Incoming>, SendError> {
+        if let Some(slot) = &self.slot {
+            slot.replace(request.extensions_mut().remove());
+        }
         let sent = match &mut self.requests {
             Requests::Http1(sender) => sender.try_send_request(request).await,
             Requests::Http2(sender) => sender.try_send_request(request).await,

@@ -102,6 +102,7 @@ impl StaticSite {
                 chunk_bytes: shared.chunk_bytes,
                 boundaries: RandomState::new(),
             },
+            hides_scripts: false,
         })
     }
 }

@@ -144,6 +144,13 @@ impl Sites {
         }
     }
 
+    /// From now on no site shows a script as a file.
+    pub fn hide_scripts(&mut self) {
+        self.all
+            .iter_mut()
+            .for_each(|site| site.hides_scripts = true);
+    }
+
     /// All that the configuration has, the first one first.
     pub fn all(&self) -> impl Iterator<Item = &StaticSite> {
         self.all.iter().take(self.count)

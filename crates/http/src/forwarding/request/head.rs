@@ -43,6 +43,9 @@ impl Outgoing {
         self.frame(&mut headers, protocol, body_bytes);
         self.connect(&mut headers, protocol, body_bytes);
         let mut request = Request::new(());
+        if let Some(parameters) = &self.parameters {
+            request.extensions_mut().insert(parameters.clone());
+        }
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;

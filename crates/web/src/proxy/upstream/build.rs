@@ -60,6 +60,7 @@ impl Upstream {
             tell_wait: TellWait::parse(&table.tell_wait)?,
             share_by: table.share_by.as_ref().map(ShareBy::parse).transpose()?,
             check,
+            fastcgi: RefCell::default(),
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
             limiter: Limiter::new(AdmissionSettings {
                 limit: 0,
@@ -145,6 +146,7 @@ fn servers(
     }
     let speaks_tls =
         |server: &Rc<Server>| server.pool.connector().endpoint().protocol == EndpointProtocol::Tls;
+    check_scripts(table, &servers)?;
     match &table.ca {
         Some(ca) if !servers.iter().any(speaks_tls) => Err(Misconfigured::at(
             ca,
@@ -152,6 +154,28 @@ fn servers(
             "no server of this upstream speaks TLS; write https:// or leave it out",
         )),
         _ => Ok(servers),
+    }
+}
+
+/// Servers over FastCGI need to know where their scripts are, and no others do.
+fn check_scripts(table: &UpstreamTable, servers: &[Rc<Server>]) -> Result<(), Misconfigured> {
+    let runs_scripts = |server: &Rc<Server>| {
+        server.pool.connector().endpoint().protocol == EndpointProtocol::FastCgi
+    };
+    let mut pairs = table.servers.iter().zip(servers);
+    let has_root = table.fastcgi.is_some();
+    match pairs.find(|(_, server)| runs_scripts(server) != has_root) {
+        None => Ok(()),
+        Some((text, _)) => Err(Misconfigured::at(
+            text,
+            "upstream.servers",
+            match has_root {
+                true => {
+                    "runs no scripts: with `fastcgi` all servers are fastcgi:// or fastcgi+unix:"
+                }
+                false => "needs to know where its scripts are: fastcgi = { root = \"/srv/www\" }",
+            },
+        )),
     }
 }
 

@@ -1,0 +1,238 @@
+//! One request over FastCGI: sends parameters and body, and makes a response of what comes.
+
+use super::bridge::Bridge;
+use crate::proxy::upstream_connection::Transport;
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::{Request, Response, StatusCode};
+use sooner_http::fastcgi::{
+    self, Decoder, Event, HeadError, Parameters, RECORD_BYTES_MAX, RecordError,
+};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf, split};
+
+/// The longest body whose length is not known before: FastCGI has to know it, so it is held until
+/// it is whole.
+const HELD_BYTES_MAX: usize = 1 << 20;
+/// Bytes that are read at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// Why nothing came of a request, or not all of it.
+#[derive(Debug, Error)]
+pub enum ExchangeError {
+    /// There is no connection for it.
+    #[error("a second request on one connection")]
+    Spent,
+    /// The connection broke.
+    #[error("the connection breaks: {0}")]
+    Io(#[from] io::Error),
+    /// Not all was said.
+    #[error("the script ends, and the server with it, before its response does")]
+    Ended,
+    /// There is nothing to pass on.
+    #[error("the script ends without a response")]
+    Nothing,
+    /// Not FastCGI.
+    #[error("no FastCGI: {0}")]
+    Record(#[from] RecordError),
+    /// Not the head of a response.
+    #[error("a script responds with {0}")]
+    Head(#[from] HeadError),
+}
+
+/// Sends a body.
+type Sending = Pin<Box<dyn Future<Output = ()>>>;
+
+/// The body of a response.
+pub struct Answer {
+    /// What came with the head.
+    first: Bytes,
+    exchange: Option<Exchange>,
+    bridge: Bridge,
+}
+
+/// What is under way on a connection.
+struct Exchange {
+    reader: ReadHalf<Box<dyn Transport>>,
+    sending: Option<Sending>,
+    decoder: Decoder,
+    buffer: BytesMut,
+}
+
+/// Carries out a request over a connection that it has for itself.
+pub async fn exchange(
+    parts: Option<(Box<dyn Transport>, Arc<Parameters>)>,
+    request: Request<Incoming>,
+    bridge: Bridge,
+) -> Result<Response<Answer>, ExchangeError> {
+    let (stream, parameters) = parts.ok_or(ExchangeError::Spent)?;
+    let body = request.into_body();
+    let (reader, writer) = split(stream);
+    let sending: Sending = match body.size_hint().exact() {
+        Some(length) => Box::pin(send(writer, parameters, length, body)),
+        None => match Limited::new(body, HELD_BYTES_MAX).collect().await {
+            Ok(held) => {
+                let held = http_body_util::Full::new(held.to_bytes());
+                let length = held.size_hint().exact().unwrap_or(0);
+                Box::pin(send(writer, parameters, length, held))
+            }
+            Err(_) => return Ok(too_long(bridge)),
+        },
+    };
+    let mut exchange = Exchange {
+        reader,
+        sending: Some(sending),
+        decoder: Decoder::default(),
+        buffer: BytesMut::new(),
+    };
+    match head(&mut exchange, &bridge).await {
+        Ok((head, first)) => {
+            let mut response = Response::new(Answer {
+                first,
+                exchange: Some(exchange),
+                bridge,
+            });
+            *response.status_mut() = head.status;
+            *response.headers_mut() = head.headers;
+            Ok(response)
+        }
+        Err(error) => {
+            bridge.note_failure(&error);
+            Err(error)
+        }
+    }
+}
+
+fn too_long(bridge: Bridge) -> Response<Answer> {
+    let mut response = Response::new(Answer {
+        first: Bytes::from_static(
+            b"413 Content Too Large: a body of more than 1 MiB needs a Content-Length\n",
+        ),
+        exchange: None,
+        bridge,
+    });
+    *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+    response
+}
+
+/// Sends a request. An error means that the server reads no more; what it says is read all the
+/// same.
+async fn send<B: Body<Data = Bytes> + Unpin>(
+    writer: WriteHalf<Box<dyn Transport>>,
+    parameters: Arc<Parameters>,
+    length: u64,
+    body: B,
+) {
+    _ = send_all(writer, &parameters, length, body).await;
+}
+
+async fn send_all<B: Body<Data = Bytes> + Unpin>(
+    mut writer: WriteHalf<Box<dyn Transport>>,
+    parameters: &Parameters,
+    length: u64,
+    mut body: B,
+) -> io::Result<()> {
+    let mut out = Vec::new();
+    fastcgi::push_begin(false, &mut out);
+    let mut all = parameters.clone();
+    let length = match length {
+        0 => String::new(),
+        length => length.to_string(),
+    };
+    all.push((b"CONTENT_LENGTH".to_vec(), length.into()));
+    fastcgi::push_parameters(&all, &mut out);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        for part in frame
+            .data_ref()
+            .map_or(&[][..], |data| &data[..])
+            .chunks(RECORD_BYTES_MAX)
+        {
+            fastcgi::push_input(part, &mut out);
+            writer.write_all(&out).await?;
+            out.clear();
+        }
+    }
+    fastcgi::push_input(b"", &mut out);
+    writer.write_all(&out).await?;
+    writer.flush().await
+}
+
+/// The head of the response, and what came of its body with it.
+async fn head(
+    exchange: &mut Exchange,
+    bridge: &Bridge,
+) -> Result<(fastcgi::Head, Bytes), ExchangeError> {
+    let mut read = BytesMut::new();
+    loop {
+        match poll_fn(|cx| exchange.poll_event(cx)).await? {
+            Event::Output(bytes) => {
+                read.extend_from_slice(&bytes);
+                if let Some((head, length)) = fastcgi::head(&read)? {
+                    return Ok((head, read.split_off(length).freeze()));
+                }
+            }
+            Event::Error(words) => bridge.note_words(&words),
+            Event::End { .. } => return Err(ExchangeError::Nothing),
+        }
+    }
+}
+
+impl Exchange {
+    /// The next event; sends meanwhile.
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ExchangeError>> {
+        if let Some(sending) = &mut self.sending
+            && sending.as_mut().poll(cx).is_ready()
+        {
+            self.sending = None;
+        }
+        loop {
+            if let Some(event) = self.decoder.next(&mut self.buffer)? {
+                return Poll::Ready(Ok(event));
+            }
+            let mut space = [0; READ_BYTES];
+            let mut space = ReadBuf::new(&mut space);
+            ready!(Pin::new(&mut self.reader).poll_read(cx, &mut space))?;
+            if space.filled().is_empty() {
+                return Poll::Ready(Err(ExchangeError::Ended));
+            }
+            self.buffer.extend_from_slice(space.filled());
+        }
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = ExchangeError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ExchangeError>>> {
+        let this = &mut *self;
+        if !this.first.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.first)))));
+        }
+        loop {
+            let Some(exchange) = &mut this.exchange else {
+                return Poll::Ready(None);
+            };
+            match ready!(exchange.poll_event(cx)) {
+                Ok(Event::Output(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                Ok(Event::Error(words)) => this.bridge.note_words(&words),
+                Ok(Event::End { .. }) => this.exchange = None,
+                Err(error) => {
+                    this.exchange = None;
+                    this.bridge.note_failure(&error);
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+    }
+}

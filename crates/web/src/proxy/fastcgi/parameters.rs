@@ -1,0 +1,139 @@
+//! What a script is told of its request: the names of CGI (RFC 3875), as nginx's `fastcgi_params`
+//! has them.
+
+use super::scripts::Script;
+use hyper::HeaderMap;
+use hyper::header::{AsHeaderName, CONTENT_TYPE, COOKIE, HeaderValue};
+use hyper::http::request::Parts;
+use sooner_http::fastcgi::{Parameters, parameter_name};
+use sooner_http::forwarding::request::Outgoing;
+use sooner_http::forwarding::routes::host_name;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Where a request comes from, and where it came in.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The client, as a trusted proxy names it.
+    pub client: IpAddr,
+    /// The address of the connection that it came on.
+    pub remote: SocketAddr,
+    /// Where it came in.
+    pub local: SocketAddr,
+    /// `http` or `https`.
+    pub scheme: &'static str,
+}
+
+/// The name of a user that was let in by a password: an extension of requests.
+#[derive(Clone, Debug)]
+pub struct User(pub Box<[u8]>);
+
+/// The parameters of a request but for the length of its body.
+pub fn of_request(
+    parts: &Parts,
+    outgoing: &Outgoing,
+    script: &Script,
+    root: &Path,
+    origin: &Origin,
+) -> Parameters {
+    let mut all = of_script(script, root);
+    let mut put = |name: &str, value: &[u8]| all.push((name.into(), value.to_vec()));
+    let uri = parts.uri.path_and_query();
+    let headers = &outgoing.headers;
+    let text = |value: Option<&HeaderValue>| value.map_or(Vec::new(), |it| it.as_bytes().to_vec());
+    put("REQUEST_METHOD", parts.method.as_str().as_bytes());
+    put(
+        "QUERY_STRING",
+        parts.uri.query().unwrap_or_default().as_bytes(),
+    );
+    put("CONTENT_TYPE", &text(headers.get(CONTENT_TYPE)));
+    put(
+        "REQUEST_URI",
+        uri.map_or("/", |uri| uri.as_str()).as_bytes(),
+    );
+    put(
+        "DOCUMENT_URI",
+        &[&script.name[..], &script.info[..]].concat(),
+    );
+    put("SERVER_PROTOCOL", format!("{:?}", parts.version).as_bytes());
+    put("REQUEST_SCHEME", origin.scheme.as_bytes());
+    if origin.scheme == "https" {
+        put("HTTPS", b"on");
+    }
+    put(
+        "REMOTE_ADDR",
+        origin.client.to_canonical().to_string().as_bytes(),
+    );
+    if origin.client == origin.remote.ip() {
+        put("REMOTE_PORT", origin.remote.port().to_string().as_bytes());
+    }
+    put(
+        "SERVER_ADDR",
+        origin.local.ip().to_canonical().to_string().as_bytes(),
+    );
+    put("SERVER_PORT", origin.local.port().to_string().as_bytes());
+    let host = outgoing.host.as_ref().and_then(|host| host.to_str().ok());
+    let host = host.unwrap_or_default();
+    put("SERVER_NAME", host_name(host).as_bytes());
+    if let Some(User(user)) = parts.extensions.get() {
+        put("REMOTE_USER", user);
+        put("AUTH_TYPE", b"Basic");
+    }
+    if !host.is_empty() {
+        put("HTTP_HOST", host.as_bytes());
+    }
+    for name in headers.keys() {
+        if let Some(parameter) = parameter_name(name)
+            && parameter != b"HTTP_HOST"
+        {
+            all.push((parameter, joined(headers, name, name == COOKIE)));
+        }
+    }
+    all
+}
+
+/// The parameters of a request that asks how a server is.
+pub fn of_probe(path: &str, root: &Path) -> Parameters {
+    let script = Script {
+        name: path.into(),
+        info: Vec::new(),
+    };
+    let mut all = of_script(&script, root);
+    for (name, value) in [
+        ("REQUEST_METHOD", "GET"),
+        ("REQUEST_URI", path),
+        ("QUERY_STRING", ""),
+        ("SERVER_PROTOCOL", "HTTP/1.1"),
+        ("REMOTE_ADDR", "127.0.0.1"),
+    ] {
+        all.push((name.into(), value.into()));
+    }
+    all
+}
+
+fn of_script(script: &Script, root: &Path) -> Parameters {
+    let root = root.as_os_str().as_bytes();
+    [
+        ("GATEWAY_INTERFACE", b"CGI/1.1".to_vec()),
+        ("SERVER_SOFTWARE", b"sooner".to_vec()),
+        // PHP that was built to ask for it runs no script without.
+        ("REDIRECT_STATUS", b"200".to_vec()),
+        ("DOCUMENT_ROOT", root.to_vec()),
+        ("SCRIPT_FILENAME", [root, &script.name[..]].concat()),
+        ("SCRIPT_NAME", script.name.clone()),
+        ("PATH_INFO", script.info.clone()),
+    ]
+    .map(|(name, value)| (name.as_bytes().to_vec(), value))
+    .to_vec()
+}
+
+/// The values of all fields of a name as one.
+fn joined(headers: &HeaderMap, name: impl AsHeaderName, is_cookie: bool) -> Vec<u8> {
+    let values: Vec<&[u8]> = headers
+        .get_all(name)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    values.join(if is_cookie { &b"; "[..] } else { &b", "[..] })
+}

@@ -1,0 +1,188 @@
+//! Which script a path runs: one that is there, below the root. A path that leads to none never
+//! reaches PHP, which would look for a script in what is before it (`/photo.jpg/x.php`).
+
+use crate::files::Root;
+use rustix::fs::FileType;
+use sooner_http::target::{self, DotFiles};
+
+/// The end of a script's name.
+const ENDING: &[u8] = b".php";
+
+/// The scripts below a root.
+#[derive(Debug)]
+pub struct Scripts {
+    /// Where they are.
+    pub root: Root,
+    /// The script that stands for its directory.
+    pub index: Box<[u8]>,
+    /// The path of the script for what is no file, without its first slash.
+    pub fallback: Option<Box<[u8]>>,
+}
+
+/// A script, and the rest of the path that is for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// Its path below the root, with a slash in front.
+    pub name: Vec<u8>,
+    /// What follows it in the path: empty, or with a slash in front.
+    pub info: Vec<u8>,
+}
+
+/// What a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A script.
+    Script(Script),
+    /// A script by its name, and no such file.
+    Missing,
+    /// Something else, or nothing.
+    Other,
+}
+
+impl Scripts {
+    /// What `path` leads to, as it stands in a request.
+    pub fn find(&self, path: &str) -> Found {
+        let Ok(target) = target::parse(path, DotFiles::Refused) else {
+            return Found::Other;
+        };
+        let path = &*target.path;
+        if let Some(found) = self.named(path, target.is_directory) {
+            return found;
+        }
+        if target.is_directory {
+            let slash: &[u8] = if path.is_empty() { b"" } else { b"/" };
+            let index = [path, slash, &self.index[..]].concat();
+            if self.has_file(&index) {
+                return Found::Script(Script::of(&index, b""));
+            }
+        }
+        match &self.fallback {
+            Some(fallback) if self.root.look_at(path).is_err() && self.has_file(fallback) => {
+                Found::Script(Script::of(fallback, b""))
+            }
+            // An application behind one script has its own page at the root.
+            Some(fallback) if path.is_empty() && self.has_file(fallback) => {
+                Found::Script(Script::of(fallback, b""))
+            }
+            _ => Found::Other,
+        }
+    }
+
+    /// The first part of the path that is the name of a script and leads to one.
+    fn named(&self, path: &[u8], ends_with_slash: bool) -> Option<Found> {
+        let mut found = None;
+        let ends = (0..=path.len()).filter(|&at| at == path.len() || path[at] == b'/');
+        for end in ends {
+            let (name, info) = path.split_at(end);
+            let is_script = name.len() > ENDING.len()
+                && name[name.len() - ENDING.len()..].eq_ignore_ascii_case(ENDING);
+            if !is_script {
+                continue;
+            }
+            if self.has_file(name) {
+                let slash: &[u8] = if ends_with_slash { b"/" } else { b"" };
+                return Some(Found::Script(Script::of(name, &[info, slash].concat())));
+            }
+            found = Some(Found::Missing);
+        }
+        found
+    }
+
+    fn has_file(&self, path: &[u8]) -> bool {
+        let stat = self.root.look_at(path);
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+    }
+}
+
+impl Script {
+    fn of(path: &[u8], info: &[u8]) -> Self {
+        Self {
+            name: [&b"/"[..], path].concat(),
+            info: info.to_vec(),
+        }
+    }
+}
+
+/// Whether a path is that of a script, which no site shows as a file.
+pub fn is_script(path: &[u8]) -> bool {
+    path.len() >= ENDING.len() && path[path.len() - ENDING.len()..].eq_ignore_ascii_case(ENDING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Symlinks;
+    use std::fs;
+
+    fn script(name: &str, info: &str) -> Found {
+        Found::Script(Script {
+            name: name.into(),
+            info: info.into(),
+        })
+    }
+
+    #[test]
+    fn only_scripts_that_are_there_are_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("dir.php")).unwrap();
+        fs::create_dir_all(root.join("plain")).unwrap();
+        for name in [
+            "index.php",
+            "a.php",
+            "photo.jpg",
+            "dir.php/b.php",
+            "plain/x.txt",
+            "C.PHP",
+        ] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        fs::write(folder.path().join("out.php"), "").unwrap();
+        std::os::unix::fs::symlink("../out.php", root.join("leak.php")).unwrap();
+        let find = |path: &str, fallback: Option<&str>| {
+            let scripts = Scripts {
+                root: Root::open(&root, Symlinks::Inside).unwrap(),
+                index: b"index.php"[..].into(),
+                fallback: fallback.map(|fallback| fallback.as_bytes().into()),
+            };
+            scripts.find(path)
+        };
+        for (path, alone, behind_one) in [
+            ("/", script("/index.php", ""), script("/index.php", "")),
+            ("/a.php", script("/a.php", ""), script("/a.php", "")),
+            (
+                "/a.php/x/y",
+                script("/a.php", "/x/y"),
+                script("/a.php", "/x/y"),
+            ),
+            ("/a.php/", script("/a.php", "/"), script("/a.php", "/")),
+            (
+                "/%61.php/%20",
+                script("/a.php", "/ "),
+                script("/a.php", "/ "),
+            ),
+            ("/C.PHP", script("/C.PHP", ""), script("/C.PHP", "")),
+            (
+                "/dir.php/b.php/c",
+                script("/dir.php/b.php", "/c"),
+                script("/dir.php/b.php", "/c"),
+            ),
+            ("/photo.jpg", Found::Other, Found::Other),
+            ("/photo.jpg/x.php", Found::Missing, Found::Missing),
+            ("/none.php", Found::Missing, Found::Missing),
+            ("/leak.php", Found::Missing, Found::Missing),
+            ("/dir.php", Found::Missing, Found::Missing),
+            ("/.php", Found::Other, Found::Other),
+            ("/.hidden/a.php", Found::Other, Found::Other),
+            ("/../a.php", Found::Other, Found::Other),
+            ("/a%2ephp", script("/a.php", ""), script("/a.php", "")),
+            ("/plain/", Found::Other, Found::Other),
+            ("/posts/7", Found::Other, script("/index.php", "")),
+            ("/posts/7.css", Found::Other, script("/index.php", "")),
+            ("/a.phpx", Found::Other, script("/index.php", "")),
+        ] {
+            assert_eq!(find(path, None), alone, "{path}");
+            assert_eq!(find(path, Some("index.php")), behind_one, "{path}");
+        }
+    }
+}
