@@ -52,10 +52,7 @@ pub fn of_request(
         "REQUEST_URI",
         uri.map_or("/", |uri| uri.as_str()).as_bytes(),
     );
-    put(
-        "DOCUMENT_URI",
-        &[&script.name[..], &script.info[..]].concat(),
-    );
+    put("DOCUMENT_URI", &script.name);
     put("SERVER_PROTOCOL", format!("{:?}", parts.version).as_bytes());
     put("REQUEST_SCHEME", origin.scheme.as_bytes());
     if origin.scheme == "https" {
