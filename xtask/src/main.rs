@@ -9,6 +9,7 @@ mod h2spec;
 mod instructions;
 mod package;
 mod packages;
+mod portable;
 mod postgres;
 mod process;
 mod programs;

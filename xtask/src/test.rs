@@ -3,7 +3,7 @@
 
 use crate::tally::Tally;
 use crate::{
-    book, bpf, extension, fuzz, h2spec, instructions, package, packages, postgres, process,
+    book, bpf, extension, fuzz, h2spec, instructions, package, packages, portable, postgres, process,
     programs, runner, suites, tidy,
 };
 use anyhow::{Context, Result};
@@ -15,13 +15,14 @@ const FUZZ_SMOKE: Duration = Duration::from_secs(2);
 
 /// What is run, in this order.
 type Step = (&'static str, fn(&mut Tally) -> Result<()>);
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     ("packages", install),
     ("tidy", check_tidy),
     ("format", format),
     ("clippy", clippy),
     ("doc", doc),
     ("book", book::check),
+    ("portable", portable::check),
     ("bpf", bpf::check),
     ("h2spec", h2spec::build),
     ("extension", extension::check),

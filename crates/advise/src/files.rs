@@ -6,10 +6,9 @@ use crate::lines::Lines;
 use crate::taken::TimeTaken;
 use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek};
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Bytes of a file that are looked through for its first entry.
@@ -100,6 +99,19 @@ enum Outcome {
     Broken(u64, io::Error),
 }
 
+/// What two names of the same file have in common.
+#[cfg(unix)]
+fn identity(_: &Path, metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+/// What two names of the same file have in common.
+#[cfg(not(unix))]
+fn identity(path: &Path, _: &Metadata) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 impl Logs {
     /// Looks at the beginning of each; `-` is standard input. A file that is given twice is read
     /// once.
@@ -115,6 +127,7 @@ impl Logs {
     fn open_for(paths: &[PathBuf], reader: &LineReader) -> Result<Self, LogError> {
         let mut logs = Self::none();
         let mut seen = HashSet::new();
+        let mut reads_standard_input = false;
         for path in paths {
             let name = path.display().to_string();
             let failed = |source| LogError::Read {
@@ -122,7 +135,7 @@ impl Logs {
                 source,
             };
             if path.as_os_str() == STANDARD_INPUT {
-                if !seen.insert((u64::MAX, u64::MAX)) {
+                if std::mem::replace(&mut reads_standard_input, true) {
                     return Err(LogError::Twice);
                 }
                 logs.add(name, io::stdin(), u64::MAX, reader)?;
@@ -137,7 +150,7 @@ impl Logs {
                 logs.add(name, file, u64::MAX, reader)?;
                 continue;
             }
-            if !seen.insert((metadata.dev(), metadata.ino())) {
+            if !seen.insert(identity(path, &metadata)) {
                 logs.repeated.push(name);
                 continue;
             }

@@ -3,8 +3,6 @@
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
-use sooner_lab::known::KNOWN;
-use sooner_policy::PolicyName;
 use sooner_theory::mg1;
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -48,30 +46,6 @@ fn by_itself<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// The policies of a real link.
-fn of_a_link() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let all = PolicyName::ALL.into_iter();
-    let offered = all.filter(|name| *name != PolicyName::Ljf);
-    offered.map(|name| (name.as_str(), name.meaning()))
-}
-
-/// A policy of a real link, as `T` reads it.
-pub fn link_policy<T: FromStr<Err: Display>>() -> Choice<T> {
-    choice(by_itself, of_a_link())
-}
-
-/// A policy of a real link, the wrong one included.
-pub fn demo_policy() -> Choice<PolicyName> {
-    choice(
-        |text| {
-            let all = PolicyName::ALL.map(PolicyName::as_str).join(", ");
-            text.parse()
-                .map_err(|_| format!("`{text}` is not a policy; use {all}"))
-        },
-        of_a_link(),
-    )
-}
-
 /// A policy of the simulator.
 pub fn simulated_policy() -> Choice<sooner_simulator::Policy> {
     choice(by_itself, sooner_simulator::Policy::explained())
@@ -85,60 +59,6 @@ pub fn solved_policy() -> Choice<mg1::Policy> {
     )
 }
 
-/// A trace by its name or its path.
-pub fn trace() -> Choice<String> {
-    choice(
-        |text| Ok(text.to_owned()),
-        [
-            ("epa", "EPA, 1995: one day"),
-            ("nasa", "NASA Kennedy Space Center, 1995"),
-            (
-                "surge:1",
-                "SURGE's files and popularities, made with this seed",
-            ),
-            (
-                "sizes:exp:mean=12000",
-                "2000 files of sizes that follow a law",
-            ),
-        ],
-    )
-}
-
-/// A trace that is part of the program, or a path.
-pub fn recorded_trace() -> Choice<String> {
-    choice(
-        |text| Ok(text.to_owned()),
-        [
-            ("epa", "EPA, 1995: one day"),
-            ("nasa", "NASA Kennedy Space Center, 1995"),
-        ],
-    )
-}
-
-/// How often visitors of the bookstore look and how often they buy.
-pub fn mix() -> Choice<sooner_oltp::tpcw::Mix> {
-    choice(
-        by_itself,
-        [
-            ("browsing", "95 % looking"),
-            ("shopping", "80 % looking"),
-            ("ordering", "half looking"),
-        ],
-    )
-}
-
-/// By what the processor goes first to a session.
-pub fn mechanism() -> Choice<sooner_attach::postgres::mechanism::Mechanism> {
-    choice(
-        by_itself,
-        [
-            ("round-robin", "Real-time priority with turns"),
-            ("autogroup", "Weight of the session's scheduling group"),
-            ("nice", "Nice value of the process"),
-        ],
-    )
-}
-
 /// A figure by its name.
 pub fn figure() -> Choice<String> {
     choice(
@@ -147,8 +67,99 @@ pub fn figure() -> Choice<String> {
     )
 }
 
-/// An experiment by its name; a row of the published table is read as well.
-pub fn experiment() -> Choice<String> {
-    let known = KNOWN.iter().map(|one| (one.name, one.question));
-    choice(|text| Ok(text.to_owned()), known)
+#[cfg(all(target_os = "linux", feature = "linux"))]
+pub use linux::{demo_policy, experiment, link_policy, mechanism, mix, recorded_trace, trace};
+
+/// Those of commands that need Linux.
+#[cfg(all(target_os = "linux", feature = "linux"))]
+mod linux {
+    use super::{Choice, by_itself, choice};
+    use sooner_lab::known::KNOWN;
+    use sooner_policy::PolicyName;
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    /// The policies of a real link.
+    fn of_a_link() -> impl Iterator<Item = (&'static str, &'static str)> {
+        let all = PolicyName::ALL.into_iter();
+        let offered = all.filter(|name| *name != PolicyName::Ljf);
+        offered.map(|name| (name.as_str(), name.meaning()))
+    }
+
+    /// A policy of a real link, as `T` reads it.
+    pub fn link_policy<T: FromStr<Err: Display>>() -> Choice<T> {
+        choice(by_itself, of_a_link())
+    }
+
+    /// A policy of a real link, the wrong one included.
+    pub fn demo_policy() -> Choice<PolicyName> {
+        choice(
+            |text| {
+                let all = PolicyName::ALL.map(PolicyName::as_str).join(", ");
+                text.parse()
+                    .map_err(|_| format!("`{text}` is not a policy; use {all}"))
+            },
+            of_a_link(),
+        )
+    }
+
+    /// A trace by its name or its path.
+    pub fn trace() -> Choice<String> {
+        choice(
+            |text| Ok(text.to_owned()),
+            [
+                ("epa", "EPA, 1995: one day"),
+                ("nasa", "NASA Kennedy Space Center, 1995"),
+                (
+                    "surge:1",
+                    "SURGE's files and popularities, made with this seed",
+                ),
+                (
+                    "sizes:exp:mean=12000",
+                    "2000 files of sizes that follow a law",
+                ),
+            ],
+        )
+    }
+
+    /// A trace that is part of the program, or a path.
+    pub fn recorded_trace() -> Choice<String> {
+        choice(
+            |text| Ok(text.to_owned()),
+            [
+                ("epa", "EPA, 1995: one day"),
+                ("nasa", "NASA Kennedy Space Center, 1995"),
+            ],
+        )
+    }
+
+    /// How often visitors of the bookstore look and how often they buy.
+    pub fn mix() -> Choice<sooner_oltp::tpcw::Mix> {
+        choice(
+            by_itself,
+            [
+                ("browsing", "95 % looking"),
+                ("shopping", "80 % looking"),
+                ("ordering", "half looking"),
+            ],
+        )
+    }
+
+    /// By what the processor goes first to a session.
+    pub fn mechanism() -> Choice<sooner_attach::postgres::mechanism::Mechanism> {
+        choice(
+            by_itself,
+            [
+                ("round-robin", "Real-time priority with turns"),
+                ("autogroup", "Weight of the session's scheduling group"),
+                ("nice", "Nice value of the process"),
+            ],
+        )
+    }
+
+    /// An experiment by its name; a row of the published table is read as well.
+    pub fn experiment() -> Choice<String> {
+        let known = KNOWN.iter().map(|one| (one.name, one.question));
+        choice(|text| Ok(text.to_owned()), known)
+    }
 }

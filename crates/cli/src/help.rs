@@ -70,9 +70,11 @@ fn grouped(command: Command) -> Command {
     for (title, names) in GROUPS {
         let _ = write!(text, "\n{title}:\n");
         for name in names {
-            let inner = command.find_subcommand(name);
-            let about = inner.and_then(Command::get_about);
-            let about = about.map_or(String::new(), ToString::to_string);
+            // Some need Linux.
+            let Some(inner) = command.find_subcommand(name) else {
+                continue;
+            };
+            let about = inner.get_about().map_or(String::new(), ToString::to_string);
             let _ = writeln!(text, "  {name:width$}  {about}");
         }
     }

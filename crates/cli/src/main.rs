@@ -2,22 +2,38 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod advise;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod attach;
 mod choice;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod config_file;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod demo;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod emulate;
 mod examples;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod feasibility;
 mod figures;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod gate;
 mod help;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod lab;
+#[cfg(all(target_os = "linux", feature = "linux"))]
+mod linux;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod load;
 mod output;
 mod package;
+mod process;
 mod progress;
+#[cfg_attr(
+    not(all(target_os = "linux", feature = "linux")),
+    expect(dead_code, reason = "only commands that need Linux run for a time")
+)]
 mod seconds;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod serve;
 mod sim;
 mod solve;
@@ -28,7 +44,6 @@ mod whole_file;
 use clap::builder::StyledStr;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::Undelivered;
-use sooner_kernel::signals;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -50,29 +65,16 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Advise(advise::AdviseArgs),
-    /// Order the work of servers that already run, from outside
-    Attach(attach::AttachArgs),
-    Demo(demo::DemoArgs),
     Figures(figures::FiguresArgs),
-    Gate(Box<gate::GateArgs>),
-    /// Run the published experiments in network namespaces, beside nginx, Apache and Caddy
-    Lab(lab::LabArgs),
-    /// Carry packets between namespaces with round-trip times and loss.
-    #[command(hide = true)]
-    Emulate(emulate::EmulateArgs),
-    /// Measure whether `emulate` does what it says.
-    #[command(hide = true)]
-    EmulateCheck(emulate::EmulateCheckArgs),
-    /// Generate HTTP requests or database transactions, and measure response times
-    Load(load::LoadArgs),
-    /// Write manual pages and shell completions.
-    #[command(hide = true)]
-    Package(package::PackageArgs),
-    /// Serve files and proxy backends, with short responses before long ones
-    Serve(Box<serve::ServeArgs>),
     Sim(Box<sim::SimArgs>),
     /// Compute response times by formula: M/G/1, closed networks, a limit on jobs
     Solve(solve::SolveArgs),
+    /// Write manual pages and shell completions
+    #[command(hide = true)]
+    Package(package::PackageArgs),
+    #[cfg(all(target_os = "linux", feature = "linux"))]
+    #[command(flatten)]
+    Linux(linux::LinuxCommand),
 }
 
 fn main() -> ExitCode {
@@ -91,18 +93,12 @@ fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Advise(args) => advise::run(&args),
-        Command::Attach(args) => attach::run(args),
-        Command::Demo(args) => demo::run(args),
         Command::Figures(args) => figures::run(&args),
-        Command::Gate(args) => gate::run(*args),
-        Command::Lab(args) => lab::run(args),
-        Command::Emulate(args) => emulate::run(args),
-        Command::EmulateCheck(args) => emulate::run_check(args),
-        Command::Load(args) => load::run(args),
         Command::Package(args) => package::run(&args, help::described(Cli::command())),
-        Command::Serve(args) => serve::run(*args),
         Command::Sim(args) => sim::run(*args),
         Command::Solve(args) => solve::run(args),
+        #[cfg(all(target_os = "linux", feature = "linux"))]
+        Command::Linux(command) => linux::run(command),
     };
     let code = match done {
         Ok(code) => code,
@@ -111,7 +107,7 @@ fn main() -> ExitCode {
             None => fail(&with_causes(&error)),
         },
     };
-    sooner_operate::finish();
+    process::finish();
     code
 }
 
@@ -141,15 +137,15 @@ fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
 
 fn fail(message: &str) -> ExitCode {
     // A line each, where there are several.
-    message.lines().for_each(sooner_operate::say);
-    sooner_operate::finish();
+    message.lines().for_each(process::say);
+    process::finish();
     ExitCode::from(BAD_INPUT)
 }
 
 /// The work is done and its results do not arrive.
 fn give_up(undelivered: &Undelivered) -> ExitCode {
     if let Undelivered::ReaderLeft = undelivered {
-        signals::end_by_closed_pipe();
+        process::end_by_closed_pipe();
         return ExitCode::from(READER_LEFT);
     }
     output::say(format_args!("sooner: {undelivered}"));
@@ -201,7 +197,7 @@ mod tests {
         for (line, right) in [
             (
                 "sooner",
-                "a subcommand is missing: use advise, attach, demo, figures, gate, lab, load, serve, sim or solve; see `sooner --help`",
+                "a subcommand is missing: use advise, figures, sim, solve, attach, demo, gate, lab, load or serve; see `sooner --help`",
             ),
             (
                 "sooner serv",

@@ -10,11 +10,11 @@ pub use args::SimArgs;
 pub use results::finite_or_not;
 
 use crate::output;
+use crate::process;
 use crate::progress;
 use crate::system::{self, Case};
 
 use anyhow::{Context, Result, ensure};
-use sooner_kernel::signals::EndSignals;
 use sooner_simulator::play::Contradiction;
 use sooner_simulator::replicate::Simulated;
 use sooner_simulator::{Effort, System, simulate};
@@ -109,7 +109,10 @@ fn simulate_all<'a>(
         "{bar:40} {human_pos}/{human_len} jobs, {eta} left",
     );
     let (sender, events) = mpsc::channel();
-    tell_of_signals(sender.clone());
+    let at_end = sender.clone();
+    process::when_ended(move || {
+        let _ = at_end.send(Event::Stopped);
+    });
     // What is under way at a signal ends with the process.
     thread::spawn({
         let (cases, effort, progress) = (cases.clone(), *effort, progress.clone());
@@ -146,20 +149,4 @@ fn simulate_all<'a>(
     }
     progress.finish_and_clear();
     Ok((runs, is_stopped))
-}
-
-fn tell_of_signals(events: mpsc::Sender<Event>) {
-    thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        // Without it signals end the process, as they do without us.
-        let Ok(runtime) = runtime else { return };
-        runtime.block_on(async {
-            if let Ok(mut signals) = EndSignals::listen() {
-                signals.next().await;
-                let _ = events.send(Event::Stopped);
-            }
-        });
-    });
 }

@@ -8,6 +8,8 @@ mod infinite;
 mod users;
 
 pub use args::SystemArgs;
-pub use cases::{Case, cases, read};
+#[cfg(all(target_os = "linux", feature = "linux"))]
+pub use cases::read;
+pub use cases::{Case, cases};
 pub use exact::{mean_response, queue};
 pub use infinite::why as infinite;

@@ -1,13 +1,13 @@
 //! Files that flags name are written beside their place and renamed: what was there stays until all
 //! of the new one is there.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// What any program asks for; the umask takes away what it may not have.
+#[cfg(unix)]
 const MODE: u32 = 0o666;
 
 /// Fails where [`write()`] would, and changes nothing.
@@ -46,10 +46,11 @@ fn beside(place: &Path) -> io::Result<NamedTempFile> {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    tempfile::Builder::new()
-        .prefix(".sooner-")
-        .permissions(Permissions::from_mode(MODE))
-        .tempfile_in(folder)
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".sooner-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(MODE));
+    builder.tempfile_in(folder)
 }
 
 #[cfg(test)]
