@@ -3,8 +3,8 @@
 
 use crate::tally::Tally;
 use crate::{
-    book, bpf, extension, fuzz, h2spec, instructions, package, packages, portable, postgres, process,
-    programs, runner, suites, tidy,
+    book, bpf, extension, fuzz, h2spec, instructions, package, packages, portable, postgres,
+    process, programs, runner, suites, tidy,
 };
 use anyhow::{Context, Result};
 use std::thread;

@@ -74,7 +74,7 @@ enum Command {
     Package(package::PackageArgs),
     #[cfg(all(target_os = "linux", feature = "linux"))]
     #[command(flatten)]
-    Linux(linux::LinuxCommand),
+    Linux(Box<linux::LinuxCommand>),
 }
 
 fn main() -> ExitCode {
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(*args),
         Command::Solve(args) => solve::run(args),
         #[cfg(all(target_os = "linux", feature = "linux"))]
-        Command::Linux(command) => linux::run(command),
+        Command::Linux(command) => linux::run(*command),
     };
     let code = match done {
         Ok(code) => code,

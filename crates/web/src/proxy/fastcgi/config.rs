@@ -59,7 +59,7 @@ impl FastCgi {
             }
         });
         Ok(Self {
-            root: without_slash(&root_path).into(),
+            root: without_slash(&root_path),
             scripts: Scripts {
                 root,
                 index: index.as_bytes().into(),
