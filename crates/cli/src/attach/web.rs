@@ -16,11 +16,13 @@ use std::process::ExitCode;
 
 /// Order the responses of a web server in the kernel, on one network device.
 ///
-/// Short responses go before long ones: by the bytes that remain where plain HTTP announces a
-/// length, else by the bytes already sent.
+/// Short responses go before long ones: by the bytes that remain where the length is known (HTTP/1,
+/// and TLS by OpenSSL, GnuTLS or Go), else by the bytes that wait in the server's socket, else by
+/// the bytes already sent.
 ///
-/// Needs CAP_NET_ADMIN and CAP_BPF. All changes to the device are undone when the command ends;
-/// after a kill, the next start undoes them.
+/// Needs CAP_NET_ADMIN and CAP_BPF, for lengths under TLS also CAP_PERFMON. Changes to the device
+/// are undone when the command ends, except for a replaced queueing discipline with classes; after
+/// a kill, the next start undoes them.
 #[derive(Args)]
 pub struct WebArgs {
     /// Network device that leads to the clients, such as eth0

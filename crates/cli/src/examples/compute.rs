@@ -8,7 +8,7 @@ pub const TABLE: &[Entry] = &[
         "advise",
         &[
             (
-                "sooner advise /var/log/nginx/access.log* --uplink 100mbit",
+                "sudo sooner advise /var/log/nginx/access.log* --uplink 100mbit",
                 "Forecast what each order gives the responses of these logs on this uplink",
             ),
             (

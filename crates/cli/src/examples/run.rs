@@ -8,8 +8,8 @@ pub const TABLE: &[Entry] = &[
         "",
         &[
             (
-                "sooner advise /var/log/nginx/access.log",
-                "Tell what ordering would do for the traffic of a log",
+                "sudo sooner advise /var/log/nginx/access.log --uplink 100mbit",
+                "Forecast what an order gives the traffic of a log on this uplink",
             ),
             (
                 "sooner demo",

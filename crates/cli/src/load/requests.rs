@@ -11,11 +11,11 @@ use std::path::PathBuf;
 /// What is asked.
 #[derive(Args)]
 pub struct RequestArgs {
-    /// What to ask for, like http://127.0.0.1:8080/; one that is given twice is asked for twice as
-    /// often.
+    /// URL to request, such as http://127.0.0.1:8080/; repeatable, and a URL given twice gets twice
+    /// as many requests
     #[arg(value_name = "URL", required_unless_present_any = ["url", "urls"])]
     positional: Vec<String>,
-    /// The same as a flag.
+    /// URL to request, the same as the argument
     #[arg(long, num_args = 1..)]
     url: Vec<String>,
     /// File of URLs, a line each: `[WEIGHT] [METHOD] URL [@BODYFILE]`
@@ -24,7 +24,7 @@ pub struct RequestArgs {
     /// Method [default: GET, with a body POST].
     #[arg(short = 'X', short_alias = 'm', long, value_name = "METHOD", value_parser = method)]
     method: Option<http::Method>,
-    /// Field of every request, like 'accept: text/html'; may be given several times.
+    /// Header of every request, such as 'accept: text/html'; repeatable
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = field)]
     header: Vec<(http::HeaderName, http::HeaderValue)>,
 }

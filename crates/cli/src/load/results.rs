@@ -19,8 +19,8 @@ use std::thread::JoinHandle;
 /// What is expected, and where figures go.
 #[derive(Args)]
 pub struct ResultArgs {
-    /// What has to come, like 'p99<200ms', 'errors<0.1%' or 'rate>=495/s'; may be given several
-    /// times. The exit code is 1 where one does not.
+    /// Expected result, such as 'p99<200ms', 'errors<0.1%' or 'rate>=495/s'; repeatable. The exit
+    /// code is 1 if one is not met
     #[arg(long, value_name = "EXPECTATION", value_delimiter = ',')]
     pub expect: Vec<Expectation>,
     /// Write the response times to this file as HdrHistogram's plotters read them.
