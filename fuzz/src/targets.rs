@@ -30,6 +30,7 @@ targets! {
     duration,
     emulated_packet,
     experiment,
+    fastcgi_response,
     host,
     http2_frames,
     htpasswd,
