@@ -31,6 +31,10 @@ pub fn cargo(arguments: &[&str]) -> Command {
             command.env_remove(&*name);
         }
     }
+    // What is built once and thrown away needs no notes for the next time.
+    if std::env::var_os("CI").is_some() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
 }
 

@@ -63,6 +63,16 @@ impl Tally {
         }
     }
 
+    /// Counts what another one counted.
+    pub fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.announced += other.announced;
+        self.failures.extend(other.failures);
+        self.skipped.extend(other.skipped);
+        self.unsteady.extend(other.unsteady);
+    }
+
     /// Whether nothing failed.
     pub fn is_good(&self) -> bool {
         self.failed == 0

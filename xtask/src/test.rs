@@ -7,11 +7,12 @@ use crate::{
     process, programs, runner, suites, tidy,
 };
 use anyhow::{Context, Result};
+use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long each fuzz target runs here; `cargo xtask fuzz SECONDS` looks longer.
-const FUZZ_SMOKE: Duration = Duration::from_secs(2);
+const FUZZ_SMOKE: Duration = Duration::from_secs(1);
 
 /// What is run, in this order.
 type Step = (&'static str, fn(&mut Tally) -> Result<()>);
@@ -34,6 +35,9 @@ const STEPS: [Step; 16] = [
     ("fuzz", |tally| fuzz::run(FUZZ_SMOKE, None, tally)),
 ];
 
+/// What waits more than it computes is done beside what computes: the first beside the second.
+const BESIDE: [(&str, &str); 2] = [("extension", "clippy"), ("package", "test")];
+
 /// Runs one step; whether nothing failed.
 pub fn run_step(name: &str) -> Result<bool> {
     let found = STEPS.iter().find(|(step, _)| *step == name);
@@ -47,37 +51,66 @@ pub fn run_step(name: &str) -> Result<bool> {
 
 /// Runs the steps, all but fuzzing when `quick`; whether nothing failed.
 pub fn run(quick: bool) -> bool {
+    let started = Instant::now();
     let mut tally = Tally::default();
     let mut times = Vec::new();
-    thread::scope(|scope| {
-        for (name, step) in &STEPS {
-            if quick && *name == "fuzz" {
-                tally.skip("fuzz", "left out by --quick");
-                continue;
-            }
-            println!("== {name}");
+    for step in STEPS.iter().filter(|step| !is_beside(step)) {
+        let name = step.0;
+        if quick && name == "fuzz" {
+            tally.skip("fuzz", "left out by --quick");
+            continue;
+        }
+        let ended = thread::scope(|scope| {
             // Only the tests leave something of the processors.
-            if !quick && *name == "test" {
+            if !quick && name == "test" {
                 scope.spawn(fuzz::build_ahead);
             }
-            let started = Instant::now();
-            if let Err(error) = step(&mut tally) {
-                println!("{name}: {error:#}");
-                tally.step(name, false);
-            }
-            times.push((*name, started.elapsed()));
+            let others = STEPS
+                .iter()
+                .filter(|other| BESIDE.contains(&(other.0, name)))
+                .map(|other| scope.spawn(|| end(other)));
+            let others: Vec<_> = others.collect();
+            let mut ended = vec![end(step)];
+            ended.extend(others.into_iter().filter_map(|other| other.join().ok()));
+            ended
+        });
+        for (name, of_step, time) in ended {
+            tally.add(of_step);
+            times.push((name, time));
         }
-    });
-    report(&tally, &times);
+    }
+    report(&tally, &times, started.elapsed());
     tally.is_good()
 }
 
-fn report(tally: &Tally, times: &[(&str, Duration)]) {
+fn is_beside(step: &Step) -> bool {
+    BESIDE.iter().any(|(name, _)| *name == step.0)
+}
+
+/// Runs a step to its end: what it counted, and how long it took.
+fn end((name, step): &Step) -> (&'static str, Tally, Duration) {
+    println!("== {name}");
+    let (mut tally, started) = (Tally::default(), Instant::now());
+    let failed = panic::catch_unwind(AssertUnwindSafe(|| step(&mut tally)));
+    let failed = match failed {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(format!("{error:#}")),
+        Err(_) => Some("it panicked".into()),
+    };
+    if let Some(error) = failed {
+        println!("{name}: {error}");
+        tally.step(name, false);
+    }
+    (name, tally, started.elapsed())
+}
+
+fn report(tally: &Tally, times: &[(&str, Duration)], total: Duration) {
     println!("== summary");
     for (name, time) in times {
-        println!("{name:>12} {:6.1} s", time.as_secs_f64());
+        let beside = BESIDE.iter().find(|(own, _)| own == name);
+        let beside = beside.map_or(String::new(), |(_, other)| format!(", beside {other}"));
+        println!("{name:>12} {:6.1} s{beside}", time.as_secs_f64());
     }
-    let total: Duration = times.iter().map(|(_, time)| *time).sum();
     println!("{:>12} {:6.1} s", "all", total.as_secs_f64());
     tally.print();
 }
