@@ -3,7 +3,7 @@
 use super::bridge::Bridge;
 use crate::proxy::upstream_connection::Transport;
 use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::{Request, Response, StatusCode};
 use sooner_http::fastcgi::{
@@ -54,6 +54,8 @@ pub struct Answer {
     /// What came with the head.
     first: Bytes,
     exchange: Option<Exchange>,
+    /// The body of a request that is refused, which is read and thrown away.
+    unread: Option<Incoming>,
     bridge: Bridge,
 }
 
@@ -72,17 +74,16 @@ pub async fn exchange(
     bridge: Bridge,
 ) -> Result<Response<Answer>, ExchangeError> {
     let (stream, parameters) = parts.ok_or(ExchangeError::Spent)?;
-    let body = request.into_body();
+    let mut body = request.into_body();
     let (reader, writer) = split(stream);
     let sending: Sending = match body.size_hint().exact() {
         Some(length) => Box::pin(send(writer, parameters, length, body)),
-        None => match Limited::new(body, HELD_BYTES_MAX).collect().await {
-            Ok(held) => {
-                let held = http_body_util::Full::new(held.to_bytes());
-                let length = held.size_hint().exact().unwrap_or(0);
-                Box::pin(send(writer, parameters, length, held))
+        None => match hold(&mut body).await {
+            Some(held) => {
+                let length = held.len() as u64;
+                Box::pin(send(writer, parameters, length, Full::new(held)))
             }
-            Err(_) => return Ok(too_long(bridge)),
+            None => return Ok(too_long(body, bridge)),
         },
     };
     let mut exchange = Exchange {
@@ -96,6 +97,7 @@ pub async fn exchange(
             let mut response = Response::new(Answer {
                 first,
                 exchange: Some(exchange),
+                unread: None,
                 bridge,
             });
             *response.status_mut() = head.status;
@@ -109,12 +111,29 @@ pub async fn exchange(
     }
 }
 
-fn too_long(bridge: Bridge) -> Response<Answer> {
+/// A body of which the length is not known before; `None` where it is too long or breaks off.
+async fn hold(body: &mut Incoming) -> Option<Bytes> {
+    let mut held = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.ok()?;
+        let data = frame.data_ref().map_or(&[][..], |data| &data[..]);
+        if held.len() + data.len() > HELD_BYTES_MAX {
+            return None;
+        }
+        held.extend_from_slice(data);
+    }
+    Some(held.freeze())
+}
+
+/// Its end comes when the client has sent all: one that is cut off while it sends does not read
+/// what it is told.
+fn too_long(unread: Incoming, bridge: Bridge) -> Response<Answer> {
     let mut response = Response::new(Answer {
         first: Bytes::from_static(
             b"413 Content Too Large: a body of more than 1 MiB needs a Content-Length\n",
         ),
         exchange: None,
+        unread: Some(unread),
         bridge,
     });
     *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
@@ -220,6 +239,12 @@ impl Body for Answer {
             return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.first)))));
         }
         loop {
+            if let Some(unread) = &mut this.unread
+                && let Some(Ok(_)) = ready!(Pin::new(unread).poll_frame(cx))
+            {
+                continue;
+            }
+            this.unread = None;
             let Some(exchange) = &mut this.exchange else {
                 return Poll::Ready(None);
             };
