@@ -1,11 +1,19 @@
-//! The HTTP server of an admin address: a few connections, each for a while.
+//! The HTTP server of an admin address: a few connections, each for a while. Beside it what is
+//! there: answers that only their own operator can ask for, and live pages.
 
-use bytes::Bytes;
-use http_body_util::Full;
+pub mod answer;
+pub mod page;
+mod ring;
+pub mod text;
+
+pub use ring::{Ring, SECONDS_MAX};
+
+use answer::Answer;
+
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -15,7 +23,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, spawn_local};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 /// More browsers and collectors than an operator has; for the next one, the first ends.
 const CONNECTIONS_MAX: usize = 64;
@@ -27,15 +35,35 @@ const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
 const BUFFER_BYTES: usize = 8 << 10;
 /// After a failure to accept (no descriptors, most likely) it would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+const SECOND: Duration = Duration::from_secs(1);
 
 /// What is at an admin address.
 pub trait Pages {
     /// The answer to a request that came to the address `reached`.
-    fn answer(&self, request: &Request<Incoming>, reached: SocketAddr) -> Response<Full<Bytes>>;
+    fn answer(&self, request: &Request<Incoming>, reached: SocketAddr) -> Answer;
+
+    /// Another second has passed.
+    fn second_passed(&self);
 }
 
-/// Answers each client that connects, until it is dropped. Needs a `LocalSet` around it.
+/// Answers each client that connects, and tells the pages of each second, until it is dropped.
+/// Needs a `LocalSet` around it.
 pub async fn serve(listener: TcpListener, pages: Rc<impl Pages + 'static>) {
+    let mut seconds = interval_at(Instant::now() + SECOND, SECOND);
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let pass = async {
+        loop {
+            seconds.tick().await;
+            pages.second_passed();
+        }
+    };
+    tokio::select! {
+        () = accept_all(listener, pages.clone()) => {}
+        () = pass => {}
+    }
+}
+
+async fn accept_all(listener: TcpListener, pages: Rc<impl Pages + 'static>) {
     let mut connections: VecDeque<JoinHandle<_>> = VecDeque::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {

@@ -53,7 +53,7 @@ pub struct Config {
     pub admins: Vec<Spanned<String>>,
     /// Users who may look there.
     pub watchers: Vec<Spanned<String>>,
-    /// Where Prometheus finds metrics; default: nowhere.
+    /// Where Prometheus finds metrics, and a browser the live page; default: nowhere.
     pub metrics: Option<Spanned<SocketAddr>>,
     /// The socket file of a `sooner attach postgres` beside the only server, which is told the
     /// priority of each transaction; default: none is told.

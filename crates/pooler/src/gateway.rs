@@ -11,7 +11,7 @@ use crate::pool::server_session::keep_alive;
 use crate::pool::{limit_controller, orders, overtime};
 use crate::pooler::Pooler;
 use crate::stream::Stream;
-use crate::{lock_waits, metrics_server, priorities, upkeep};
+use crate::{admin, lock_waits, priorities, upkeep};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Gateway {
         tasks.spawn_local(priorities::keep_connected(pooler.clone()));
         tasks.spawn_local(lock_waits::watch(pooler.clone()));
         if let Some(listener) = metrics {
-            tasks.spawn_local(metrics_server::serve(pooler.clone(), listener));
+            tasks.spawn_local(admin::serve(pooler.clone(), listener));
         }
         pooler.stopped().await;
         tasks.shutdown().await;

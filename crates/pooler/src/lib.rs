@@ -8,6 +8,7 @@
 //!
 //! One thread: what is shared is behind an `Rc`, and no lock is held over an `await`.
 
+mod admin;
 mod client;
 pub mod config;
 mod configuration;
@@ -17,13 +18,13 @@ mod gateway;
 mod lock_map;
 pub mod lock_waits;
 mod log;
-mod metrics_server;
 pub mod openmetrics;
 pub mod pgbouncer;
 mod pool;
 mod pooler;
 pub mod priorities;
 mod random;
+mod readings;
 pub mod statistics;
 mod stream;
 mod tls;

@@ -309,6 +309,11 @@ impl Tallies {
         self.0.entry(name.to_owned()).or_default().add(usage);
     }
 
+    /// That of a name, if something was counted for it.
+    pub fn get(&self, name: &str) -> Option<&Tally> {
+        self.0.get(name)
+    }
+
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tally)> {
         self.0.iter().map(|(name, tally)| (name.as_str(), tally))

@@ -25,6 +25,7 @@ pub fn transactions(limit: usize) -> String {
 pub struct Gate {
     folder: TempDir,
     port: u16,
+    admin_port: u16,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -73,19 +74,22 @@ impl Gate {
                 let listener = UnixListener::bind(&path).unwrap();
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
                 let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                let port = tcp.local_addr().unwrap().port();
+                let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let ports = [&tcp, &admin].map(|at| at.local_addr().unwrap().port());
                 let load = move || settings(&config_folder);
                 let gateway = Gateway::new(load().unwrap(), Box::new(load)).unwrap();
-                listens.send(port).unwrap();
+                listens.send(ports).unwrap();
                 let listeners = vec![Listener::Unix(listener), Listener::Tcp(tcp)];
                 tokio::select! {
-                    ended = gateway.serve(listeners, None) => ended.unwrap(),
+                    ended = gateway.serve(listeners, Some(admin)) => ended.unwrap(),
                     _ = stopped => {}
                 }
             });
         });
+        let [port, admin_port] = is_listening.recv().unwrap();
         Gate {
-            port: is_listening.recv().unwrap(),
+            port,
+            admin_port,
             folder,
             stop: Some(stop),
             thread: Some(thread),
@@ -109,6 +113,11 @@ impl Gate {
     /// Its port at 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The port of its admin address at 127.0.0.1.
+    pub fn admin_port(&self) -> u16 {
+        self.admin_port
     }
 
     /// What psql prints for a command to the gate itself.

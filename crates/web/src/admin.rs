@@ -21,7 +21,6 @@ mod prediction;
 mod routes;
 mod sources;
 mod status;
-mod text;
 
 pub use config::AdminConfig;
 pub use sources::{
@@ -32,11 +31,7 @@ use routes::Desk;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
-
-const SECOND: Duration = Duration::from_secs(1);
 
 /// An admin address that is bound.
 #[derive(Debug)]
@@ -64,17 +59,6 @@ impl Admin {
     pub async fn serve(self, sources: Sources) {
         let Self { listener, hosts } = self;
         let desk = Rc::new(Desk::new(sources, hosts));
-        let mut seconds = interval_at(Instant::now() + SECOND, SECOND);
-        seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let second_passed = async {
-            loop {
-                seconds.tick().await;
-                desk.second_passed();
-            }
-        };
-        tokio::select! {
-            () = sooner_operate::admin::serve(listener, desk.clone()) => {}
-            () = second_passed => {}
-        }
+        sooner_operate::admin::serve(listener, desk).await;
     }
 }

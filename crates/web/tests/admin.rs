@@ -1,15 +1,17 @@
 //! The admin address over real sockets.
 
+use serde_json::{Value, json};
+use sooner_testbed::chromium::{self, Look};
 use sooner_uplink::Uplink;
 use sooner_web::access_log::AccessLog;
 use sooner_web::admin::{Admin, Sources, UplinkReading};
 use sooner_web::metrics::Metrics;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{LocalSet, spawn_blocking, spawn_local};
 
 /// As many connections as are answered at once.
 const CONNECTIONS_MAX: usize = 64;
@@ -121,6 +123,36 @@ async fn what_is_no_request_ends_its_connection_alone() {
         broken.read_to_end(&mut rest).await.unwrap();
         let mut stream = TcpStream::connect(address).await.unwrap();
         ask(&mut stream, "GET /healthz", "localhost").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_browser_shows_it_at_both_widths_without_a_complaint() {
+    if chromium::is_missing("serve::a_browser_shows_it_at_both_widths") {
+        return;
+    }
+    with_admin(|address, _| async move {
+        let looks = spawn_blocking(move || {
+            let url = format!("http://{address}/");
+            let live = "document.getElementById('state').textContent.startsWith('Live')";
+            for width in [1280, 375] {
+                let seen = Look::at(&url, width, live).take(Duration::from_secs(60));
+                let seen: Value = serde_json::from_str(&seen).unwrap();
+                assert_eq!((&seen["errors"], &seen["failed"]), (&json!([]), &json!([])));
+                let content = seen["content_pixels"].as_u64().unwrap();
+                assert!(content <= width.into(), "{seen}");
+                let text = seen["text"].as_str().unwrap();
+                for part in [
+                    "Responses are not ordered",
+                    "Response time by size",
+                    "up 0 min",
+                ] {
+                    assert!(text.contains(part), "{part} is not in {text}");
+                }
+            }
+        });
+        looks.await.unwrap();
     })
     .await;
 }

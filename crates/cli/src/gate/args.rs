@@ -66,7 +66,7 @@ pub struct GateArgs {
     /// User with read access to the console; repeatable
     #[arg(long, value_name = "NAME")]
     watcher: Vec<String>,
-    /// Address on which Prometheus finds metrics [default: none]
+    /// Address of metrics for Prometheus and of the live page [default: none]
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     /// User that root becomes after it listens: NAME or NAME:GROUP [default: it stays root]

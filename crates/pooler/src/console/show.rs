@@ -2,10 +2,10 @@
 //! ours, and our own, with percentiles.
 
 use super::table::{Field, Table};
-use crate::client::handle::Activity;
 use crate::config::{Endpoint, FIXED_KEYS, Mode};
 use crate::pool::database::Database;
 use crate::pooler::Pooler;
+use crate::readings;
 use crate::statistics::{Phase, Sums, Tally};
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
@@ -242,20 +242,17 @@ fn gates(pooler: &Pooler) -> Table {
         "#connections_max",
         "#yielded",
     ]);
-    let configuration = pooler.configuration();
-    for upstream in pooler.upstreams() {
-        let status = upstream.limiter.status();
-        let pool = upstream.pool.borrow();
+    for server in readings::servers(pooler) {
         table.row([
-            upstream.address.to_string().into(),
-            status.limit.into(),
-            status.inside.into(),
-            upstream.waiting().into(),
-            status.admitted.into(),
-            pool.open().into(),
-            pool.idle().count().into(),
-            upstream.connections(&configuration.config.limits).into(),
-            upstream.places.yielded().into(),
+            server.address.into(),
+            server.limit.into(),
+            server.inside.into(),
+            server.waiting.into(),
+            server.admitted.into(),
+            server.connections.into(),
+            server.idle_connections.into(),
+            server.limit_connections.into(),
+            server.yielded.into(),
         ]);
     }
     table
@@ -301,13 +298,6 @@ fn users(pooler: &Pooler) -> Table {
 
 fn lists(pooler: &Pooler) -> Table {
     let mut table = Table::new(&["list", "#items"]);
-    let doing = |what| {
-        let clients = pooler.clients.borrow();
-        clients
-            .values()
-            .filter(|handle| handle.activity.get() == what)
-            .count()
-    };
     let (open, idle) = pooler
         .upstreams()
         .iter()
@@ -322,7 +312,7 @@ fn lists(pooler: &Pooler) -> Table {
         ("free_clients", 0),
         ("used_clients", pooler.clients.borrow().len()),
         ("login_clients", pooler.slots.logins()),
-        ("waiting_clients", doing(Activity::Waiting)),
+        ("waiting_clients", readings::clients(pooler).waiting),
         ("free_servers", idle),
         ("used_servers", open - idle),
         ("dns_names", 0),

@@ -15,13 +15,22 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two lines about the same server.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
-/// Places that are held.
+/// Places that are held and not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdleHolders {
     /// By open transactions.
     pub transactions: usize,
     /// By clients that keep their server connection.
     pub connections: usize,
+}
+
+impl IdleHolders {
+    /// A line, where others wait for these places of `upstream`.
+    pub fn held_up(self, upstream: &Upstream) -> Option<String> {
+        let status = upstream.limiter.status();
+        let is_in_the_way = status.waiting > 0 && self != Self::default();
+        is_in_the_way.then(|| line(&upstream.address, status.waiting, status.limit, self))
+    }
 }
 
 /// How many are held at a server.
@@ -80,18 +89,16 @@ impl IdleWatch {
                 .any(|upstream| upstream.address == *address)
         });
         for upstream in upstreams {
-            let status = upstream.limiter.status();
-            let held = idle_holders(pooler, &upstream);
             let watched = self.0.entry(upstream.address.clone()).or_default();
-            if status.waiting == 0 || held == IdleHolders::default() {
+            let Some(line) = idle_holders(pooler, &upstream).held_up(&upstream) else {
                 watched.since = None;
                 continue;
-            }
+            };
             let since = *watched.since.get_or_insert(now);
             let is_quiet = watched.said_at.is_some_and(|at| now - at < LINE_EVERY);
             if now - since >= PATIENCE && !is_quiet {
                 watched.said_at = Some(now);
-                log(&line(&upstream.address, status.waiting, status.limit, held));
+                log(&line);
             }
         }
     }

@@ -1,10 +1,8 @@
 //! The last five minutes, second by second: what counters say, taken apart by time.
 
 use crate::metrics::{Metrics, SIZE_CLASSES};
-use std::collections::VecDeque;
+use sooner_operate::admin::Ring;
 
-/// Seconds that are kept.
-pub const SECONDS_MAX: usize = 300;
 /// Seconds that "now" means where responses are compared: long enough for a mean.
 pub const RECENT_SECONDS: usize = 60;
 /// Seconds over which the use of the link is taken.
@@ -128,7 +126,7 @@ impl Totals {
 #[derive(Debug, Default)]
 pub struct History {
     last: Totals,
-    seconds: VecDeque<Totals>,
+    seconds: Ring<Totals>,
 }
 
 impl History {
@@ -136,28 +134,25 @@ impl History {
     pub fn new(totals: Totals) -> Self {
         Self {
             last: totals,
-            seconds: VecDeque::with_capacity(SECONDS_MAX),
+            seconds: Ring::default(),
         }
     }
 
     /// Another second has passed, and now the counters are at `totals`.
     pub fn second_passed(&mut self, totals: Totals) {
-        if self.seconds.len() == SECONDS_MAX {
-            self.seconds.pop_front();
-        }
-        self.seconds.push_back(totals.since(&self.last));
+        self.seconds.push(totals.since(&self.last));
         self.last = totals;
     }
 
     /// The seconds, oldest first.
     pub fn seconds(&self) -> impl Iterator<Item = &Totals> {
-        self.seconds.iter()
+        self.seconds.seconds()
     }
 
     /// The last minute, by class.
     pub fn recent(&self) -> [ClassTimes; CLASSES] {
         let mut recent = [ClassTimes::default(); CLASSES];
-        for second in self.seconds.iter().rev().take(RECENT_SECONDS) {
+        for second in self.seconds.last(RECENT_SECONDS) {
             for (sum, class) in recent.iter_mut().zip(second.classes) {
                 *sum = sum.plus(class);
             }
@@ -168,7 +163,7 @@ impl History {
     /// The share of the link that was used in the last seconds, 0 to 1 and a little more, as a
     /// burst ends; `None` before the first second.
     pub fn busy_share(&self, rate_bits_per_sec: u64) -> Option<f64> {
-        let last = self.seconds.iter().rev().take(BUSY_SECONDS);
+        let last = self.seconds.last(BUSY_SECONDS);
         let (count, bytes) = last.fold((0_u64, 0_u64), |(count, bytes), second| {
             (count + 1, bytes + second.wire_bytes)
         });
@@ -180,6 +175,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sooner_operate::admin::SECONDS_MAX;
 
     fn totals(count: u64) -> Totals {
         let sum = Sum {

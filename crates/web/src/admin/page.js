@@ -1,42 +1,5 @@
-"use strict";
 (() => {
-  const REFRESH_MS = 1000, ANSWER_WITHIN_MS = 4000, SECONDS_MAX = 300;
-  const at = (id) => document.getElementById(id);
-  const say = (node, text) => { if (node.textContent !== text) node.textContent = text; };
-  const digits = (value) => String(Number(value >= 99.95 ? value.toFixed(0) : value.toPrecision(3)));
-  const scaled = (value, units) => {
-    let unit = 0;
-    while (value >= 999.5 && unit + 1 < units.length) { value /= 1000; unit += 1; }
-    return `${digits(value)}\u00a0${units[unit]}`;
-  };
-  const bytes = (value) => scaled(value, ["B", "KB", "MB", "GB", "TB", "PB"]);
-  const bits = (value) => scaled(value, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
-  const count = (value) => value.toLocaleString("en");
-  const many = (value, one) => `${count(value)} ${one}${value === 1 ? "" : "s"}`;
-  const time = (value) => value === null ? "\u2013" : value < 1 ? `${digits(value * 1000)}\u00a0ms` : `${digits(value)}\u00a0s`;
-  const times = (value) => `${value >= 99.5 ? value.toFixed(0) : value.toFixed(1)}`;
-
-  const make = (name, className, parent) => {
-    const node = document.createElement(name);
-    node.className = className;
-    parent.append(node);
-    return node;
-  };
-  // One bar of several parts, each as wide as its share of the whole.
-  const bar = (cell, ...classNames) => {
-    const outer = make("span", "bar", cell);
-    outer.setAttribute("aria-hidden", "true");
-    return classNames.map((className) => make("i", className, outer));
-  };
-  const widen = (part, share) => { part.style.width = `${Math.max(0, Math.min(1, share || 0)) * 100}%`; };
-  // The rows of a table, made anew only when their number changes.
-  const rows = (id, length, fill) => {
-    const body = at(id).tBodies[0];
-    while (body.rows.length > length) body.lastElementChild.remove();
-    while (body.rows.length < length) fill(make("tr", "", body));
-    return body.rows;
-  };
-  const head = (row) => { const cell = make("th", "", row); cell.scope = "row"; return cell; };
+  const { at, say, bytes, bits, count, many, time, times, uptime, make, bar, widen, rows, head, SECONDS_MAX } = live;
 
   const sizeName = (sizes, index) => {
     const to = sizes[index].up_to_bytes, from = index > 0 ? sizes[index - 1].up_to_bytes : null;
@@ -218,9 +181,8 @@
   };
 
   const showFacts = (status) => {
-    const { config, handshakes } = status, hours = status.uptime_seconds / 3600;
-    const up = hours < 1 ? `${(hours * 60).toFixed(0)} min` : hours < 48 ? `${hours.toFixed(1)} h` : `${(hours / 24).toFixed(0)} days`;
-    const facts = [`Sooner ${status.version}`, `up ${up}`, `${status.uplink.mechanism}`, many(status.requests_total, "response")];
+    const { config, handshakes } = status;
+    const facts = [`Sooner ${status.version}`, `up ${uptime(status.uptime_seconds)}`, `${status.uplink.mechanism}`, many(status.requests_total, "response")];
     if (status.aborted_total) facts.push(`${count(status.aborted_total)} aborted`);
     if (handshakes.ok_total + handshakes.failed_total) facts.push(`${many(handshakes.ok_total, "TLS handshake")}, ${count(handshakes.failed_total)} failed`);
     if (config.reloads_failed_total) facts.push(`${many(config.reloads_failed_total, "new configuration")} refused`);
@@ -229,27 +191,5 @@
     say(at("facts"), facts.filter(Boolean).join(" \u00b7 "));
   };
 
-  let answeredAt = null;
-  const refresh = async () => {
-    try {
-      const answer = await fetch("status.json", { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
-      if (!answer.ok) throw new Error(answer.statusText);
-      const status = await answer.json();
-      for (const show of [showHeadline, showTiles, showTimes, showQueue, showChart, showUpstreams, showClasses, showPredictions, showSlowest, showFacts]) show(status);
-      answeredAt = new Date();
-      document.body.classList.remove("stale");
-      say(at("state"), status.is_stopping ? "The server is about to end." : "Live, once a second.");
-    } catch {
-      document.body.classList.add("stale");
-      say(at("state"), answeredAt ? `No answer since ${answeredAt.toLocaleTimeString()}.` : "No answer.");
-    }
-    at("live").hidden = false;
-  };
-  const run = async () => {
-    for (;;) {
-      if (!document.hidden) await refresh();
-      await new Promise((resume) => setTimeout(resume, REFRESH_MS));
-    }
-  };
-  run();
+  live.run("The server is about to end.", [showHeadline, showTiles, showTimes, showQueue, showChart, showUpstreams, showClasses, showPredictions, showSlowest, showFacts]);
 })();

@@ -1,38 +1,20 @@
-//! The live page: one file that needs nothing else. Its script asks for `/status.json` once a
-//! second and shows what it gets; without JavaScript there is a plain page instead, made here, that
-//! is loaded anew every five seconds.
+//! The live page of a web server: what the order is worth, who waits, what was slow.
 
 use super::sources::TargetReading;
 use super::status::{SizeStatus, SlowStatus, Status};
-use super::text::{bits_per_sec, bytes, html, seconds};
 use crate::metrics::SIZE_CLASSES;
-use std::hash::{BuildHasher, RandomState};
+use sooner_operate::admin::page::{Page, table};
+use sooner_operate::admin::text::{bits_per_sec, bytes, html, seconds};
 
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
-
-/// The page, and the policy under which a browser may run it: only what carries this page's nonce,
-/// so that no name of a file that a stranger requested can ever become a script.
-pub fn render(status: &Status) -> (String, String) {
-    let nonce = nonce();
-    let page = PAGE
-        .replace("@nonce@", &nonce)
-        .replace("@style@", STYLE)
-        .replace("@script@", SCRIPT)
-        // Last, because it holds what strangers sent.
-        .replace("@plain@", &plain(status));
-    let policy = format!(
-        "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'"
-    );
-    (page, policy)
-}
-
-/// 128 bits that no attacker can guess: std seeds its hashers from the system's random numbers.
-fn nonce() -> String {
-    let half = || RandomState::new().hash_one(0_u8);
-    format!("{:016x}{:016x}", half(), half())
+/// The page as it is at the moment.
+pub fn page(status: &Status) -> Page<'static> {
+    Page {
+        title: "Sooner",
+        live: include_str!("page.html"),
+        style: include_str!("page.css"),
+        script: include_str!("page.js"),
+        plain: plain(status),
+    }
 }
 
 /// What the comparison says, in one line.
@@ -299,25 +281,6 @@ fn size_label(index: usize) -> String {
     }
 }
 
-/// A table; cells are HTML already.
-fn table(caption: &str, columns: &[&str], rows: &[Vec<String>]) -> String {
-    let head: String = columns
-        .iter()
-        .map(|column| format!("<th scope=\"col\">{column}</th>"))
-        .collect();
-    let row = |cells: &Vec<String>| {
-        let (first, rest) = cells
-            .split_first()
-            .map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
-        let rest: String = rest.iter().map(|cell| format!("<td>{cell}</td>")).collect();
-        format!("<tr><th scope=\"row\">{first}</th>{rest}</tr>\n")
-    };
-    let body: String = rows.iter().map(row).collect();
-    format!(
-        "<h2>{caption}</h2>\n<div class=\"scroll\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_plain_page_says_the_same() {
-        let (page, policy) = render(&status("/a?b"));
+        let (page, _) = page(&status("/a?b")).render();
         for text in [
             "SRPT answers 4.0 times sooner than FAIR",
             "<td>8 ms</td>",
@@ -342,25 +305,13 @@ mod tests {
         ] {
             assert!(page.contains(text), "{text}");
         }
-        assert!(
-            !page.contains("@plain@") && !page.contains("@nonce@") && !page.contains("@script@")
-        );
-        let nonce = policy
-            .split("'nonce-")
-            .nth(1)
-            .unwrap()
-            .split('\'')
-            .next()
-            .unwrap();
-        assert_eq!(page.matches(&format!("nonce=\"{nonce}\"")).count(), 2);
-        assert_ne!(render(&status("/")).1, policy);
     }
 
     #[test]
     fn what_a_stranger_asked_for_is_text() {
         let mut status = status("/");
         status.slowest[0].target = "/<script>alert(1)</script>".into();
-        let (page, _) = render(&status);
+        let (page, _) = page(&status).render();
         assert!(!page.contains("<script>alert"));
     }
 

@@ -5,29 +5,16 @@ use super::history::{History, Totals};
 use super::page;
 use super::sources::Sources;
 use super::status::Status;
-use bytes::Bytes;
-use http_body_util::Full;
+use hyper::Request;
 use hyper::body::Incoming;
-use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
-use hyper::{Method, Request, Response, StatusCode};
-use sooner_http::rebinding::is_allowed;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_operate::ProcessReading;
 use sooner_operate::admin::Pages;
-use sooner_operate::metrics;
+use sooner_operate::admin::answer::{self, Answer, is_meant};
 use sooner_policy::Time;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::SystemTime;
-
-const HTML: &str = "text/html; charset=utf-8";
-const JSON: &str = "application/json";
-const TEXT: &str = "text/plain; charset=utf-8";
-/// For what is not a page: a browser may do nothing with it but show it.
-const SHOW_ONLY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// What all connections to the admin address share.
 pub struct Desk {
@@ -37,8 +24,16 @@ pub struct Desk {
 }
 
 impl Pages for Desk {
-    fn answer(&self, request: &Request<Incoming>, reached: SocketAddr) -> Response<Full<Bytes>> {
+    fn answer(&self, request: &Request<Incoming>, reached: SocketAddr) -> Answer {
         self.respond(request, reached)
+    }
+
+    fn second_passed(&self) {
+        self.take_figures();
+        self.sources.metrics.second_passed();
+        let wire_bytes = (self.sources.uplink)().sent_wire_bytes;
+        let totals = Totals::read(&self.sources.metrics, wire_bytes);
+        self.history.borrow_mut().second_passed(totals);
     }
 }
 
@@ -54,81 +49,24 @@ impl Desk {
         }
     }
 
-    /// Another second has passed.
-    pub fn second_passed(&self) {
-        self.take_figures();
-        self.sources.metrics.second_passed();
-        let wire_bytes = (self.sources.uplink)().sent_wire_bytes;
-        let totals = Totals::read(&self.sources.metrics, wire_bytes);
-        self.history.borrow_mut().second_passed(totals);
-    }
-
     /// Answers a request that came to the address `reached`.
-    pub fn respond<B>(&self, request: &Request<B>, reached: SocketAddr) -> Response<Full<Bytes>> {
-        if !self.is_meant(request, reached) {
-            return answer(
-                StatusCode::FORBIDDEN,
-                TEXT,
-                "this address is for its own host names; more of them go into admin.hosts\n",
-            );
+    pub fn respond<B>(&self, request: &Request<B>, reached: SocketAddr) -> Answer {
+        if !is_meant(request, reached, &self.hosts) {
+            return answer::not_meant("more of them go into admin.hosts");
         }
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut refusal = answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            refusal.headers_mut().insert(ALLOW, allowed);
+        if let Some(refusal) = answer::refused_method(request) {
             return refusal;
         }
         match request.uri().path() {
-            "/" => self.page(),
-            "/status.json" => self.status(),
+            "/" => answer::page(&page::page(&self.read())),
+            "/status.json" => answer::json(&self.read()),
             "/metrics" => self.metrics(),
-            "/healthz" if self.sources.metrics.is_stopping() => {
-                answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, "stopping\n")
-            }
-            "/healthz" => answer(StatusCode::OK, TEXT, "ok\n"),
-            _ => answer(
-                StatusCode::NOT_FOUND,
-                TEXT,
-                "there are /, /status.json, /metrics and /healthz\n",
-            ),
+            "/healthz" => answer::health(self.sources.metrics.is_stopping()),
+            _ => answer::not_found("/, /status.json, /metrics and /healthz"),
         }
     }
 
-    fn is_meant<B>(&self, request: &Request<B>, reached: SocketAddr) -> bool {
-        let mut hosts = request.headers().get_all(HOST).iter();
-        let of_target = request
-            .uri()
-            .authority()
-            .map(|host| host.as_str().as_bytes());
-        let host = match (hosts.next(), hosts.next()) {
-            (Some(host), None) => of_target.or(Some(host.as_bytes())),
-            (None, None) => of_target,
-            _ => None,
-        };
-        host.is_some_and(|host| is_allowed(host, reached, &self.hosts))
-    }
-
-    fn page(&self) -> Response<Full<Bytes>> {
-        let (page, policy) = page::render(&self.read());
-        let mut answer = answer(StatusCode::OK, HTML, page);
-        if let Ok(policy) = HeaderValue::try_from(policy) {
-            answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-        }
-        answer
-    }
-
-    fn status(&self) -> Response<Full<Bytes>> {
-        match serde_json::to_vec(&self.read()) {
-            Ok(status) => answer(StatusCode::OK, JSON, status),
-            Err(error) => answer(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                TEXT,
-                format!("{error}\n"),
-            ),
-        }
-    }
-
-    fn metrics(&self) -> Response<Full<Bytes>> {
+    fn metrics(&self) -> Answer {
         self.take_figures();
         let metrics = self.sources.metrics.clone();
         let uplink = (self.sources.uplink)();
@@ -152,14 +90,7 @@ impl Desk {
             log_lines_lost: self.sources.log.lost_lines(),
             metrics,
         };
-        match exposition.encode() {
-            Ok(text) => answer(StatusCode::OK, metrics::CONTENT_TYPE, text),
-            Err(error) => answer(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                TEXT,
-                format!("{error}\n"),
-            ),
-        }
+        answer::metrics(exposition.encode())
     }
 
     fn read(&self) -> Status {
@@ -179,34 +110,16 @@ impl Desk {
     }
 }
 
-fn answer(
-    status: StatusCode,
-    content_type: &'static str,
-    body: impl Into<Bytes>,
-) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
-    *response.status_mut() = status;
-    for (name, value) in [
-        (CONTENT_TYPE, content_type),
-        (CACHE_CONTROL, "no-store"),
-        (CONTENT_SECURITY_POLICY, SHOW_ONLY),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (REFERRER_POLICY, "no-referrer"),
-    ] {
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
-    }
-    response
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::admin::status::tests::sources;
     use http_body_util::BodyExt;
+    use hyper::header::{ALLOW, CONTENT_TYPE, HOST};
+    use sooner_operate::admin::answer::{HTML, JSON, TEXT};
+    use sooner_operate::metrics;
 
-    fn ask(method: &str, target: &str, host: &str) -> Response<Full<Bytes>> {
+    fn ask(method: &str, target: &str, host: &str) -> Answer {
         let desk = Desk::new(sources(), vec![]);
         desk.second_passed();
         let request = Request::builder()
@@ -219,7 +132,7 @@ mod tests {
         )
     }
 
-    async fn text(response: Response<Full<Bytes>>) -> String {
+    async fn text(response: Answer) -> String {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         String::from_utf8(body.to_vec()).unwrap()
     }

@@ -2,7 +2,7 @@
 //! use to its client.
 
 use super::*;
-use crate::client::handle::ClientHandle;
+use crate::client::handle::{Activity, ClientHandle};
 use std::collections::BTreeMap;
 
 const LINES: [&str; 21] = [

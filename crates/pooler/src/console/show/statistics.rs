@@ -1,8 +1,6 @@
 //! What was measured, as tables.
 
 use super::*;
-use crate::pool::overtime::{counts, would_wait};
-use sooner_config::classes::name_of;
 use sooner_postgres::preemption::Preempt;
 
 /// Microseconds a transaction, PgBouncer's way: whole ones.
@@ -238,29 +236,15 @@ const CLASS_COLUMNS: [&str; 29] = [
 
 pub fn classes(pooler: &Pooler) -> Table {
     let mut table = Table::new(&CLASS_COLUMNS);
-    let configuration = pooler.configuration();
     let measured = pooler.statistics.borrow();
-    let names = configuration.config.class.iter();
-    let known = names.map(|class| {
-        (
-            class.name.get_ref().as_str(),
-            Some(*class.priority.get_ref()),
-            Some(class.bounds()),
-        )
-    });
     let empty = Tally::default();
-    let known = known.chain([("", None, None)]).zip(pooler.class_counts());
-    let mut overlong = counts(pooler).into_iter();
-    let would = would_wait(pooler);
-    let mut numbers = 0..=u8::MAX;
-    for ((name, priority, bounds), present) in known {
-        let [overlong, cancelled] = overlong.next().unwrap_or_default();
-        let found = measured.classes.iter().find(|(known, _)| *known == name);
-        let tally = found.map_or(&empty, |(_, tally)| tally);
-        let all = tally.sums;
+    let us = |ns: u64| ns / 1000;
+    for class in readings::classes(pooler, &measured) {
+        let tally = class.tally.unwrap_or(&empty);
+        let (all, present, would) = (tally.sums, class.present, class.would_wait);
         let head: [Field; 8] = [
-            name.into(),
-            priority.map(u64::from).into(),
+            class.name.into(),
+            class.priority.map(u64::from).into(),
             present.clients.into(),
             present.waiting.into(),
             present.active.into(),
@@ -269,19 +253,14 @@ pub fn classes(pooler: &Pooler) -> Table {
             mean(all.inside_us, all.turns).into(),
         ];
         let sums = [all.outside_us, all.inside_us, all.turns].map(Field::from);
-        let cap = bounds.and_then(|bounds| bounds.inside_max);
-        let longest = bounds.and_then(|bounds| bounds.longest());
-        let would = numbers.next().and_then(|number| would.get(&number));
-        let us = |ns: u64| ns / 1000;
+        let longest = class.longest.map(|longest| longest.as_micros() as u64);
         let last: [Field; 9] = [
             all.opening_us.into(),
             all.conflicts.into(),
-            cap.map(|cap| cap.get_ref().get()).into(),
-            longest
-                .map(|longest| longest.time.as_micros() as u64)
-                .into(),
-            overlong.into(),
-            cancelled.into(),
+            class.inside_max.into(),
+            longest.into(),
+            class.overlong.into(),
+            class.cancelled.into(),
             would.map(|would| would.waited).into(),
             would.and_then(|would| would.mean_ns()).map(us).into(),
             would.map(|would| us(would.wait_max_ns)).into(),
@@ -385,23 +364,19 @@ pub fn targets(pooler: &Pooler) -> Table {
         "#inside_us",
         "#present",
     ]);
-    for upstream in pooler.upstreams() {
-        for class in upstream.limiter.class_statuses() {
-            let us = |ns: u64| ns / 1000;
-            for (response_target, achieved_ns) in &class.achieved {
-                let target_ns = response_target.target_ns();
-                table.row([
-                    upstream.address.to_string().into(),
-                    class.name.clone().into(),
-                    name_of(*response_target).into(),
-                    us(target_ns).into(),
-                    achieved_ns.map(us).into(),
-                    achieved_ns.map(|ns| index_percent(target_ns, ns)).into(),
-                    class.inside_ns.map(us).into(),
-                    class.present.into(),
-                ]);
-            }
-        }
+    let us = |ns: u64| ns / 1000;
+    for target in readings::targets(pooler) {
+        let percent = |ns| index_percent(target.target_ns, ns);
+        table.row([
+            target.server.into(),
+            target.class.into(),
+            target.target.into(),
+            us(target.target_ns).into(),
+            target.achieved_ns.map(us).into(),
+            target.achieved_ns.map(percent).into(),
+            target.inside_ns.map(us).into(),
+            target.present.into(),
+        ]);
     }
     table
 }
