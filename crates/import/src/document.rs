@@ -22,6 +22,8 @@ pub enum Group {
     Rule,
     /// `[log]`, `[proxy]` and `[proxy_protocol]`
     Log,
+    /// `[compression]`
+    Compression,
     /// `[[site]]`
     Site,
     /// `[[upstream]]`
@@ -31,7 +33,7 @@ pub enum Group {
 }
 
 impl Group {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Head,
         Self::Limits,
         Self::Tls,
@@ -40,6 +42,7 @@ impl Group {
         Self::User,
         Self::Rule,
         Self::Log,
+        Self::Compression,
         Self::Site,
         Self::Upstream,
         Self::Route,
@@ -98,8 +101,7 @@ impl Document {
 
     /// A list of texts.
     pub fn list(&mut self, group: Group, key: &str, values: &[String]) {
-        let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
-        self.line(group, format!("{key} = [{}]", values.join(", ")));
+        self.line(group, format!("{key} = {}", listed(values)));
     }
 
     /// All of it, and how many settings are not carried over.
@@ -108,6 +110,12 @@ impl Document {
         let groups: Vec<String> = groups.map(|lines| lines.join("\n")).collect();
         (groups.join("\n\n") + "\n", self.left_out)
     }
+}
+
+/// A list of texts as TOML has it.
+pub fn listed(values: &[String]) -> String {
+    let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+    format!("[{}]", values.join(", "))
 }
 
 /// A text as TOML has it.

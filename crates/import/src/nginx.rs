@@ -10,20 +10,31 @@
 mod access;
 mod action;
 mod bodies;
+mod compression;
+mod expiry;
+mod fastcgi;
 mod files;
 mod finish;
+mod folders;
 mod globals;
 mod known;
 mod listen;
 mod locations;
+mod passwords;
 mod regex;
 mod remarks;
 mod returns;
+mod rewrites;
 mod scope;
+mod script_folders;
+mod script_paths;
+mod scripts;
 mod servers;
 mod site;
+mod tidy;
 mod translate;
 mod tree;
+mod tries;
 mod upstreams;
 mod values;
 mod words;
@@ -92,6 +103,8 @@ pub fn import_nginx(file: &str, files: NginxFiles<'_>) -> Result<Imported, Impor
     let mut common = Common {
         blocks: blocks.map(|own| (own.first(), own)).collect(),
         moot: BTreeSet::new(),
+        prefix: sources.prefix.clone(),
+        compress: compression::is_on(&scope),
     };
     let sites = sites(&kept, &mut common, &mut document)?;
     let mut globals = Globals {

@@ -1,5 +1,8 @@
 //! A folder with a shape, its files, and both servers.
 
+use super::files::FILES;
+use super::got::Got;
+use super::php::{self, Php};
 use super::requests::Case;
 use sooner_testbed::certificate::Certificate;
 use sooner_testbed::nginx::Nginx;
@@ -7,7 +10,7 @@ use sooner_testbed::{ChildGuard, port};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -15,11 +18,13 @@ use tempfile::TempDir;
 
 /// The files of the shapes.
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/nginx");
+/// The user anna with the password secret.
+const USERS: &str = "anna:$apr1$Qx7Jd0Zk$K//PJepOS3aVmsEfGwbjy/\n";
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All shapes.
-pub const SHAPES: [&str; 21] = [
+pub const SHAPES: [&str; 29] = [
     "debian-default",
     "static-www",
     "certbot",
@@ -41,51 +46,14 @@ pub const SHAPES: [&str; 21] = [
     "many-sites",
     "drop-default",
     "snippets",
-];
-
-/// Files that the shapes serve, and what is in them.
-const FILES: [(&str, &str); 41] = [
-    ("var/www/html/index.html", "home"),
-    ("var/www/html/about.html", "about"),
-    ("var/www/html/404.html", "lost"),
-    ("var/www/html/50x.html", "broken"),
-    ("var/www/html/favicon.ico", "icon"),
-    ("var/www/html/robots.txt", "robots"),
-    ("var/www/html/a b.txt", "space"),
-    ("var/www/html/css/site.css", "css"),
-    ("var/www/html/dir/index.html", "in dir"),
-    ("var/www/html/empty/x.txt", "x"),
-    ("var/www/html/static/app.js", "app"),
-    ("var/www/html/index.php", "<?php source"),
-    ("var/www/html/wp-config.php", "<?php secret"),
-    ("var/www/html/xmlrpc.php", "<?php x"),
-    ("var/www/html/uploads/x.php", "<?php bad"),
-    ("var/www/html/uploads/x.png", "png"),
-    ("var/www/html/.htaccess", "hidden"),
-    ("var/www/html/.git/config", "hidden"),
-    ("var/www/html/.well-known/acme-challenge/token", "token"),
-    ("var/www/html/backup/db.sql", "dump"),
-    ("var/www/html/db.bak", "dump"),
-    ("var/www/html/data/x.txt", "data"),
-    ("var/www/html/build/x.txt", "built"),
-    ("var/www/html/admin/x.txt", "admin"),
-    ("var/www/html/status", "status"),
-    ("var/www/html/public/index.php", "<?php source"),
-    ("var/www/html/public/robots.txt", "robots"),
-    ("var/www/html/public/500.html", "broken"),
-    ("var/www/html/public/assets/app.js", "app"),
-    ("var/www/html/public/pages/index.html", "pages"),
-    ("var/www/html/jenkins/userContent/readme.txt", "readme"),
-    ("var/www/one/index.html", "one"),
-    ("var/www/files/a.txt", "a file"),
-    ("srv/static/app.css", "static"),
-    ("srv/static/favicon.ico", "icon"),
-    ("srv/media/p.png", "media"),
-    ("srv/private/secret", "secret"),
-    ("srv/archives/index.html", "archives"),
-    ("srv/pma/index.php", "<?php source"),
-    ("srv/downloads/d.bin", "bin"),
-    ("srv/certbot/.well-known/acme-challenge/token", "token"),
+    "wordpress-debian",
+    "symfony",
+    "drupal",
+    "php-plain",
+    "staff",
+    "locked",
+    "keep",
+    "gzip",
 ];
 
 /// A server behind both that says what it was asked.
@@ -155,81 +123,13 @@ fn say(name: &str, connection: TcpStream) {
     }
 }
 
-/// An answer, as far as it is compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Got {
-    pub status: u16,
-    pub location: String,
-    /// The headers that shapes set.
-    pub headers: Vec<String>,
-    /// Of status 200 alone: pages of errors are each server's own.
-    pub body: String,
-}
-
-impl Got {
-    /// `port` is what stands in `Location` because no usual one was free.
-    fn of(bytes: &[u8], case: &Case, port: u16) -> Self {
-        let text = String::from_utf8_lossy(bytes);
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        let mut lines = head.lines();
-        let status = lines.next().and_then(|line| line.split(' ').nth(1));
-        let fields: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(": ")).collect();
-        let get = |wanted: &str| {
-            let found = fields
-                .iter()
-                .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-            found.map_or("", |(_, value)| *value)
-        };
-        let status = status.and_then(|status| status.parse().ok()).unwrap_or(0);
-        let location = get("location").replace(&format!(":{port}"), "");
-        let location = match location.strip_prefix('/') {
-            Some(path) => format!("{}://{}/{path}", case.scheme(), case.host),
-            None => location,
-        };
-        let is_answer = (200..400).contains(&status);
-        let headers = [
-            "x-content-type-options",
-            "x-frame-options",
-            "strict-transport-security",
-            "x-kind",
-        ];
-        let is_page = status == 200 || status == 404 && body.trim() == "lost";
-        Self {
-            status,
-            location,
-            headers: (headers.iter().filter(|_| is_answer))
-                .map(|name| format!("{name}={}", get(name)))
-                .chain([format!(
-                    "cache-control={}",
-                    joined(&fields, "cache-control", is_answer)
-                )])
-                .collect(),
-            body: if is_page {
-                body.to_owned()
-            } else {
-                String::new()
-            },
-        }
-    }
-}
-
-/// nginx writes a field twice where Sooner joins the values.
-fn joined(fields: &[(&str, &str)], wanted: &str, is_answer: bool) -> String {
-    let values = fields
-        .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
-    let values: Vec<&str> = values
-        .filter(|_| is_answer)
-        .map(|(_, value)| *value)
-        .collect();
-    values.join(", ")
-}
-
 /// A folder of one shape.
 pub struct Place {
     folder: TempDir,
     shape: &'static str,
     echo: [SocketAddr; 2],
+    /// The socket of PHP.
+    php: PathBuf,
 }
 
 /// Both servers.
@@ -241,7 +141,7 @@ pub struct Servers {
 }
 
 impl Place {
-    pub fn new(shape: &'static str, echo: &Echo) -> Self {
+    pub fn new(shape: &'static str, echo: &Echo, php: &Php) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in FILES {
             let path = folder.path().join(name);
@@ -254,6 +154,7 @@ impl Place {
             folder,
             shape,
             echo: echo.addresses,
+            php: php.socket(),
         }
     }
 
@@ -262,6 +163,7 @@ impl Place {
         let at = self.folder.path().display().to_string();
         let certificate = format!("{at}/certificate.pem");
         let key = format!("{at}/key.pem");
+        let socket = format!("unix:{}", self.php.display());
         let mut text = text
             .lines()
             .filter(|line| !line.contains("listen [::]") && !line.trim_start().starts_with("user "))
@@ -293,6 +195,12 @@ impl Place {
                 "/etc/nginx/modules-enabled/*.conf",
                 format!("{at}/none/*.conf"),
             ),
+            ("/etc/nginx/users", format!("{at}/users")),
+            ("/etc/nginx/conf.d/nginx.htpasswd", format!("{at}/users")),
+            ("unix:/run/php/php8.2-fpm.sock", socket.clone()),
+            ("unix:/var/run/php/php8.2-fpm.sock", socket.clone()),
+            ("unix:/run/php/php-fpm.sock", socket.clone()),
+            ("unix:/var/run/php/php-fpm.sock", socket),
             ("/var/www", format!("{at}/var/www")),
             ("/var/log/nginx", at.clone()),
             ("/run/nginx.pid", format!("{at}/own.pid")),
@@ -305,7 +213,7 @@ impl Place {
 
     /// Writes the shape into a folder of that name; the path of its main file, and whether that is
     /// a whole configuration.
-    fn write(&self, name: &str, addresses: [SocketAddr; 2]) -> (std::path::PathBuf, bool) {
+    fn write(&self, name: &str, addresses: [SocketAddr; 2]) -> (PathBuf, bool) {
         let to = self.folder.path().join(name);
         fs::create_dir_all(&to).unwrap();
         let single = Path::new(DATA).join(format!("{}.conf", self.shape));
@@ -343,8 +251,10 @@ impl Place {
             "types { text/html html; text/css css; }",
         )
         .unwrap();
-        for name in ["fastcgi_params", "fastcgi.conf"] {
-            fs::write(at.join("theirs").join(name), "").unwrap();
+        fs::write(at.join("users"), USERS).unwrap();
+        // nginx has relative names in its own folder.
+        for folder in ["theirs", "."] {
+            php::write_params(&at.join(folder));
         }
         let text = fs::read_to_string(&path).unwrap();
         // Of a whole one what is within `http`: outside it is the fixture's own.
@@ -369,6 +279,7 @@ impl Place {
 
     fn start_ours(&self, addresses: [SocketAddr; 2]) -> ChildGuard {
         let (path, _) = self.write("ours", addresses);
+        php::write_params(&self.folder.path().join("ours"));
         let program = env!("CARGO_BIN_EXE_sooner");
         let config = self.folder.path().join("sooner.toml");
         let output = Command::new(program)
@@ -445,8 +356,8 @@ fn in_clear_text(address: SocketAddr, case: &Case) -> Vec<u8> {
         ""
     };
     let request = format!(
-        "{method} {} HTTP/1.1\r\nHost: {}\r\n{upgrade}{length}\r\n",
-        case.path, case.host
+        "{method} {} HTTP/1.1\r\nHost: {}\r\n{}{upgrade}{length}\r\n",
+        case.path, case.host, case.fields
     );
     connection.write_all(request.as_bytes()).unwrap();
     let mut bytes = Vec::new();
@@ -472,7 +383,8 @@ fn within_http(text: &str) -> String {
     inside.to_owned()
 }
 
-fn open_to_all(folder: &Path) {
+/// Lets other users in.
+pub fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
 }

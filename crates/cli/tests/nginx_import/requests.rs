@@ -7,6 +7,8 @@ pub struct Case {
     pub method: &'static str,
     pub path: &'static str,
     pub is_tls: bool,
+    /// More lines of the head, each with its end.
+    pub fields: &'static str,
     pub differs: Option<Difference>,
 }
 
@@ -31,41 +33,51 @@ impl Case {
     }
 }
 
-const fn get(shape: &'static str, host: &'static str, path: &'static str) -> Case {
+pub const fn get(shape: &'static str, host: &'static str, path: &'static str) -> Case {
     Case {
         shape,
         host,
         method: "GET",
         path,
         is_tls: false,
+        fields: "",
         differs: None,
     }
 }
 
-const fn by(method: &'static str, case: Case) -> Case {
+pub const fn by(method: &'static str, case: Case) -> Case {
     Case { method, ..case }
 }
 
-const fn tls(case: Case) -> Case {
+pub const fn tls(case: Case) -> Case {
     Case {
         is_tls: true,
         ..case
     }
 }
 
-const fn but(case: Case, ours: u16, why: &'static str) -> Case {
+pub const fn with(fields: &'static str, case: Case) -> Case {
+    Case { fields, ..case }
+}
+
+pub const fn but(case: Case, ours: u16, why: &'static str) -> Case {
     Case {
         differs: Some(Difference { ours, why }),
         ..case
     }
 }
 
-const FASTCGI: &str = "what FastCGI would answer is left out: 501, and never the source";
-const MISSING: &str = "without FastCGI what is not there is not there: 404";
+pub const FASTCGI: &str = "what FastCGI would answer is left out: 501, and never the source";
+pub const TWICE: &str = "what goes on behind the name of a script is no path of the application";
+const HEADERS: &str = "headers of files with a script as their last resort are the script's";
+pub const FIRST: &str = "a script that stands for its directory goes before a file that does";
+pub const ONE: &str = "a script that nginx does not run is not shown either";
 const CLOSED: &str = "a connection that nginx closes without an answer gets 403";
-const HIDDEN: &str = "names that begin with a dot are refused unless dot_files says otherwise";
-const PASSWORD: &str = "a password cannot be asked for, so all are refused";
-const NO_LIST: &str = "a directory that is not listed is not there: 404 and not 403";
+pub const HIDDEN: &str = "names that begin with a dot are refused unless dot_files says otherwise";
+pub const PASSWORD: &str =
+    "a password that cannot be asked for, and what it may be about, is refused";
+pub const MORE: &str = "a password is asked for at more paths";
+pub const NO_LIST: &str = "a directory that is not listed is not there: 404 and not 403";
 const SCRIPT: &str = "a missing script or picture is not the application's page";
 
 const DOTS: &str = "a path with the segment .. is refused";
@@ -73,8 +85,9 @@ const QUERY: &str = "the query of a request goes along with its redirect";
 const VARIABLE: &str = "a header made of variables is left out";
 
 /// All of them.
-pub const REASONS: [&str; 10] = [
-    FASTCGI, MISSING, CLOSED, HIDDEN, PASSWORD, NO_LIST, SCRIPT, DOTS, QUERY, VARIABLE,
+pub const REASONS: [&str; 14] = [
+    HEADERS, FIRST, FASTCGI, TWICE, ONE, CLOSED, HIDDEN, PASSWORD, MORE, NO_LIST, SCRIPT, DOTS,
+    QUERY, VARIABLE,
 ];
 
 /// The requests.
@@ -146,31 +159,19 @@ pub const CASES: &[Case] = &[
     get("wordpress", "blog.example.org", "/xmlrpc.php"),
     get("wordpress", "blog.example.org", "/.htaccess"),
     get("wordpress", "blog.example.org", "/robots.txt"),
-    but(
-        get("wordpress", "blog.example.org", "/index.php"),
-        501,
-        FASTCGI,
-    ),
-    but(
-        get("wordpress", "blog.example.org", "/index%2Ephp"),
-        501,
-        FASTCGI,
-    ),
-    but(
-        get("wordpress", "blog.example.org", "/uploads/x.php"),
-        501,
-        FASTCGI,
-    ),
-    but(
-        get("wordpress", "blog.example.org", "/2020/hello"),
-        404,
-        MISSING,
-    ),
-    but(get("wordpress", "blog.example.org", "/"), 404, MISSING),
+    get("wordpress", "blog.example.org", "/index.php"),
+    get("wordpress", "blog.example.org", "/index%2Ephp"),
+    get("wordpress", "blog.example.org", "/uploads/x.php"),
+    get("wordpress", "blog.example.org", "/2020/hello"),
+    get("wordpress", "blog.example.org", "/"),
     get("laravel", "example.com", "/robots.txt"),
     get("laravel", "example.com", "/.env"),
-    but(get("laravel", "example.com", "/index.php"), 501, FASTCGI),
-    but(get("laravel", "example.com", "/users"), 404, MISSING),
+    get("laravel", "example.com", "/index.php"),
+    get("laravel", "example.com", "/users"),
+    get("laravel", "example.com", "/"),
+    // nginx sends its source.
+    but(get("laravel", "example.com", "/other.php"), 404, ONE),
+    but(get("laravel", "example.com", "/other.php/x"), 404, TWICE),
     get("django", "example.com", "/"),
     get("django", "www.example.com", "/admin/?next=/"),
     get("django", "example.com", "/static/app.css"),
@@ -212,7 +213,11 @@ pub const CASES: &[Case] = &[
     tls(get("nextcloud", "cloud.example.org", "/data/x.txt")),
     tls(get("nextcloud", "cloud.example.org", "/build")),
     tls(get("nextcloud", "cloud.example.org", "/.htaccess")),
-    tls(get("nextcloud", "cloud.example.org", "/css/site.css")),
+    tls(but(
+        get("nextcloud", "cloud.example.org", "/css/site.css"),
+        200,
+        HEADERS,
+    )),
     tls(get("nextcloud", "cloud.example.org", "/.well-known/caldav")),
     tls(get(
         "nextcloud",
@@ -220,16 +225,17 @@ pub const CASES: &[Case] = &[
         "/.well-known/webfinger",
     )),
     tls(get("nextcloud", "cloud.example.org", "/remote/x")),
+    tls(get("nextcloud", "cloud.example.org", "/index.php/login")),
+    tls(get("nextcloud", "cloud.example.org", "/apps/files?x=1")),
+    tls(get("nextcloud", "cloud.example.org", "/apps/x.css")),
+    // nginx has it answered by index.php.
     tls(but(
-        get("nextcloud", "cloud.example.org", "/index.php/login"),
-        501,
-        FASTCGI,
-    )),
-    tls(but(
-        get("nextcloud", "cloud.example.org", "/apps/files"),
+        get("nextcloud", "cloud.example.org", "/wp-login.php"),
         404,
-        MISSING,
+        ONE,
     )),
+    tls(get("nextcloud", "cloud.example.org", "/remote.php")),
+    tls(get("nextcloud", "cloud.example.org", "/")),
     but(get("h5bp", "example.com", "/"), 200, VARIABLE),
     get("h5bp", "www.example.com", "/x?y"),
     get("h5bp", "example.com", "/db.bak"),
@@ -255,11 +261,7 @@ pub const CASES: &[Case] = &[
         ),
     ),
     get("docker-registry", "registry.example.org", "/v2"),
-    but(
-        get("docker-registry", "registry.example.org", "/private/x"),
-        403,
-        PASSWORD,
-    ),
+    get("docker-registry", "registry.example.org", "/private/x"),
     get("mailman", "lists.example.org", "/"),
     get("mailman", "lists.example.org", "/mailman3/lists/"),
     get("mailman", "lists.example.org", "/mailman3/static/app.css"),

@@ -17,18 +17,23 @@ pub enum Access<'a> {
 
 const BY_ADDRESS: &str =
     "Sooner has no rule by address here; all are refused with 403, let a firewall do it";
-const BY_PASSWORD: &str = "Sooner asks for no password; all are refused with 403";
+const BY_TOKEN: &str = "Sooner knows no such passwords; all are refused with 403";
 const BY_REQUEST: &str = "Sooner asks no other server who may come; all are refused with 403";
 const BY_METHOD: &str = "Sooner has no rule by method; all are refused with 403";
 const BY_CONDITION: &str =
     "there are no variables; all are refused with 403, as this may keep clients out";
 
-/// The access to a place. `is_of_files` says that only GET and HEAD get anything there.
+/// The access to a place, but for passwords. `is_of_files` says that only GET and HEAD get anything
+/// there.
 pub fn of<'a>(scope: &Scope<'a>, is_of_files: bool) -> Access<'a> {
-    let is_internal = scope.own_one("internal").is_some();
-    if is_internal {
-        return Access::Refused(404);
+    match scope.own_one("internal") {
+        Some(_) => Access::Refused(404),
+        None => within(scope, is_of_files),
     }
+}
+
+/// The same for requests that are led there from another place.
+pub fn within<'a>(scope: &Scope<'a>, is_of_files: bool) -> Access<'a> {
     let rules = scope.all(&["allow", "deny"]);
     let first_for_all = rules.iter().position(|rule| rule.first() == "all");
     let counting = &rules[..first_for_all.map_or(rules.len(), |at| at + 1)];
@@ -40,21 +45,34 @@ pub fn of<'a>(scope: &Scope<'a>, is_of_files: bool) -> Access<'a> {
         }
         return Access::Shut(rule, BY_ADDRESS);
     }
-    for (name, why) in [
-        ("auth_basic", BY_PASSWORD),
-        ("auth_request", BY_REQUEST),
-        ("auth_jwt", BY_PASSWORD),
-    ] {
+    for (name, why) in [("auth_request", BY_REQUEST), ("auth_jwt", BY_TOKEN)] {
         if let Some(rule) = scope.one(name).filter(|own| own.first() != "off") {
             return Access::Shut(rule, why);
         }
     }
     let limited = scope.own_one("limit_except");
-    let denies = |own: &&Directive| own.inside().iter().any(|rule| rule.name == "deny");
-    if let Some(rule) = limited.filter(denies).filter(|_| !is_of_files) {
+    let guards = |own: &&Directive| {
+        let rules = ["deny", "auth_basic", "auth_request", "auth_jwt"];
+        let mut inside = own.inside().iter();
+        inside.any(|rule| rules.contains(&rule.name.as_str()))
+    };
+    if let Some(rule) = limited.filter(guards).filter(|_| !is_of_files) {
         return Access::Shut(rule, BY_METHOD);
     }
     Access::Open
+}
+
+/// Whether only GET and HEAD get anything from a place.
+pub fn is_of_files(scope: &Scope<'_>) -> bool {
+    let leads_on = |own: &Directive| match own.name.as_str() {
+        "proxy_pass" | "grpc_pass" | "fastcgi_pass" | "if" => true,
+        "try_files" => {
+            let last = own.args.last().map_or("", String::as_str);
+            last.starts_with('@') || last.contains(".php")
+        }
+        _ => false,
+    };
+    !scope.own().iter().any(leads_on)
 }
 
 /// A condition that may keep clients out of here and cannot be said.

@@ -1,12 +1,16 @@
 //! What a location does.
 
 use super::access::{self, Access};
+use super::expiry::{self, Said};
+use super::fastcgi::{self, Run};
 use super::locations::{Kind, Location};
+use super::passwords::{self, Shut};
 use super::returns::{Place, Redirect, Return, Rewrite, read_return, read_rewrite};
 use super::scope::Scope;
 use super::servers::place;
 use super::tree::Directive;
 use super::upstreams::{self, Blocks, Target};
+use std::path::Path;
 
 /// The answer where something of nginx is left out that would have answered.
 pub const NOT_CARRIED: u16 = 501;
@@ -23,6 +27,8 @@ pub enum Action {
     Files(Files),
     /// Passes requests on.
     Pass(Box<Pass>),
+    /// Has scripts run.
+    Run(Box<Run>),
 }
 
 /// Files of a directory.
@@ -36,6 +42,8 @@ pub struct Files {
     pub has_directories: bool,
     /// The file for paths that lead to none.
     pub fallback: Option<String>,
+    /// The script for these.
+    pub script: Option<String>,
 }
 
 /// Requests that are passed on.
@@ -49,14 +57,22 @@ pub struct Pass {
     pub files: Option<Files>,
     /// How long the upstream may take, s.
     pub seconds: Option<f64>,
+    /// How long clients may keep its answers.
+    pub said: Said,
 }
 
 /// Reads locations of one site.
 pub struct Actions<'s, 'a> {
     /// `upstream` blocks.
     pub blocks: &'s Blocks<'a>,
+    /// All locations but the named ones, as they are looked at.
+    pub all: Vec<Location<'a>>,
     /// `location @NAME`.
     pub named: &'s [Location<'a>],
+    /// The folder of relative names.
+    pub prefix: &'s Path,
+    /// Locations of which the password cannot be asked for.
+    pub shut: Vec<Shut<'a>>,
     /// The scheme of the requests, if it is one.
     pub scheme: Option<&'static str>,
     /// `$server_name`.
@@ -66,11 +82,7 @@ pub struct Actions<'s, 'a> {
 }
 
 /// Whatever is served by other programs, and why it is not.
-const OTHER_HANDLERS: [(&str, &str); 8] = [
-    (
-        "fastcgi_pass",
-        "there is no FastCGI; requests get 501, and no file is sent as its source",
-    ),
+const OTHER_HANDLERS: [(&str, &str); 7] = [
     (
         "uwsgi_pass",
         "there is no uwsgi protocol; requests get 501; let uWSGI speak HTTP (http-socket)",
@@ -109,6 +121,9 @@ impl<'a> Actions<'_, 'a> {
             };
             match own.name.as_str() {
                 "return" => return self.returned(own, at),
+                // Of its scripts not all are run.
+                "rewrite"
+                    if scope.own_one("fastcgi_pass").is_some() && fastcgi::only(own).is_some() => {}
                 "rewrite" => match read_rewrite(own, at) {
                     Ok(Rewrite::Strip(prefix)) if prefix == location.path => strip = Some(own),
                     Ok(Rewrite::Redirect(redirects)) if is_about_all(&redirects, location) => {
@@ -129,16 +144,50 @@ impl<'a> Actions<'_, 'a> {
                 _ => {}
             }
         }
+        self.after_rewrites(location, is_rewritten, strip.is_some())
+    }
+
+    /// The same, when it is known what becomes of its paths.
+    fn after_rewrites(
+        &mut self,
+        location: &Location<'a>,
+        is_rewritten: bool,
+        is_stripped: bool,
+    ) -> Action {
+        let scope = &location.scope;
         let pass = scope.own().iter().find(|own| is_pass(own));
-        if let Some(answer) = self.shut(scope, pass.is_none()) {
+        let run = scope.own_one("fastcgi_pass");
+        if let Some(answer) = self.locked(location) {
             return answer;
+        }
+        if let Some(answer) = self.shut(scope, access::is_of_files(scope)) {
+            let is_internal = scope.own_one("internal").is_some()
+                && access::within(scope, false) == Access::Open
+                && !is_rewritten;
+            return match run
+                .filter(|_| is_internal)
+                .map(|run| self.run(run, location))
+            {
+                Some(Action::Run(run)) => Action::Run(Box::new(Run {
+                    is_internal: true,
+                    ..*run
+                })),
+                _ => answer,
+            };
         }
         if let Some(pass) = pass {
             if is_rewritten {
                 self.leave_out(pass, "its paths are rewritten; requests get 501");
                 return Action::Answer(NOT_CARRIED, None);
             }
-            return self.pass(pass, location, strip.is_some());
+            return self.pass(pass, location, is_stripped);
+        }
+        if let Some(run) = run {
+            if is_rewritten || is_stripped {
+                self.leave_out(run, "its paths are rewritten; requests get 501");
+                return Action::Answer(NOT_CARRIED, None);
+            }
+            return self.run(run, location);
         }
         for (name, why) in OTHER_HANDLERS {
             if let Some(own) = scope.own_one(name) {
@@ -171,8 +220,33 @@ impl<'a> Actions<'_, 'a> {
         }
     }
 
+    /// The answer to all, where a password cannot be asked for.
+    fn locked(&mut self, location: &Location<'a>) -> Option<Action> {
+        let mut shut = self.shut.iter();
+        let (_, rule, why) = shut.find(|(own, _, _)| std::ptr::eq(*own, location.directive))?;
+        let (rule, why) = (*rule, *why);
+        self.leave_out(rule, why);
+        Some(Action::Answer(FORBIDDEN, None))
+    }
+
+    /// Whether a place may lead to a file or script, as far as rules are concerned.
+    pub fn may_lead(&self, scope: &Scope<'a>, page: &str) -> bool {
+        let Some(to) = self.all.iter().find(|own| own.fits(page)) else {
+            return true;
+        };
+        access::within(&to.scope, true) == Access::Open
+            && access::shut_by_condition(&to.scope).is_none()
+            && self.asks_for_no_more(scope, &to.scope)
+    }
+
+    /// Whether a scope asks for no password but the one of another.
+    pub fn asks_for_no_more(&self, scope: &Scope<'a>, to: &Scope<'a>) -> bool {
+        let wanted = passwords::asked(to, self.prefix);
+        wanted == passwords::Wanted::Open || wanted == passwords::asked(scope, self.prefix)
+    }
+
     /// The answer to all, where not all may come.
-    fn shut(&mut self, scope: &Scope<'a>, is_of_files: bool) -> Option<Action> {
+    pub fn shut(&mut self, scope: &Scope<'a>, is_of_files: bool) -> Option<Action> {
         let access = match access::of(scope, is_of_files) {
             Access::Open => access::shut_by_condition(scope)?,
             access => access,
@@ -187,7 +261,8 @@ impl<'a> Actions<'_, 'a> {
         }
     }
 
-    fn pass(&mut self, pass: &Directive, location: &Location<'a>, is_stripped: bool) -> Action {
+    /// What a location that passes requests on does.
+    pub fn pass(&mut self, pass: &Directive, location: &Location<'a>, is_stripped: bool) -> Action {
         let scope = &location.scope;
         let target = match upstreams::target(pass, scope, self.blocks) {
             Ok(target) => target,
@@ -238,6 +313,7 @@ impl<'a> Actions<'_, 'a> {
             strips,
             files: None,
             seconds: upstreams::seconds(scope, "proxy_read_timeout"),
+            said: expiry::said(scope),
         }))
     }
 
@@ -257,156 +333,6 @@ impl<'a> Actions<'_, 'a> {
             self.leave_out(own, why);
         }
     }
-
-    fn files(&mut self, location: &Location<'a>) -> Action {
-        let scope = &location.scope;
-        let mut files = match self.directory(location) {
-            Ok(files) => files,
-            Err((directive, why)) => {
-                self.leave_out(directive, &format!("{why}; requests get 501"));
-                return Action::Answer(NOT_CARRIED, None);
-            }
-        };
-        let unless_there = scope.own().iter().find(|own| {
-            own.name == "if"
-                && matches!(
-                    own.args.join(" ").as_str(),
-                    "(!-f $request_filename)" | "(!-e $request_filename)"
-                )
-                && own.inside().iter().any(is_pass)
-        });
-        if let Some(own) = unless_there
-            && let Some(pass) = own.inside().iter().find(|own| is_pass(own))
-        {
-            return self.files_first(pass, location, files);
-        }
-        let Some(tried) = scope.own_one("try_files") else {
-            return Action::Files(files);
-        };
-        let Some((last, others)) = tried.args.split_last() else {
-            return Action::Files(files);
-        };
-        let has_other = others.iter().any(|own| !is_tried_anyway(own));
-        if has_other {
-            self.leave_out(
-                tried,
-                "of what is tried only $uri, $uri/ and the last are carried over",
-            );
-        }
-        files.has_directories = others.iter().any(|own| own.starts_with("$uri/"));
-        let second = others.last().filter(|own| own.starts_with('/'));
-        match (last.as_str(), second) {
-            ("=404", Some(page)) if !page.contains('$') => self.fall_back(tried, &mut files, page),
-            ("=404", _) => {}
-            (name, _) if name.starts_with('@') => return self.named(tried, location, name, files),
-            (page, _) if page.starts_with('/') => {
-                let page = page.split(['?', '$']).next().unwrap_or_default();
-                self.fall_back(tried, &mut files, page);
-            }
-            _ => self.leave_out(tried, "what is not there gets 404"),
-        }
-        Action::Files(files)
-    }
-
-    fn fall_back(&mut self, tried: &Directive, files: &mut Files, page: &str) {
-        let strip = files
-            .strip
-            .as_deref()
-            .map(|strip| strip.trim_end_matches('/'));
-        let below = strip.map_or(Some(page), |strip| page.strip_prefix(strip));
-        let is_script = is_script(page);
-        match below.filter(|page| page.starts_with('/') && !page.ends_with('/') && !is_script) {
-            Some(page) if files.root.is_some() => files.fallback = Some(page.to_owned()),
-            _ if is_script => {
-                self.leave_out(tried, "there is no FastCGI; what is not there gets 404");
-            }
-            _ => self.leave_out(
-                tried,
-                "fallback is a file below the root; what is not there gets 404",
-            ),
-        }
-    }
-
-    fn named(
-        &mut self,
-        tried: &Directive,
-        location: &Location<'a>,
-        name: &str,
-        files: Files,
-    ) -> Action {
-        let Some(named) = self.named.iter().find(|own| own.path == name) else {
-            self.leave_out(
-                tried,
-                "there is no such location; what is not there gets 404",
-            );
-            return Action::Files(files);
-        };
-        let named = named.clone();
-        let pass = named.scope.own().iter().find(|own| is_pass(own));
-        match (pass, self.shut(&named.scope, false)) {
-            (Some(pass), None) => {
-                let at = Location {
-                    scope: named.scope.clone(),
-                    ..location.clone()
-                };
-                self.files_first(pass, &at, files)
-            }
-            _ => {
-                self.leave_out(tried, "only a location that passes requests on can be the last; what is not there gets 404");
-                Action::Files(files)
-            }
-        }
-    }
-
-    fn files_first(&mut self, pass: &Directive, location: &Location<'a>, files: Files) -> Action {
-        match self.pass(pass, location, false) {
-            Action::Pass(mut pass) if files.root.is_some() => {
-                pass.files = Some(files);
-                Action::Pass(pass)
-            }
-            action => action,
-        }
-    }
-
-    /// The directory of a location; the error is what cannot be said of it.
-    fn directory(
-        &mut self,
-        location: &Location<'a>,
-    ) -> Result<Files, (&'a Directive, &'static str)> {
-        let scope = &location.scope;
-        let own = scope.all(&["root", "alias"]);
-        let Some(named) = own.last().copied() else {
-            return Ok(Files {
-                has_directories: true,
-                ..Files::default()
-            });
-        };
-        let text = scope.expanded(named.first());
-        if named.name == "alias" {
-            if !scope.own().iter().any(|own| std::ptr::eq(own, named)) {
-                return Err((named, "an alias holds for its own location"));
-            }
-            return aliased(location, &text).map_err(|why| (named, why));
-        }
-        if text.contains('$') {
-            return Err((named, "there are no variables; name the directory"));
-        }
-        if !text.starts_with('/') {
-            self.leave_out(
-                named,
-                "it is below the --prefix that nginx was built with; write the whole path",
-            );
-            return Ok(Files {
-                has_directories: true,
-                ..Files::default()
-            });
-        }
-        Ok(Files {
-            root: Some(text),
-            has_directories: true,
-            ..Files::default()
-        })
-    }
 }
 
 /// Whether every path of a location is redirected.
@@ -417,57 +343,9 @@ fn is_about_all(redirects: &[Redirect], location: &Location<'_>) -> bool {
         .any(|own| own.from == "/*" || own.from == whole)
 }
 
-/// What `alias` says.
-fn aliased(location: &Location<'_>, alias: &str) -> Result<Files, &'static str> {
-    let path = location.path.as_str();
-    let files = |root: &str, strip: &str| Files {
-        root: Some(root.to_owned()),
-        strip: Some(strip.to_owned()),
-        has_directories: true,
-        fallback: None,
-    };
-    if !alias.starts_with('/') {
-        return Err("it is below the --prefix that nginx was built with; write the whole path");
-    }
-    let last = |path: &str| path.rsplit_once('/').map(|(_, name)| name.to_owned());
-    let is_file = last(path) == last(alias) && last(path).is_some_and(|name| name.contains('.'));
-    match location.kind {
-        Kind::Prefix { .. } if !alias.contains('$') && !is_file => Ok(files(alias, path)),
-        Kind::Exact | Kind::Prefix { .. } if !alias.contains('$') => {
-            let (folder, name) = alias.rsplit_once('/').unwrap_or(("", alias));
-            let (strip, own) = path.rsplit_once('/').unwrap_or(("", path));
-            if name != own || name.is_empty() {
-                return Err("a file is sent under its own name");
-            }
-            let folder = if folder.is_empty() { "/" } else { folder };
-            Ok(files(folder, if strip.is_empty() { "/" } else { strip }))
-        }
-        Kind::Expression { .. } => {
-            let prefix = path.strip_prefix('^');
-            let prefix = prefix.and_then(|rest| {
-                let tails = ["(.*)$", "(.+)$", "(.*)", "(.+)"];
-                tails.iter().find_map(|tail| rest.strip_suffix(tail))
-            });
-            let is_plain =
-                |own: &&str| !own.contains(['(', '[', '\\', '.', '*', '+', '?', '$', '|']);
-            match (prefix.filter(is_plain), alias.strip_suffix("$1")) {
-                (Some(prefix), Some(folder)) if prefix.ends_with('/') && !folder.contains('$') => {
-                    Ok(files(folder, prefix))
-                }
-                _ => Err("there are no variables; name the directory"),
-            }
-        }
-        _ => Err("there are no variables; name the directory"),
-    }
-}
-
 /// Whether this passes requests on.
 pub fn is_pass(own: &Directive) -> bool {
     matches!(own.name.as_str(), "proxy_pass" | "grpc_pass")
-}
-
-fn is_tried_anyway(own: &str) -> bool {
-    matches!(own, "$uri" | "$uri/" | "$uri/index.html") || own.starts_with('/')
 }
 
 /// Whether a file of this name is for another program to run, and never to be sent.

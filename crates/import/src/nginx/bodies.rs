@@ -1,6 +1,7 @@
 //! What holds in a place beside what it does: index, headers, pages of errors.
 
 use super::action::{Action, Files, is_script};
+use super::expiry::{self, Said};
 use super::locations::Location;
 use super::scope::Scope;
 use super::site::Body;
@@ -23,16 +24,22 @@ impl<'a> Builder<'_, 'a> {
                     ..Body::default()
                 },
             },
+            Action::Run(_) => Body {
+                headers: self.headers(scope),
+                errors: self.site.body.errors.clone(),
+                index: self.site.body.index.clone(),
+                ..Body::default()
+            },
             Action::Answer(status, text) => Body {
                 answer: Some((*status, text.clone())),
-                headers: self.headers(scope),
+                headers: self.headers_of(scope, *status < 400),
                 errors: self.site.body.errors.clone(),
                 index: vec!["index.html".into()],
                 ..Body::default()
             },
             Action::Redirect(redirects) => Body {
                 redirects: redirects.clone(),
-                headers: self.headers(scope),
+                headers: self.headers_of(scope, true),
                 index: self.site.body.index.clone(),
                 errors: self.site.body.errors.clone(),
                 ..Body::default()
@@ -76,6 +83,9 @@ impl<'a> Builder<'_, 'a> {
                 .position(|own| own.fits(&format!("/{name}")));
             let is_file =
                 at.is_none_or(|at| matches!(acts[at], Action::Files(_) | Action::Pass(_)));
+            if self.runs_index(name) {
+                continue;
+            }
             if is_script(name) || !is_file {
                 let why = format!("{name} is for another program to run, and is not sent");
                 self.actions.leave_out(own, &why);
@@ -89,24 +99,33 @@ impl<'a> Builder<'_, 'a> {
         names
     }
 
-    /// Headers of every answer: `expires` and `add_header`.
+    /// Headers of every answer.
     pub fn headers(&mut self, scope: &Scope<'a>) -> BTreeMap<String, String> {
+        self.headers_of(scope, self.is_plain)
+    }
+
+    /// The same; `is_plain` says that no rule says how long these answers may be kept.
+    pub fn headers_of(&mut self, scope: &Scope<'a>, is_plain: bool) -> BTreeMap<String, String> {
         let mut headers: BTreeMap<String, String> = BTreeMap::new();
-        let expires = scope.one("expires");
-        if let Some(own) = expires.filter(|own| own.first() != "off") {
+        let said = expiry::said(scope);
+        let has_rule = matches!(said, Said::Rule(_)) && !is_plain;
+        let expires = scope
+            .one("expires")
+            .filter(|_| !has_rule && said != Said::Nothing);
+        if let Some(own) = expires {
             match values::cache_control(&own.args) {
                 Some(value) => {
                     headers.insert("Cache-Control".into(), value);
                 }
-                None => self
-                    .actions
-                    .leave_out(own, "a time like 30d, epoch, max or off can be said"),
+                None => self.actions.leave_out(own, expiry::UNKNOWN),
             }
         }
         for own in scope.all(&["add_header"]) {
             let name = own.first();
             let value = own.args.get(1).map_or("", String::as_str);
-            if value.is_empty() {
+            // Beside a rule it says what the rule says as well.
+            let is_said = has_rule && name.eq_ignore_ascii_case("cache-control");
+            if value.is_empty() || is_said {
                 continue;
             }
             if value.contains('$') {

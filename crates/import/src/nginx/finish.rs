@@ -4,29 +4,58 @@
 use super::action::NOT_CARRIED;
 use super::site::{Body, Place, Route, Site};
 use super::upstreams::Upstream;
-use crate::document::{Document, Group};
+use crate::document::{Document, Group, quoted};
+
+/// What decides which site and which route a request takes.
+struct Standing {
+    hosts: Vec<String>,
+    scheme: Option<&'static str>,
+    routes: Vec<Route>,
+}
 
 /// Makes every site answer what is its own.
 pub fn separate(sites: &mut [Site]) {
-    let all: Vec<(Vec<String>, Vec<Route>)> = sites
-        .iter()
-        .map(|own| (own.hosts.clone(), own.routes.clone()))
-        .collect();
+    let standing = |own: &Site| Standing {
+        hosts: own.hosts.clone(),
+        scheme: own.scheme,
+        routes: own.routes.clone(),
+    };
+    let all: Vec<Standing> = sites.iter().map(standing).collect();
     for (at, site) in sites.iter_mut().enumerate() {
-        let others = all.iter().enumerate().filter(|(other, _)| *other != at);
-        let mut foreign: Vec<Route> = Vec::new();
-        for (_, (hosts, routes)) in others {
-            if overlap(&site.hosts, hosts) {
-                foreign.extend(routes.iter().cloned());
+        let mut foreign: Vec<(Route, bool)> = Vec::new();
+        for (other, own) in all.iter().enumerate() {
+            if other != at && overlap(&site.hosts, &own.hosts) {
+                let goes_first = goes_first(at, other, &all);
+                foreign.extend(own.routes.iter().map(|route| (route.clone(), goes_first)));
             }
         }
         keep_apart(site, &foreign);
     }
 }
 
-fn keep_apart(site: &mut Site, foreign: &[Route]) {
+/// Whether a route of another site is taken before one of this site with the same path.
+fn goes_first(site: usize, other: usize, all: &[Standing]) -> bool {
+    let (one, two) = (&all[site], &all[other]);
+    if two.hosts.is_empty() {
+        return one.hosts.is_empty();
+    }
+    two.hosts.iter().any(|host| {
+        // Of one host the site of its scheme is asked, and of several the one that names it.
+        let is_named = |scheme: &str| {
+            let others = all.iter().enumerate().filter(|(at, _)| *at != site);
+            let mut of_scheme = others.filter(|(_, own)| own.scheme.is_none_or(|it| it == scheme));
+            of_scheme.any(|(_, own)| own.hosts.contains(host))
+        };
+        let schemes = ["http", "https"].into_iter();
+        let mut own = schemes.filter(|scheme| one.scheme.is_none_or(|it| it == *scheme));
+        one.hosts.contains(host)
+            || (overlap(&one.hosts, std::slice::from_ref(host)) && !own.all(is_named))
+    })
+}
+
+fn keep_apart(site: &mut Site, foreign: &[(Route, bool)]) {
     let mut must_close = false;
-    for other in foreign {
+    for (other, goes_first) in foreign {
         let own = site
             .routes
             .iter()
@@ -36,6 +65,7 @@ fn keep_apart(site: &mut Site, foreign: &[Route]) {
         match own {
             None => must_close = true,
             Some(own) if own == *other => {}
+            Some(own) if own.path == other.path && !goes_first => {}
             Some(own) if own.path == other.path || own.strips => {
                 let why =
                     "a host has one upstream for a path, whatever the scheme; requests get 501";
@@ -162,8 +192,13 @@ pub fn write(sites: &[Site], document: &mut Document) {
             if route.files_first {
                 document.value(Group::Route, "files_first", true);
             }
+            if let Some(is_on) = route.compress {
+                document.value(Group::Route, "compress", is_on);
+            }
             if let Some(seconds) = route.seconds {
-                for key in ["response_seconds", "idle_seconds", "tunnel_seconds"] {
+                let keys = ["response_seconds", "idle_seconds", "tunnel_seconds"];
+                let has_tunnels = route.upstream.scripts.is_none();
+                for key in &keys[..if has_tunnels { 3 } else { 2 }] {
                     document.value(Group::Route, key, seconds_text(seconds));
                 }
             }
@@ -200,6 +235,9 @@ fn write_upstream(name: &str, upstream: &Upstream, document: &mut Document) {
     }
     if let Some(limit) = upstream.limit {
         document.value(group, "limit", limit);
+    } else if upstream.scripts.is_some() {
+        let words = "limit = as many as pm.max_children of the pool, which nginx does not know.";
+        document.comment(group, words);
     }
     if let Some(fails) = upstream.fails {
         document.value(group, "fails", fails);
@@ -209,6 +247,15 @@ fn write_upstream(name: &str, upstream: &Upstream, document: &mut Document) {
     }
     if let Some(ca) = &upstream.ca {
         document.text(group, "ca", ca);
+    }
+    if let Some(scripts) = &upstream.scripts {
+        let mut pairs = vec![
+            format!("root = {}", quoted(&scripts.root)),
+            format!("index = {}", quoted(&scripts.index)),
+        ];
+        let fallback = scripts.fallback.as_ref();
+        pairs.extend(fallback.map(|own| format!("fallback = {}", quoted(own))));
+        document.value(group, "fastcgi", format!("{{ {} }}", pairs.join(", ")));
     }
 }
 

@@ -34,9 +34,11 @@ impl Globals<'_, '_> {
         let has_tls = self.tls();
         self.listen(has_tls);
         self.user();
+        self.compress();
         self.limits();
         self.log();
         self.proxies();
+        self.compression();
         self.remarks(moot);
     }
 
@@ -356,7 +358,8 @@ impl Globals<'_, '_> {
     }
 }
 
-fn deep<'a>(level: &'a [Directive], name: &str, seen: &mut dyn FnMut(&'a Directive)) {
+/// Calls `seen` with all directives of this name in a block and its blocks.
+pub fn deep<'a>(level: &'a [Directive], name: &str, seen: &mut dyn FnMut(&'a Directive)) {
     for own in level {
         if own.name == name {
             seen(own);

@@ -11,7 +11,7 @@ pub enum Class {
     LeftOut(&'static str),
 }
 
-const CARRIED: [&str; 69] = [
+const CARRIED: [&str; 82] = [
     "access_log",
     "add_header",
     "alias",
@@ -28,7 +28,12 @@ const CARRIED: [&str; 69] = [
     "error_page",
     "events",
     "expires",
+    "fastcgi_connect_timeout",
+    "fastcgi_index",
+    "fastcgi_param",
     "fastcgi_pass",
+    "fastcgi_read_timeout",
+    "fastcgi_split_path_info",
     "grpc_pass",
     "http",
     "if",
@@ -75,8 +80,16 @@ const CARRIED: [&str; 69] = [
     "upstream",
     "user",
     "uwsgi_pass",
+    "gzip",
+    "gzip_comp_level",
+    "gzip_min_length",
     "gzip_static",
+    "gzip_types",
+    "brotli",
+    "brotli_comp_level",
+    "brotli_min_length",
     "brotli_static",
+    "brotli_types",
     "dav_methods",
     "mp4",
     "flv",
@@ -84,7 +97,7 @@ const CARRIED: [&str; 69] = [
 ];
 
 /// About the inside of nginx, or what Sooner does without a word.
-const MOOT: [&str; 78] = [
+const MOOT: [&str; 86] = [
     "absolute_redirect",
     "accept_mutex",
     "aio",
@@ -105,6 +118,14 @@ const MOOT: [&str; 78] = [
     "error_log",
     "etag",
     "fastcgi_temp_path",
+    "fastcgi_keep_conn",
+    "fastcgi_request_buffering",
+    "brotli_buffers",
+    "brotli_window",
+    "gzip_buffers",
+    "gzip_disable",
+    "gzip_http_version",
+    "gzip_proxied",
     "gzip_vary",
     "http2",
     "http2_max_concurrent_streams",
@@ -166,8 +187,13 @@ const MOOT: [&str; 78] = [
 ];
 
 /// Beginnings of names whose directives are about the inside of nginx.
-const MOOT_BEGINNINGS: [&str; 8] = [
+const MOOT_BEGINNINGS: [&str; 13] = [
     "worker_",
+    "fastcgi_buffer",
+    "fastcgi_busy_buffers",
+    "fastcgi_max_temp",
+    "fastcgi_socket_keepalive",
+    "fastcgi_temp_",
     "proxy_buffer",
     "proxy_busy_buffers",
     "proxy_temp_",
@@ -177,11 +203,7 @@ const MOOT_BEGINNINGS: [&str; 8] = [
     "debug_",
 ];
 
-const LEFT_OUT: [(&str, &str); 28] = [
-    (
-        "gzip",
-        "nothing is compressed while it is sent; files beside the file are, see site.precompressed",
-    ),
+const LEFT_OUT: [(&str, &str); 32] = [
     (
         "limit_req",
         "requests are not counted by time; limits.connections_per_address bounds connections",
@@ -230,6 +252,23 @@ const LEFT_OUT: [(&str, &str); 28] = [
         "proxy_hide_header",
         "headers of upstreams pass as they are; site.headers replaces them",
     ),
+    (
+        "fastcgi_hide_header",
+        "headers of scripts pass as they are; site.headers replaces them, expose_php = off hides PHP",
+    ),
+    (
+        "fastcgi_intercept_errors",
+        "answers of scripts pass as they are; site.errors is for Sooner's own",
+    ),
+    (
+        "fastcgi_ignore_client_abort",
+        "when a client leaves, the connection to its script is closed",
+    ),
+    (
+        "fastcgi_send_timeout",
+        "upstream.connect_seconds and response_seconds bound what a server takes",
+    ),
+    ("fastcgi_cache", "answers of scripts are not kept"),
     ("proxy_pass_header", "headers of upstreams pass as they are"),
     ("proxy_cookie_path", "headers of upstreams pass as they are"),
     (
@@ -257,10 +296,21 @@ const LEFT_OUT: [(&str, &str); 28] = [
 ];
 
 /// Beginnings of names, and why what begins so is left out.
-const LEFT_OUT_BEGINNINGS: [(&str, &str); 12] = [
-    ("gzip_", "nothing is compressed while it is sent"),
-    ("brotli", "nothing is compressed while it is sent"),
-    ("fastcgi_", "there is no FastCGI"),
+const LEFT_OUT_BEGINNINGS: [(&str, &str); 14] = [
+    (
+        "gzip_",
+        "[compression] has codings, types, levels and the least length",
+    ),
+    (
+        "brotli",
+        "[compression] has codings, types, levels and the least length",
+    ),
+    ("fastcgi_cache_", "answers of scripts are not kept"),
+    (
+        "fastcgi_next_upstream",
+        "upstream.retries says how often a request is sent again",
+    ),
+    ("fastcgi_", "an upstream of scripts has nothing like it"),
     (
         "uwsgi_",
         "there is no uwsgi protocol; let uWSGI speak HTTP (http-socket)",

@@ -62,7 +62,11 @@ impl Location<'_> {
                 true,
             ),
             Kind::Expression { ignores_case } => {
-                let mut paths = regex::paths(&self.path)?;
+                let mut paths = match self.scope.own_one("fastcgi_pass") {
+                    // Fewer may be run than an unwritten backslash says.
+                    Some(_) => regex::paths(&with_dots(&self.path))?,
+                    None => regex::paths(&self.path)?,
+                };
                 if let Some(outer) = self.within.as_deref().map(regex::escaped) {
                     paths.texts = narrowed(&paths.texts, &outer)?;
                 }
@@ -149,6 +153,19 @@ fn inside<'a>(
         });
     }
     Ok(())
+}
+
+/// An expression in which `.php` is meant as it is written.
+fn with_dots(expression: &str) -> String {
+    let mut own = String::with_capacity(expression.len());
+    for (at, letter) in expression.char_indices() {
+        let is_bare = expression[at..].starts_with(".php") && !own.ends_with('\\');
+        if is_bare {
+            own.push('\\');
+        }
+        own.push(letter);
+    }
+    own
 }
 
 /// The paths of an expression that begin so.

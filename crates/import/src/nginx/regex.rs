@@ -21,6 +21,7 @@ pub struct Paths {
 
 /// The paths that an expression is about; `None` where nothing can be said of them.
 pub fn paths(expression: &str) -> Option<Paths> {
+    let expression = without_hidden(expression);
     let mut reader = Reader {
         letters: expression.chars().collect(),
         at: 0,
@@ -56,6 +57,22 @@ pub fn paths(expression: &str) -> Option<Paths> {
         is_exact: reader.is_exact,
         ignores_case: reader.ignores_case,
     })
+}
+
+/// The same expression but for names that begin with a dot, which are not sent anyway: one letter
+/// before the dot of an end (`[^/]\.php$`, `/(.+\.php)$`) is as good as none.
+fn without_hidden(expression: &str) -> String {
+    let own = match expression.strip_prefix("[^/]") {
+        Some(rest) if rest.starts_with("\\.") => rest,
+        _ => expression,
+    };
+    let mut own = own.to_owned();
+    for begin in ["/(", "/", "^(", "^"] {
+        for some in [".+", ".+?"] {
+            own = own.replace(&format!("{begin}{some}\\."), &format!("{begin}.*\\."));
+        }
+    }
+    own
 }
 
 #[derive(Clone, Debug, Default)]
@@ -309,6 +326,9 @@ mod tests {
             (r"(^|/)\.", "*/.*"),
             (r"\.[jt]s$", "*.js *.ts"),
             (r"(?:#.*#|~)$", "*%23*%23 *~"),
+            (r"[^/]\.php(/|$)", "*.php *.php/*"),
+            (r"^/pma/(.+\.php)$", "/pma/*.php"),
+            (r"^(.+?\.php)(/.*)?$", "*.php *.php/*"),
         ] {
             let paths = paths(expression).unwrap_or_else(|| panic!("{expression}"));
             let mut own: Vec<_> = paths.texts.iter().map(String::as_str).collect();

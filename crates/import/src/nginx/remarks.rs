@@ -1,6 +1,7 @@
 //! Comments about what no other part has looked at.
 
 use super::action::is_pass;
+use super::fastcgi;
 use super::known::{self, Class};
 use super::returns::Condition;
 use super::translate::Builder;
@@ -38,7 +39,7 @@ impl<'a> Builder<'_, 'a> {
         let has_return = own.inside().iter().any(|inner| inner.name == "return");
         let is_done = has_return && (condition.host("x").is_some() || condition.is_clear_text());
         let is_files = condition.subject.starts_with("!-") && own.inside().iter().any(is_pass);
-        if !is_done && !is_files {
+        if !is_done && !is_files && !fastcgi::is_front(own) {
             self.actions.leave_out(own, "there are no conditions");
         }
     }

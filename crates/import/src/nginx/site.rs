@@ -1,5 +1,7 @@
 //! A site as it will be written: what holds for it, and its locations.
 
+use super::expiry::{self, Rule};
+use super::passwords::{self, Table};
 use super::returns::Redirect;
 use super::upstreams::Upstream;
 use crate::document::{Document, Group, quoted};
@@ -54,6 +56,8 @@ pub struct Route {
     pub files_first: bool,
     /// How long the upstream may take, s.
     pub seconds: Option<f64>,
+    /// Whether its answers are compressed, where that is not as the site has it.
+    pub compress: Option<bool>,
 }
 
 /// A site.
@@ -69,6 +73,12 @@ pub struct Site {
     pub body: Body,
     /// Compressed files beside files.
     pub precompressed: Vec<&'static str>,
+    /// Whether answers are compressed, where that is not as all sites have it.
+    pub compress: Option<bool>,
+    /// Who needs a password.
+    pub auth: Vec<Table>,
+    /// How long clients may keep answers.
+    pub expires: Vec<Rule>,
     /// Locations, the first that fits.
     pub places: Vec<Place>,
     /// Routes.
@@ -77,6 +87,42 @@ pub struct Site {
     pub left_out: Vec<(String, String)>,
     /// Whether hosts that no site names get it.
     pub is_default: bool,
+}
+
+impl Body {
+    /// The same without files of its own.
+    pub fn without_files(self) -> Self {
+        Self {
+            root: None,
+            strip: None,
+            fallback: None,
+            answer: None,
+            ..self
+        }
+    }
+
+    /// The same; without a directory there is nothing.
+    pub fn with_own_root(self) -> Self {
+        match self.root {
+            Some(_) => self,
+            None => Self {
+                answer: Some((404, None)),
+                ..self
+            },
+        }
+    }
+}
+
+/// A place that answers the same to all.
+pub fn refusing(paths: Vec<String>, ignores_case: bool, status: u16) -> Place {
+    Place {
+        paths,
+        ignores_case,
+        body: Body {
+            answer: Some((status, None)),
+            ..Body::default()
+        },
+    }
 }
 
 impl Site {
@@ -103,7 +149,12 @@ impl Site {
             let codings: Vec<String> = self.precompressed.iter().map(|own| (*own).into()).collect();
             document.list(GROUP, "precompressed", &codings);
         }
+        if let Some(is_on) = self.compress {
+            document.value(GROUP, "compress", is_on);
+        }
         write_redirects(document, "site.redirect", &self.body.redirects);
+        passwords::write(&self.auth, document);
+        expiry::write(&self.expires, document);
         for place in &self.places {
             document.gap(GROUP);
             document.table(GROUP, "[[site.location]]");

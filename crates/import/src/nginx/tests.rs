@@ -1,6 +1,10 @@
 //! Whole files and what comes of them; those like public ones are held against nginx with the tests
 //! of the command.
 
+mod keeping;
+mod passwords;
+mod scripts;
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -81,7 +85,17 @@ fn what_cannot_be_said_of_who_may_come_is_refused() {
     for (inside, said) in [
         ("allow 10.0.0.0/8; deny all;", "allow 10.0.0.0/8"),
         ("deny 10.0.0.1;", "deny 10.0.0.1"),
-        ("auth_basic x; auth_basic_user_file f;", "auth_basic x"),
+        ("auth_basic x;", "auth_basic x"),
+        ("auth_basic $x; auth_basic_user_file f;", "auth_basic $x"),
+        ("auth_basic x; auth_basic_user_file /srv/f;", "auth_basic x"),
+        (
+            "satisfy any; allow 10.0.0.1; auth_basic x; auth_basic_user_file f;",
+            "auth_basic x",
+        ),
+        (
+            "proxy_pass http://a; limit_except GET { auth_basic x; }",
+            "limit_except GET",
+        ),
         (
             "satisfy any; allow 10.0.0.0/8; deny all; auth_basic x;",
             "deny all",
@@ -93,6 +107,7 @@ fn what_cannot_be_said_of_who_may_come_is_refused() {
             "limit_except GET",
         ),
         ("fastcgi_pass unix:/run/php.sock;", "fastcgi_pass"),
+        ("scgi_pass 127.0.0.1:1;", "scgi_pass"),
         (
             "content_by_lua_block { ngx.say('}') -- {\n }",
             "content_by_lua_block",
@@ -146,11 +161,12 @@ fn what_another_program_would_run_is_not_sent() {
     has(
         "server { root /srv; index index.php index.html; \
          location / { try_files $uri $uri/ /index.php?$args; } \
-         location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; } }",
+         location ~ \\.php$ { fastcgi_pass $pool; } }",
         &[
             "paths = [\"*.php\"]",
             "status = 501",
             "# not carried over: fastcgi_pass",
+            "# not carried over: try_files",
         ],
     );
     let own = lines("server { root /srv; index index.php; }");
@@ -347,7 +363,7 @@ proptest! {
 }
 
 /// Directives that meet in many ways.
-const PARTS: [&str; 24] = [
+const PARTS: [&str; 44] = [
     "root /srv;",
     "index a.html b.php;",
     "return 301 https://$host$request_uri;",
@@ -372,4 +388,24 @@ const PARTS: [&str; 24] = [
     "location /w { try_files $uri @n; }",
     "rewrite ^ https://a.org$request_uri? permanent;",
     "expires -1;",
+    "expires max;",
+    "gzip on;",
+    "auth_basic x; auth_basic_user_file f;",
+    "location /st { auth_basic x; auth_basic_user_file g; }",
+    "location /st/ { auth_basic off; expires 1h; }",
+    "location = /st { auth_basic y; auth_basic_user_file f; }",
+    "location = / { auth_basic off; }",
+    "location = /index.php { auth_basic x; auth_basic_user_file h; fastcgi_pass php:9000; }",
+    "location ~ \\.php$ { fastcgi_pass php:9000; }",
+    "location ~ \\.php(/|$) { fastcgi_pass php:9000; expires 1h; gzip off; }",
+    "location ~* /up/.*\\.php$ { deny all; }",
+    "location ~ ^/index\\.php(/|$) { internal; root /srv; fastcgi_pass php:9000; }",
+    "location ~ [^/]\\.php(/|$) { auth_basic x; auth_basic_user_file f; fastcgi_pass php:9000; }",
+    "location /w { try_files $uri $uri/ /w/index.php; location ~ \\.php$ { fastcgi_pass b:9000; } }",
+    "location / { try_files $uri $uri/ /index.php?$args; }",
+    "location / { try_files $uri @f; expires 1d; } location @f { rewrite ^ /index.php; }",
+    "location ~ ^/pma/(.+\\.php)$ { root /usr/share; fastcgi_pass php:9000; }",
+    "location ^~ /z/ { auth_basic x; auth_basic_user_file f; add_header Cache-Control immutable; expires 1y; }",
+    "location /b/ { proxy_pass http://app; expires 1h; gzip on; }",
+    "index index.php x.php index.html;",
 ];

@@ -1,16 +1,21 @@
 //! From one `server` to one site.
 
 use super::action::{Action, Actions, NOT_CARRIED, Pass};
+use super::compression;
 use super::locations::{self, Kind, Location, Paths};
-use super::returns::{Place as At, Redirect, Return, Rewrite, read_rewrite};
+use super::passwords;
+use super::returns::{Redirect, Return};
 use super::scope::Scope;
+use super::scripts::Known;
 use super::servers::{self, Plan};
-use super::site::{Body, Place, Route, Site};
+use super::site::{Body, Place, Route, Site, refusing};
+use super::tidy::{ends_a_segment, precompressed};
 use super::tree::Directive;
 use super::upstreams::Blocks;
 use crate::ini::ImportError;
 use sooner_http::forwarding::routes;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// What the whole file says, and what is found out on the way.
 pub struct Common<'a> {
@@ -18,6 +23,10 @@ pub struct Common<'a> {
     pub blocks: Blocks<'a>,
     /// Names of directives that need no word.
     pub moot: BTreeSet<String>,
+    /// The folder of relative names.
+    pub prefix: PathBuf,
+    /// Whether answers are compressed unless a server says otherwise.
+    pub compress: bool,
 }
 
 /// One site on its way.
@@ -28,7 +37,18 @@ pub struct Builder<'s, 'a> {
     pub all: Vec<Location<'a>>,
     /// What reads them.
     pub actions: Actions<'s, 'a>,
-    server: Scope<'a>,
+    /// Locations of which no rule says how long answers may be kept, but a header.
+    pub plain: Vec<usize>,
+    /// Whether that is so of the one that is looked at.
+    pub is_plain: bool,
+    /// What is known of scripts.
+    pub known: Known,
+    /// Paths that are files although a route has them.
+    pub closed: Vec<String>,
+    /// What holds in the server.
+    pub server: Scope<'a>,
+    /// Whether answers of all sites are compressed, and of this one.
+    compress: [bool; 2],
 }
 
 /// Makes a site of a plan.
@@ -43,15 +63,23 @@ pub fn site<'a>(plan: &Plan<'_, 'a>, common: &mut Common<'a>) -> Result<Site, Im
             is_default: plan.is_default.contains(&true),
             ..Site::default()
         },
-        all,
         actions: Actions {
             blocks: &common.blocks,
+            all: all.clone(),
             named: &named,
+            prefix: &common.prefix,
+            shut: Vec::new(),
             scheme: plan.scheme,
             name: plan.hosts.first().map(String::as_str),
             left_out: server.left_out.clone(),
         },
+        all,
+        plain: Vec::new(),
+        is_plain: plan.always.is_some(),
+        known: Known::default(),
+        closed: Vec::new(),
         server: server.scope.clone(),
+        compress: [common.compress; 2],
     };
     match &plan.always {
         Some(always) => builder.always(always),
@@ -105,29 +133,77 @@ impl<'a> Builder<'_, 'a> {
 
     fn whole(&mut self) {
         let locations = std::mem::take(&mut self.all);
-        let acts: Vec<Action> = locations.iter().map(|own| self.actions.of(own)).collect();
+        let plan = passwords::plan(&locations, self.actions.prefix);
+        self.actions.shut.clone_from(&plan.shut);
+        let mut acts: Vec<Action> = locations.iter().map(|own| self.actions.of(own)).collect();
         self.all = locations;
+        self.scripts(&mut acts);
+        self.keep(&acts);
         let rest = self
             .all
             .iter()
             .position(Location::is_rest)
             .unwrap_or_default();
         let scope = self.all[rest].scope.clone();
+        self.is_plain = self.plain.contains(&rest);
+        self.compress[1] = compression::is_on(&scope);
+        let [of_all, own] = self.compress;
+        self.site.compress = (of_all != own).then_some(own);
         self.site.body = Body {
             answer: None,
             redirects: Vec::new(),
             ..self.body(&scope, &acts[rest], &acts)
         };
+        if let Action::Files(own) = &acts[rest]
+            && let Some(script) = &own.script
+        {
+            let body = std::mem::take(&mut self.site.body);
+            let location = self.all[rest].clone();
+            self.site.body = self.with_headers_of(script, body, &location, &acts);
+        }
         self.page_folder(&acts);
         self.site.precompressed = precompressed(&self.server);
         self.redirects_of_server();
         for (at, act) in acts.iter().enumerate() {
             if at != rest {
+                self.is_plain = self.plain.contains(&at);
+                let before = self.site.places.len();
                 self.place(at, act, &acts);
+                self.guard_directories(at, &acts);
+                self.keep_within(at, before, &plan);
             }
         }
+        self.is_plain = self.plain.contains(&rest);
+        let rest_answers = matches!(acts[rest], Action::Answer(..) | Action::Redirect(_));
+        self.directories_of_rest(rest, &acts);
+        self.close_scripts(rest_answers);
         self.rest(&acts[rest]);
         self.tidy();
+        self.site.auth = plan.tables;
+        for (rule, why) in plan.remarks {
+            self.actions.leave_out(rule, why);
+        }
+    }
+
+    /// Refuses what is not to be within the password of a location, or would be without one.
+    fn keep_within(&mut self, at: usize, before: usize, plan: &passwords::Plan<'a>) {
+        if plan.whole.contains(&at) {
+            let path = self.all[at].path.clone();
+            let begin = vec![format!("{path}*")];
+            for place in &mut self.site.places[before..] {
+                if place.paths == begin {
+                    place.paths = vec![path.clone(), format!("{path}/*")];
+                }
+            }
+            self.site.places.push(refusing(begin, false, 403));
+        }
+        for (_, paths) in plan.ahead.iter().filter(|(own, _)| *own == at) {
+            let place = refusing(paths.clone(), true, 403);
+            self.site.places.insert(before, place);
+        }
+        for (_, paths) in plan.behind.iter().filter(|(own, _)| *own == at) {
+            self.site.places.push(refusing(paths.clone(), false, 403));
+        }
     }
 
     /// The location of all paths that are in no other becomes the site itself.
@@ -136,17 +212,20 @@ impl<'a> Builder<'_, 'a> {
             Action::Files(_) => {}
             Action::Answer(status, text) => self.everything(*status, text.clone()),
             Action::Redirect(redirects) => self.site.body.redirects.extend(redirects.clone()),
-            Action::Pass(pass) => self.route("/", pass),
+            Action::Pass(pass) => self.route("/", pass, None),
+            // It has a path that ends like a script.
+            Action::Run(_) => {}
         }
     }
 
-    fn route(&mut self, path: &str, pass: &Pass) {
+    fn route(&mut self, path: &str, pass: &Pass, compress: Option<bool>) {
         self.site.routes.push(Route {
             path: path.to_owned(),
             upstream: pass.target.upstream.clone(),
             strips: pass.strips && path != "/",
             files_first: pass.files.is_some(),
             seconds: pass.seconds,
+            compress,
         });
     }
 
@@ -181,6 +260,7 @@ impl<'a> Builder<'_, 'a> {
         }
         if location.path.contains("(?!well-known") {
             // What the expression leaves out.
+            self.guard_scripts("/.well-known/*");
             self.site.places.push(Place {
                 paths: vec!["/.well-known/*".into()],
                 ignores_case: false,
@@ -190,9 +270,17 @@ impl<'a> Builder<'_, 'a> {
             let why = "these paths cannot be told from others like them, which are refused as well";
             self.actions.leave_out(location.directive, why);
         }
-        if let Action::Pass(pass) = act {
-            self.passed(&location, &paths, pass, acts);
-            return;
+        match act {
+            Action::Pass(pass) => return self.passed(&location, &paths, pass, acts),
+            Action::Run(run) => return self.run_place(at, &paths, run, acts),
+            Action::Files(files) => {
+                self.compressed(&location);
+                if files.script.is_some() {
+                    return self.front_place(at, &paths, files, acts);
+                }
+                self.directories(at, files, acts);
+            }
+            _ => {}
         }
         let body = self.body(&location.scope, act, acts);
         self.site.places.push(Place {
@@ -200,6 +288,15 @@ impl<'a> Builder<'_, 'a> {
             ignores_case: paths.ignores_case,
             body,
         });
+    }
+
+    /// Whether a place of files is compressed is said of its site.
+    fn compressed(&mut self, location: &Location<'a>) {
+        let own = compression::own(&location.scope);
+        if let Some(own) = own.filter(|_| compression::is_on(&location.scope) != self.compress[1]) {
+            let why = "a site or a route is compressed, and not a location";
+            self.actions.leave_out(own, why);
+        }
     }
 
     /// Routes for a location, and a place where another would come before them.
@@ -230,8 +327,10 @@ impl<'a> Builder<'_, 'a> {
             ));
             return;
         };
+        let is_on = compression::is_on(&location.scope);
+        let compress = (is_on != self.compress[1]).then_some(is_on);
         for path in &beginnings {
-            self.route(path, pass);
+            self.route(path, pass, compress);
         }
         self.below_exact(location, &beginnings, acts);
         self.lead_to_slash(location, pass);
@@ -289,7 +388,7 @@ impl<'a> Builder<'_, 'a> {
             match other.map(|at| (&acts[at], self.all[at].path.clone())) {
                 Some((Action::Pass(pass), _)) if !pass.strips => {
                     let pass = pass.clone();
-                    self.route(&below, &pass);
+                    self.route(&below, &pass, None);
                 }
                 Some((Action::Files(files), _)) => {
                     let body = self.files_body(&location.scope.clone(), files, acts);
@@ -303,171 +402,4 @@ impl<'a> Builder<'_, 'a> {
             }
         }
     }
-
-    /// `rewrite` of the server, which comes before all locations, and of `location /`.
-    fn redirects_of_server(&mut self) {
-        let of_server = self.server.own();
-        let rest = self.all.iter().find(|own| own.is_rest());
-        let of_rest = rest
-            .map(|own| own.scope.own())
-            .filter(|own| !std::ptr::eq(*own, of_server));
-        let rest = of_rest.unwrap_or_default();
-        for (own, is_server) in (of_server.iter().map(|own| (own, true)))
-            .chain(rest.iter().map(|own| (own, false)))
-            .filter(|(own, _)| own.name == "rewrite")
-        {
-            let at = At {
-                scheme: self.actions.scheme,
-                name: self.actions.name,
-                paths: &[],
-            };
-            match read_rewrite(own, at) {
-                Ok(Rewrite::Redirect(redirects)) => {
-                    for redirect in redirects {
-                        if is_server && redirect.from != "/*" {
-                            self.site.places.push(Place {
-                                paths: vec![redirect.from.clone()],
-                                ignores_case: false,
-                                body: Body {
-                                    redirects: vec![redirect],
-                                    ..self.site.body.clone()
-                                }
-                                .without_files(),
-                            });
-                        } else if !is_server {
-                            self.site.body.redirects.push(redirect);
-                        } else {
-                            self.site.places.clear();
-                            self.site.places.push(Place {
-                                paths: vec!["/*".into()],
-                                ignores_case: false,
-                                body: Body {
-                                    redirects: vec![redirect],
-                                    ..self.site.body.clone()
-                                }
-                                .without_files(),
-                            });
-                        }
-                    }
-                }
-                Ok(Rewrite::Strip(_)) => {
-                    self.actions
-                        .leave_out(own, "paths are not rewritten within Sooner");
-                }
-                Err(why) => self.actions.leave_out(own, &why),
-            }
-        }
-    }
-
-    /// Leaves out what says nothing: a place that is as its site, with nothing behind it that would
-    /// have come before.
-    fn tidy(&mut self) {
-        let redirects: Vec<Redirect> = std::mem::take(&mut self.site.body.redirects);
-        let mut kept: Vec<Redirect> = Vec::new();
-        for redirect in redirects {
-            let is_covered = kept.iter().any(|own| {
-                let prefix = own.from.strip_suffix('*');
-                own.from == redirect.from
-                    || prefix.is_some_and(|prefix| redirect.from.starts_with(prefix))
-            });
-            if !is_covered {
-                kept.push(redirect);
-            }
-        }
-        self.site.body.redirects = kept;
-        let has_redirects = !self.site.body.redirects.is_empty();
-        let has_routes = !self.site.routes.is_empty();
-        let mut at = self.site.places.len();
-        while at > 0 {
-            at -= 1;
-            let place = &self.site.places[at];
-            let later = &self.site.places[at + 1..];
-            let has_later = later
-                .iter()
-                .any(|other| may_meet(&place.paths, &other.paths));
-            let body = &place.body;
-            let is_plain_pass =
-                body.root.is_none() && body.answer.is_none() && body.redirects.is_empty();
-            let is_as_site = if is_plain_pass {
-                body.headers == self.site.body.headers
-            } else {
-                !has_routes && *body == self.site.body
-            };
-            if is_as_site && !has_later && !has_redirects {
-                self.site.places.remove(at);
-            }
-        }
-    }
-}
-
-impl Body {
-    /// The same without files of its own.
-    fn without_files(self) -> Self {
-        Self {
-            root: None,
-            strip: None,
-            fallback: None,
-            answer: None,
-            ..self
-        }
-    }
-
-    /// The same; without a directory there is nothing.
-    fn with_own_root(self) -> Self {
-        match self.root {
-            Some(_) => self,
-            None => Self {
-                answer: Some((404, None)),
-                ..self
-            },
-        }
-    }
-}
-
-fn refusing(paths: Vec<String>, ignores_case: bool, status: u16) -> Place {
-    Place {
-        paths,
-        ignores_case,
-        body: Body {
-            answer: Some((status, None)),
-            ..Body::default()
-        },
-    }
-}
-
-/// Whether a path may be in both.
-fn may_meet(paths: &[String], others: &[String]) -> bool {
-    let is_apart = |one: &String, other: &String| {
-        let beginning = |text: &str| text.split('*').next().unwrap_or_default().to_owned();
-        let (one, other) = (beginning(one), beginning(other));
-        !one.starts_with(&other) && !other.starts_with(&one)
-    };
-    let mut pairs = paths
-        .iter()
-        .flat_map(|one| others.iter().map(move |other| (one, other)));
-    pairs.any(|(one, other)| !is_apart(one, other))
-}
-
-/// Whether a path may end here: `/api` and `/api/`, and not `/img-`.
-fn ends_a_segment(path: &str) -> bool {
-    path.ends_with(|last: char| last == '/' || last.is_ascii_alphanumeric())
-}
-
-fn precompressed(scope: &Scope<'_>) -> Vec<&'static str> {
-    fn is_on(level: &[Directive], name: &str) -> bool {
-        level.iter().any(|own| {
-            let is_own = own.name == name && matches!(own.first(), "on" | "always");
-            is_own || (own.name == "location" && is_on(own.inside(), name))
-        })
-    }
-    let is_said = |name: &str| {
-        let outer = scope.one(name).filter(|own| own.first() != "off");
-        outer.is_some() || is_on(scope.own(), name)
-    };
-    let codings = [("brotli_static", "br"), ("gzip_static", "gzip")];
-    codings
-        .into_iter()
-        .filter(|(name, _)| is_said(name))
-        .map(|(_, coding)| coding)
-        .collect()
 }

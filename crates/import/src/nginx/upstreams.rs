@@ -22,6 +22,19 @@ pub struct Upstream {
     pub connect_seconds: Option<f64>,
     /// Certificates that theirs must lead to.
     pub ca: Option<String>,
+    /// The scripts that they run.
+    pub scripts: Option<Scripts>,
+}
+
+/// The scripts of servers over FastCGI.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scripts {
+    /// The directory that they are below.
+    pub root: String,
+    /// The one that stands for its directory.
+    pub index: String,
+    /// The one for paths that lead to no file.
+    pub fallback: Option<String>,
 }
 
 /// A place that requests are passed to.
@@ -76,6 +89,7 @@ pub fn target(pass: &Directive, scope: &Scope<'_>, blocks: &Blocks<'_>) -> Resul
         fails: None,
         connect_seconds: seconds(scope, "proxy_connect_timeout"),
         ca: None,
+        scripts: None,
     };
     if let Some(block) = block {
         bounds(&mut upstream, block);
@@ -86,6 +100,33 @@ pub fn target(pass: &Directive, scope: &Scope<'_>, blocks: &Blocks<'_>) -> Resul
         uri: uri.map(str::to_owned),
         left_out,
     })
+}
+
+/// The servers of a `fastcgi_pass`; the error says why they cannot be said.
+pub fn of_scripts(
+    place: &str,
+    blocks: &Blocks<'_>,
+    left_out: &mut Vec<(Directive, &'static str)>,
+) -> Result<Upstream, String> {
+    let block = blocks.get(place).copied();
+    let mut upstream = Upstream {
+        name: block.map_or("php", |_| place).to_owned(),
+        servers: match block {
+            Some(block) => servers(block, "fastcgi", left_out)?,
+            None => vec![server(place, "fastcgi")?],
+        },
+        host: None,
+        limit: None,
+        fails: None,
+        connect_seconds: None,
+        ca: None,
+        scripts: None,
+    };
+    if let Some(block) = block {
+        bounds(&mut upstream, block);
+        left_out.extend(remarks(block));
+    }
+    Ok(upstream)
 }
 
 /// Host with port or socket, and the path behind.
@@ -110,7 +151,7 @@ fn server(place: &str, scheme: &str) -> Result<String, String> {
         return match (scheme, path.starts_with('/')) {
             (_, false) => Err("a socket has an absolute path".into()),
             ("http", _) => Ok(format!("unix:{path}")),
-            ("h2c", _) => Ok(format!("h2c+unix:{path}")),
+            ("h2c" | "fastcgi", _) => Ok(format!("{scheme}+unix:{path}")),
             _ => Err("a socket is spoken to in clear text".into()),
         };
     }
@@ -119,7 +160,11 @@ fn server(place: &str, scheme: &str) -> Result<String, String> {
         return Err(format!("{place:?} is no host with a port"));
     }
     let bare = place.rsplit_once(']').map_or(place, |(_, behind)| behind);
-    let port = if scheme == "https" { 443 } else { 80 };
+    let port = match scheme {
+        "https" => 443,
+        "fastcgi" => 9000,
+        _ => 80,
+    };
     Ok(if bare.contains(':') {
         format!("{scheme}://{place}")
     } else {
@@ -256,6 +301,8 @@ mod tests {
         assert_eq!(split("unix:/run/a.sock"), ("unix:/run/a.sock", None));
         assert_eq!(server("[::1]", "https").unwrap(), "https://[::1]:443");
         assert_eq!(server("a", "http").unwrap(), "http://a:80");
+        assert_eq!(server("unix:/p", "fastcgi").unwrap(), "fastcgi+unix:/p");
+        assert_eq!(server("p", "fastcgi").unwrap(), "fastcgi://p:9000");
         assert!(server("a b", "http").is_err());
         assert_eq!(name_of("127.0.0.1:3000"), "127-0-0-1-3000");
     }

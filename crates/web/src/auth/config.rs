@@ -53,8 +53,23 @@ pub struct Served<'a> {
 impl Guards {
     /// What protects a site; reads the files that `configs` name.
     pub fn build(configs: &[AuthConfig], site: Served<'_>) -> Result<Self, Misconfigured> {
-        let mut guards = Self::default();
         let mut read = HashMap::new();
+        Self::filled(configs, |config| {
+            guard(config, site, &mut read).map(|guard| Some(Rc::new(guard)))
+        })
+    }
+
+    /// Whether they could be built, but for what the files hold.
+    pub fn check(configs: &[AuthConfig]) -> Result<(), Misconfigured> {
+        Self::filled(configs, |config| said(config).map(|_| None)).map(|_| ())
+    }
+
+    /// One entry for each table; `protect` makes that of a table with a file.
+    fn filled<'a>(
+        configs: &'a [AuthConfig],
+        mut protect: impl FnMut(&'a AuthConfig) -> Result<Option<Rc<Guard>>, Misconfigured>,
+    ) -> Result<Self, Misconfigured> {
+        let mut guards = Self::default();
         for config in configs {
             let path = config.path.as_ref().map_or("/", |path| path.get_ref());
             let wrong_path = |message: &dyn Display| match &config.path {
@@ -64,7 +79,7 @@ impl Guards {
             routes::check_path(path).map_err(|error| wrong_path(&error))?;
             let guard = match config.file.get_ref() == Path::new(OFF) {
                 true => open(config)?,
-                false => Some(Rc::new(guard(config, site, &mut read)?)),
+                false => protect(config)?,
             };
             if !guards.0.add(path, guard) {
                 let message = format!("`{path}` is said before; one table is about a path");
@@ -109,17 +124,21 @@ fn guard<'a>(
             users
         }
     };
-    let challenge = match &config.realm {
+    Ok(Guard {
+        users,
+        challenge: visible(said(config)?),
+    })
+}
+
+/// What clients without a password are told.
+fn said(config: &AuthConfig) -> Result<String, Misconfigured> {
+    let said = match &config.realm {
         None => challenge("Restricted"),
         Some(realm) => challenge(realm.get_ref()),
     };
-    let challenge = challenge.map_err(|error| match &config.realm {
+    said.map_err(|error| match &config.realm {
         Some(realm) => Misconfigured::at(realm, "site.auth.realm", error),
-        None => wrong(&error),
-    })?;
-    Ok(Guard {
-        users,
-        challenge: visible(challenge),
+        None => Misconfigured::at(&config.file, "site.auth.file", error),
     })
 }
 

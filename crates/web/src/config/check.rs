@@ -35,6 +35,10 @@ impl Config {
         for upstream in &mut upstreams {
             // Whose certificates count is read from files.
             upstream.ca = None;
+            // Where scripts are is looked at, and there is always this directory.
+            if let Some(fastcgi) = &mut upstream.fastcgi {
+                *fastcgi.root.get_mut() = "/".into();
+            }
             for server in &mut upstream.servers {
                 let in_clear_text = server.get_ref().replacen("https://", "http://", 1);
                 *server.get_mut() = in_clear_text;

@@ -39,7 +39,11 @@ pub struct ExpiresConfig {
 
 /// The rules of a site, the first that fits counts.
 #[derive(Debug, Clone, Default)]
-pub struct Expires(Rc<[Rc<Rule>]>);
+pub struct Expires {
+    rules: Rc<[Rc<Rule>]>,
+    /// What paths of files begin with where clients ask for them, and not on the disk.
+    mount: Rc<[u8]>,
+}
 
 /// One rule.
 #[derive(Debug)]
@@ -78,18 +82,33 @@ impl Expires {
             }
             rules.push(Rc::new(rule));
         }
-        Ok(Self(rules.into()))
+        Ok(Self {
+            rules: rules.into(),
+            mount: Rc::default(),
+        })
+    }
+
+    /// The same rules for files of which the paths begin with `mount` where clients ask for them.
+    pub fn mounted(self, mount: &[u8]) -> Self {
+        Self {
+            mount: mount.into(),
+            ..self
+        }
     }
 
     /// The rule of a file: its path below the root, and its `Content-Type`.
     pub fn of_file(&self, path: &[u8], media_type: Option<&HeaderValue>) -> Option<Rc<Rule>> {
-        self.find(path, media_type, |_| true)
+        if self.mount.is_empty() {
+            return self.find(path, media_type, |_| true);
+        }
+        let asked = [&*self.mount, b"/", path].concat();
+        self.find(&asked, media_type, |_| true)
     }
 
     /// What is needed of a request for the rules that are about upstreams; `None` without any.
     pub fn of_request<B>(&self, request: &Request<B>) -> Option<Proxied> {
         let may_be_kept = matches!(*request.method(), Method::GET | Method::HEAD);
-        if !may_be_kept || !self.0.iter().any(|rule| rule.proxied) {
+        if !may_be_kept || !self.rules.iter().any(|rule| rule.proxied) {
             return None;
         }
         let target = target::parse(request.uri().path(), DotFiles::Served).ok()?;
@@ -106,7 +125,7 @@ impl Expires {
         is_asked: impl Fn(&Rule) -> bool,
     ) -> Option<Rc<Rule>> {
         let fits = |rule: &&Rc<Rule>| is_asked(rule) && rule.fits(path, media_type);
-        self.0.iter().find(fits).cloned()
+        self.rules.iter().find(fits).cloned()
     }
 }
 

@@ -52,9 +52,19 @@ impl StaticSite {
 
     /// A site beside others.
     pub fn sharing(config: &StaticConfig, shared: &SharedFiles) -> Result<Self, Misconfigured> {
+        Self::mounted(config, shared, b"")
+    }
+
+    /// A site beside others of which the paths begin with `mount`, a path as [`target::parse`]
+    /// gives it, that is not there on the disk.
+    pub fn mounted(
+        config: &StaticConfig,
+        shared: &SharedFiles,
+        mount: &[u8],
+    ) -> Result<Self, Misconfigured> {
         let extra = extra_headers(&config.headers)?;
         let redirects = redirects(&config.redirect, config.scheme)?;
-        let expires = Expires::build(&config.expires)?;
+        let expires = Expires::build(&config.expires)?.mounted(mount);
         let root = config.root.as_ref();
         let served = Served {
             root: root.map(|root| root.get_ref().as_path()),
@@ -95,7 +105,7 @@ impl StaticSite {
             guards,
             error_pages,
             disk,
-            mount: Box::default(),
+            mount: mount.into(),
             answer: None,
             takes_routes: true,
             delivery: Delivery {
@@ -112,6 +122,7 @@ pub fn check(config: &StaticConfig) -> Result<(), Misconfigured> {
     extra_headers(&config.headers)?;
     redirects(&config.redirect, config.scheme)?;
     Expires::build(&config.expires)?;
+    Guards::check(&config.auth)?;
     error_pages(&config.errors)?;
     if let Some(fallback) = &config.fallback {
         path_of(fallback, "site.fallback")?;

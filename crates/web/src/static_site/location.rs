@@ -67,11 +67,10 @@ impl LocationConfig {
         let patterns = self.patterns()?;
         let answer = self.answer()?;
         let mount = self.mount()?;
-        let mut built = StaticSite::sharing(&self.as_site(site), shared)
+        let mut built = StaticSite::mounted(&self.as_site(site), shared, &mount)
             .map_err(|mistake| of_location(self, mistake))?;
         built.takes_routes = self.root.is_none() && answer.is_none();
         built.answer = answer;
-        built.mount = mount;
         Ok((patterns, built))
     }
 

@@ -186,3 +186,21 @@ fn what_no_location_can_be_is_said() {
     let twice = "[[site]]\nhosts = ['a']\n[[site]]\nhosts = ['a']\nscheme = 'http'\n";
     assert_eq!(sites(folder.path(), twice).unwrap_err().key, "site.hosts");
 }
+
+#[test]
+fn how_long_is_said_of_the_path_that_clients_ask_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"
+[[site]]
+root = "FOLDER/www"
+expires = [{ path = "/s", after = "1h" }, { path = "/b.txt", after = "1d" }]
+[[site.location]]
+paths = ["/s/*"]
+root = "FOLDER/other"
+strip_prefix = "/s/"
+"#;
+    let sites = sites(folder.path(), text).unwrap();
+    let got = get(&sites, Scheme::Http, "a", "/s/b.txt");
+    assert_eq!(got.body, b"of the location");
+    assert_eq!(got.header("cache-control"), "max-age=3600");
+}
