@@ -46,8 +46,8 @@ impl Bridge {
         }))
     }
 
-    /// A connection over HTTP/1 whose one request goes over `stream`, with the parameters that are
-    /// in the slot by then.
+    /// A connection over HTTP/1 for one request, which goes over `stream`, with the parameters that
+    /// are in the slot by then.
     pub fn begin(&self, stream: Box<dyn Transport>) -> (DuplexStream, Slot) {
         let (near, far) = duplex(BUFFER_BYTES);
         let slot = Slot::default();

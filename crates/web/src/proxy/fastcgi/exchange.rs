@@ -17,8 +17,7 @@ use std::task::{Context, Poll, ready};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf, split};
 
-/// The longest body whose length is not known before: FastCGI has to know it, so it is held until
-/// it is whole.
+/// The longest body of unknown length: FastCGI has to know it, so it is held until it is whole.
 const HELD_BYTES_MAX: usize = 1 << 20;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
