@@ -90,7 +90,8 @@ impl Tally {
             .map(|(name, reason)| (name.as_str(), reason.as_str()))
     }
 
-    /// Prints what failed, what passed only alone and what was skipped, and the summary alone on the last line.
+    /// Prints what failed, what passed only alone and what was skipped, and the summary alone on the
+    /// last line.
     pub fn print(&self) {
         for name in self.failures() {
             println!("failed: {name}");

@@ -1,8 +1,8 @@
 //! Compression of responses on their way: `compress = true`.
 //!
 //! What may be compressed is decided in [`sooner_http::compression`], for a response of any source.
-//! [`compressor::Compressor::reply`] takes every response of a site or route that has compression, and
-//! gives it back as it is, or compressed in one of three ways:
+//! [`compressor::Compressor::reply`] takes every response of a site or route that has compression,
+//! and gives it back as it is, or compressed in one of three ways:
 //!
 //! - **A file of up to 2 MiB** is compressed whole, once, before its first answer; its compressed
 //!   form stays in memory ([`crate::files::VariantCache`]). The link knows its exact length.

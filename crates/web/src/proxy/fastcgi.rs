@@ -2,8 +2,8 @@
 //!
 //! To the rest of the proxy such a connection is one over HTTP/1 that is good for one request. On
 //! its other end, within this process, stands a small server that has the request carried out over
-//! FastCGI ([`bridge`]). So everything that holds for servers over HTTP holds here: the queue, times, tries,
-//! health, reading ahead, and the end of a request after its client has left.
+//! FastCGI ([`bridge`]). So everything that holds for servers over HTTP holds here: the queue,
+//! times, tries, health, reading ahead, and the end of a request after its client has left.
 //!
 //! `scripts` says which file a path runs, `parameters` what a script is told; records are read and
 //! written by [`sooner_http::fastcgi`].
