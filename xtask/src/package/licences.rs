@@ -70,7 +70,11 @@ fn is_allowed(requirement: &LicenseReq) -> bool {
 pub fn texts(crates: &[Linked]) -> Result<String> {
     let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for one in crates {
-        for text in texts_of(one)? {
+        let mut texts = texts_of(one)?;
+        if texts.is_empty() {
+            texts = texts_of_sibling(one, crates)?;
+        }
+        for text in texts {
             let name = format!("{} {} ({})", one.name, one.version, one.licence);
             let names = by_text.entry(text).or_default();
             if !names.contains(&name) {
@@ -91,6 +95,28 @@ pub fn texts(crates: &[Linked]) -> Result<String> {
     Ok(all)
 }
 
+/// Those of another crate of the same repository and licence: archives of a workspace's smaller
+/// crates lack them now and then.
+fn texts_of_sibling(one: &Linked, crates: &[Linked]) -> Result<Vec<String>> {
+    let is_sibling = |other: &&Linked| {
+        one.repository.is_some()
+            && other.repository == one.repository
+            && other.licence == one.licence
+    };
+    for other in crates.iter().filter(is_sibling) {
+        let texts = texts_of(other)?;
+        if !texts.is_empty() {
+            return Ok(texts);
+        }
+    }
+    bail!(
+        "{} {}: its archive has no text of its licence",
+        one.name,
+        one.version
+    );
+}
+
+/// What its archive has; empty where that is nothing.
 fn texts_of(one: &Linked) -> Result<Vec<String>> {
     let mut files = Vec::new();
     let entries = fs::read_dir(&one.folder);
@@ -114,13 +140,6 @@ fn texts_of(one: &Linked) -> Result<Vec<String>> {
             authors => authors,
         };
         texts.push(plain(&format!("Copyright (c) {owners}\n\n{terms}")));
-    }
-    if texts.is_empty() {
-        bail!(
-            "{} {}: its archive has no text of its licence",
-            one.name,
-            one.version
-        );
     }
     Ok(texts)
 }
@@ -160,6 +179,34 @@ mod tests {
             "see LICENSE",
         ] {
             assert!(refusal(licence).is_some(), "{licence}");
+        }
+    }
+
+    #[test]
+    fn a_crate_without_a_text_has_that_of_its_workspace() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        fs::write(folders[0].path().join("LICENSE"), "the terms\n").unwrap();
+        let linked = |number: usize, name: &str, repository: Option<&str>, licence: &str| Linked {
+            name: name.into(),
+            version: "1.0.0".into(),
+            licence: licence.into(),
+            authors: Vec::new(),
+            repository: repository.map(str::to_owned),
+            folder: folders[number].path().into(),
+            checksum: None,
+            uses: Vec::new(),
+        };
+        let whole = linked(0, "whole", Some("https://a"), "BSD-3-Clause");
+        let part = linked(1, "part", Some("https://a"), "BSD-3-Clause");
+        let both = texts(&[whole, part]).unwrap();
+        assert!(
+            both.contains("whole 1.0.0 (BSD-3-Clause)\npart 1.0.0"),
+            "{both}"
+        );
+        for (repository, licence) in [(None, "BSD-3-Clause"), (Some("https://a"), "ISC")] {
+            let whole = linked(0, "whole", Some("https://a"), "BSD-3-Clause");
+            let alone = linked(1, "alone", repository, licence);
+            assert!(texts(&[whole, alone]).is_err(), "{repository:?} {licence}");
         }
     }
 
