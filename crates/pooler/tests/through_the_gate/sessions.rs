@@ -236,6 +236,31 @@ async fn compare(database: &Database, gate: &Gate, script: &[(usize, Vec<String>
     }
 }
 
+/// Also where the session already is who it is to be.
+#[test]
+fn a_role_ends_where_the_session_says_who_it_is() {
+    let Some(database) = Database::start("a_role_ends_where_the_session_says") else {
+        return;
+    };
+    database.ask("CREATE ROLE bob LOGIN");
+    let gate = Gate::before(&database, &transactions(1));
+    let becomes_bob = [
+        "SET SESSION AUTHORIZATION bob",
+        "SELECT set_config('session_authorization', 'bob', false)",
+    ];
+    for again in becomes_bob {
+        let script = [
+            (1, becomes_bob[0]),
+            (1, "SET ROLE bob"),
+            (1, again),
+            (0, "SET work_mem TO '1MB'"),
+            (1, "SELECT 1"),
+        ];
+        let script = script.map(|(client, sql)| (client, vec![sql.to_owned()]));
+        runtime().block_on(compare(&database, &gate, &script));
+    }
+}
+
 #[test]
 fn whatever_is_set_is_as_it_would_be_alone() {
     let Some(database) = Database::start("whatever_is_set") else {

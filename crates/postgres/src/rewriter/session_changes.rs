@@ -127,9 +127,11 @@ impl Rewriter<'_> {
             self.client.changes.has_reset = true;
             return self.mark_changed(name, true);
         }
-        // What the server reports follows the client, and what stays as it is needs no question.
-        let is_same =
-            value.is_some() && self.client.unreported.get(name).map(Vec::as_slice) == value;
+        // What the server reports follows the client, and what stays as it is needs no question;
+        // but who a session is also ends the role that it has taken.
+        let is_same = value.is_some()
+            && name != parameters::ROLES[0]
+            && self.client.unreported.get(name).map(Vec::as_slice) == value;
         let is_asked = self.client.changes.parameters.contains_key(name);
         if !parameters::is_tracked(&self.server.reported, name) && (!is_same || is_asked) {
             self.mark_changed(name, false);
