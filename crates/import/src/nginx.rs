@@ -11,6 +11,7 @@ mod access;
 mod action;
 mod bodies;
 mod compression;
+mod conditions;
 mod expiry;
 mod fastcgi;
 mod files;

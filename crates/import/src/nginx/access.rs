@@ -1,6 +1,6 @@
 //! Who may come: what narrows that is never widened.
 
-use super::returns::Condition;
+use super::conditions::Condition;
 use super::scope::Scope;
 use super::tree::Directive;
 

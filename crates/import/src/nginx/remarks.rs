@@ -1,9 +1,9 @@
 //! Comments about what no other part has looked at.
 
 use super::action::is_pass;
+use super::conditions::Condition;
 use super::fastcgi;
 use super::known::{self, Class};
-use super::returns::Condition;
 use super::translate::Builder;
 use super::tree::Directive;
 use std::collections::BTreeSet;

@@ -1,7 +1,8 @@
 //! `server` blocks: which of them become sites, and of which names and scheme.
 
+use super::conditions::Condition;
 use super::listen::{self, Listen};
-use super::returns::{Condition, Place, Return, read_return};
+use super::returns::{Place, Return, read_return};
 use super::scope::Scope;
 use super::tree::Directive;
 use crate::ini::ImportError;

@@ -244,20 +244,25 @@ fn a_role_ends_where_the_session_says_who_it_is() {
     };
     database.ask("CREATE ROLE bob LOGIN");
     let gate = Gate::before(&database, &transactions(1));
-    let becomes_bob = [
-        "SET SESSION AUTHORIZATION bob",
+    let becomes_bob = "SET SESSION AUTHORIZATION bob";
+    for again in [
+        becomes_bob,
         "SELECT set_config('session_authorization', 'bob', false)",
-    ];
-    for again in becomes_bob {
-        let script = [
-            (1, becomes_bob[0]),
-            (1, "SET ROLE bob"),
-            (1, again),
-            (0, "SET work_mem TO '1MB'"),
-            (1, "SELECT 1"),
-        ];
-        let script = script.map(|(client, sql)| (client, vec![sql.to_owned()]));
-        runtime().block_on(compare(&database, &gate, &script));
+        "RESET SESSION AUTHORIZATION",
+        "SET SESSION AUTHORIZATION DEFAULT",
+        "SET SESSION AUTHORIZATION postgres",
+    ] {
+        for first in [becomes_bob, "SELECT 1"] {
+            let script = [
+                (1, first),
+                (1, "SET ROLE bob"),
+                (1, again),
+                (0, "SET work_mem TO '1MB'"),
+                (1, "SELECT 1"),
+            ];
+            let script = script.map(|(client, sql)| (client, vec![sql.to_owned()]));
+            runtime().block_on(compare(&database, &gate, &script));
+        }
     }
 }
 
