@@ -23,6 +23,7 @@ pub mod attached;
 pub mod breakdown;
 pub mod classes;
 pub mod connection;
+mod counts;
 pub mod daemon;
 pub mod explain;
 pub mod family;

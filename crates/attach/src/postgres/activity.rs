@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
+use super::counts::Reading;
 use sooner_postgres::locks::LockRow;
 
 /// The view's own function, without its joins: names of users and databases change seldom.
@@ -28,8 +29,9 @@ const LOCKS: &str = "SELECT pid, granted, mode, locktype, database, relation, pa
 const NAMES: &str = "SELECT oid, rolname::pg_catalog.text, true FROM pg_catalog.pg_roles \
      UNION ALL SELECT oid, datname::pg_catalog.text, false FROM pg_catalog.pg_database";
 const FLUSH: &str = "SELECT pg_catalog.pg_stat_force_next_flush() IS NULL";
-const TRANSACTIONS: &str = "SELECT pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback)::pg_catalog.int8 \
-     FROM pg_catalog.pg_stat_database";
+/// The time is when it is read: on a full processor a question may wait for long.
+const TRANSACTIONS: &str = "SELECT pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback)::pg_catalog.int8, \
+     pg_catalog.clock_timestamp() FROM pg_catalog.pg_stat_database";
 
 /// What a session does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,14 +144,17 @@ impl<'a> Watcher<'a> {
         Ok(rows.iter().map(lock).collect())
     }
 
-    /// Transactions that the server has counted so far, in all databases.
-    pub async fn transactions(&mut self) -> Result<i64, Error> {
+    /// Transactions that the server has counted so far, in all databases, without our own.
+    pub async fn transactions(&mut self) -> Result<Reading, Error> {
         // Our own are in it to the last.
         self.client.query_one(&self.flush, &[]).await?;
         self.asked += 1;
         let row = self.client.query_one(&self.transactions, &[]).await?;
+        let counted = row.get::<_, Option<i64>>(0).unwrap_or(0);
+        let count = counted - self.asked.cast_signed();
         self.asked += 1;
-        Ok(row.get::<_, Option<i64>>(0).unwrap_or(0))
+        let at_s = microseconds(row.get(1)) as f64 / 1e6;
+        Ok(Reading { at_s, count })
     }
 
     /// A session's user.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::ages::Ages;
+use super::counts::Rate;
 use super::part::{PARTS, Part};
 use super::rates::{CountOf, Rates, rates};
 use super::resolve::{Resolved, resolve};
@@ -51,8 +52,8 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// Of a finished tally, with as many transactions a second as the server has counted.
-    pub fn of(tally: &Tally, names: &[String], per_sec: f64) -> Breakdown {
+    /// Of a finished tally, with as many transactions a second as the server has counted, if any.
+    pub fn of(tally: &Tally, names: &[String], counted: Option<Rate>) -> Breakdown {
         let per_class: Vec<Resolved> = (0..tally.classes.len())
             .map(|class| processor_of(tally, class))
             .collect();
@@ -80,7 +81,7 @@ impl Breakdown {
             errors,
             error_of_all,
             count_of,
-        } = rates(tally, per_sec);
+        } = rates(tally, counted);
         let of_all = (rates.iter().sum(), error_of_all);
         let all = shape("all", of_all, before_s).row(&sum, Some(&sum_slices));
         let mut classes = Vec::new();

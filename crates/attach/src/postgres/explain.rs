@@ -14,6 +14,7 @@ use super::activity::{Phase, Session, Watcher};
 use super::breakdown::{ActiveRow, Breakdown, ClassRows};
 use super::classes::Classifier;
 use super::connection::{ConnectError, Login};
+use super::counts::{Counts, Rate};
 use super::daemon::DESCRIPTORS;
 use super::knobs::{Advice, LockTally, advice};
 use super::meter::{Cost, Meter, MeterError, Processors};
@@ -84,7 +85,7 @@ pub struct Explanation {
     /// Who says how many transactions there are.
     pub count_of: CountOf,
     /// How many a second the server counted, those of no client's session included; none where it
-    /// was not asked at the end.
+    /// was not asked twice.
     pub server_per_sec: Option<f64>,
     /// What that cost.
     pub cost: Cost,
@@ -135,9 +136,9 @@ async fn look_for_a_while(
         unread: 0,
     };
     look.once().await?;
-    let counted = look.watcher.transactions().await?;
-    let asked = look.watcher.asked;
+    let mut counts = Counts::new(options.duration.as_secs_f64());
     let begin = Instant::now();
+    look.count(begin, &mut counts).await?;
     let mut phase = 0.0;
     let mut ended = None;
     while begin.elapsed() < options.duration && !is_over() {
@@ -145,7 +146,11 @@ async fn look_for_a_while(
         let interval = meter.interval(options.cost_share, look.tally.looks);
         let left = options.duration.saturating_sub(begin.elapsed());
         sleep(interval.mul_f64(0.5 + phase).min(left)).await;
-        match look.once().await {
+        let looked = match look.once().await {
+            Ok(()) => look.count(begin, &mut counts).await,
+            Err(error) => Err(error),
+        };
+        match looked {
             Err(error) if look.tally.looks == 0 => return Err(error.into()),
             // What was seen until then counts.
             Err(error) => {
@@ -156,11 +161,8 @@ async fn look_for_a_while(
         }
     }
     let seconds = begin.elapsed().as_secs_f64();
-    let counted = look.watcher.transactions().await.map(|now| now - counted);
-    let own = (look.watcher.asked - asked).cast_signed();
-    let server_per_sec = counted.map(|counted| (counted - own).max(0) as f64 / seconds);
-    let server_per_sec = server_per_sec.ok();
-    let found = look.found(server_per_sec);
+    let rate = counts.rate();
+    let found = look.found(rate);
     Ok(Explanation {
         version: connection.version,
         pid: connection.first_process,
@@ -168,7 +170,7 @@ async fn look_for_a_while(
         ended,
         unread_sessions: look.unread,
         count_of: found.count_of,
-        server_per_sec,
+        server_per_sec: rate.map(|rate| rate.per_sec),
         cost: meter.cost(look.tally.looks, seconds),
         processors: meter.processors(look.tally.run_s / seconds),
         advice: look.advice(&found),
@@ -284,6 +286,19 @@ impl Look<'_> {
         })
     }
 
+    /// What the server counts itself, if it is time to ask.
+    async fn count(
+        &mut self,
+        begin: Instant,
+        counts: &mut Counts,
+    ) -> Result<(), tokio_postgres::Error> {
+        let elapsed_s = begin.elapsed().as_secs_f64();
+        if counts.is_due(elapsed_s) {
+            counts.add(elapsed_s, self.watcher.transactions().await?);
+        }
+        Ok(())
+    }
+
     fn note_locks(&mut self, waiters: &[Waiter], sessions: &[Seen]) {
         let waiting: HashMap<i32, &Waiter> = waiters.iter().map(|one| (one.pid, one)).collect();
         let seen: HashMap<i32, &Seen> = sessions.iter().map(|seen| (seen.pid, seen)).collect();
@@ -308,10 +323,9 @@ impl Look<'_> {
     }
 
     /// Where the server was not asked how many there were, ages say.
-    fn found(&mut self, per_sec: Option<f64>) -> Breakdown {
+    fn found(&mut self, rate: Option<Rate>) -> Breakdown {
         self.tally.finish();
-        let per_sec = per_sec.unwrap_or(0.0);
-        Breakdown::of(&self.tally, &self.classifier.names(), per_sec)
+        Breakdown::of(&self.tally, &self.classifier.names(), rate)
     }
 
     /// For each class before which another one could wait.

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use super::ages::Ages;
+use super::counts::Rate;
 use super::tally::{ClassTally, Tally};
 
 /// The server adds a transaction to its count when it also has something else to add: those that
@@ -37,8 +38,8 @@ pub struct Rates {
     pub count_of: CountOf,
 }
 
-/// All of them as the server counts them, divided as ages say; or as ages say.
-pub fn rates(tally: &Tally, per_sec: f64) -> Rates {
+/// All of them as the server counts them, where it does, divided as ages say; or as ages say.
+pub fn rates(tally: &Tally, counted: Option<Rate>) -> Rates {
     let by_age = tally
         .classes
         .iter()
@@ -47,22 +48,25 @@ pub fn rates(tally: &Tally, per_sec: f64) -> Rates {
     let sum: f64 = by_age.iter().sum();
     let error_of_ages = all_ages(tally).relative_error(look_s(tally));
     let most = COUNTED_MAX * sum * (1.0 + error_of_ages);
-    let is_more = per_sec > most && are_sure(tally, sum);
-    if per_sec < COUNTED_MIN * sum || is_more {
+    let is_believed = |counted: &Rate| {
+        let is_more = counted.per_sec > most && are_sure(tally, sum);
+        counted.per_sec >= COUNTED_MIN * sum && !is_more
+    };
+    let Some(counted) = counted.filter(is_believed) else {
         return Rates {
             rates: by_age,
-            errors: errors(tally, CountOf::Ages),
+            errors: errors(tally, None),
             error_of_all: error_of_ages,
             count_of: CountOf::Ages,
         };
-    }
+    };
     let rates = by_age
         .iter()
-        .map(|rate| per_sec * rate / sum.max(f64::MIN_POSITIVE));
+        .map(|rate| counted.per_sec * rate / sum.max(f64::MIN_POSITIVE));
     Rates {
         rates: rates.collect(),
-        errors: errors(tally, CountOf::Server),
-        error_of_all: 0.0,
+        errors: errors(tally, Some(counted)),
+        error_of_all: counted.error,
         count_of: CountOf::Server,
     }
 }
@@ -89,16 +93,20 @@ fn all_ages(tally: &Tally) -> Ages {
     all
 }
 
-/// Of the rates of classes. A single one has all that the server counts.
-fn errors(tally: &Tally, count_of: CountOf) -> Vec<f64> {
+/// Of the rates of classes. A single one has all that the server counts, of several each has the
+/// part that ages say.
+fn errors(tally: &Tally, counted: Option<Rate>) -> Vec<f64> {
     let seen = tally
         .classes
         .iter()
         .filter(|class| class.ages.total() > 0.0);
-    let is_exact = count_of == CountOf::Server && seen.count() < 2;
-    let error = |class: &ClassTally| match is_exact {
-        true => 0.0,
-        false => class.ages.relative_error(look_s(tally)),
+    let is_single = seen.count() < 2;
+    let error = |class: &ClassTally| match counted {
+        Some(counted) if is_single => counted.error,
+        Some(counted) => counted
+            .error
+            .hypot(class.ages.relative_error(look_s(tally))),
+        None => class.ages.relative_error(look_s(tally)),
     };
     tally.classes.iter().map(error).collect()
 }

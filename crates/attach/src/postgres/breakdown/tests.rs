@@ -22,6 +22,14 @@ fn at(stages: &Stages, time_s: f64) -> (u64, Part, f64, f64) {
     (number as u64, stages[stages.len() - 1].0, age_s, 0.0)
 }
 
+/// A count without steps.
+fn steadily(per_sec: f64) -> Option<Rate> {
+    Some(Rate {
+        per_sec,
+        error: 0.0,
+    })
+}
+
 /// Seconds of a part until then.
 fn until(stages: &Stages, part: Part, time_s: f64) -> f64 {
     let whole: f64 = stages.iter().map(|(_, length)| length).sum();
@@ -85,7 +93,7 @@ proptest! {
         let whole = |stages: &Stages| stages.iter().map(|(_, length)| length).sum::<f64>();
         let per_sec = 1.0 / whole(&all[0]) + 1.0 / whole(&all[1]);
         let names = ["one".to_owned(), "two".to_owned()];
-        let found = Breakdown::of(&tally, &names, per_sec);
+        let found = Breakdown::of(&tally, &names, steadily(per_sec));
         for (stages, (_, rows)) in all.iter().zip(&found.classes) {
             let near = |found: f64, true_ms: f64, of_ms: f64| (found - true_ms).abs() < 0.08 * of_ms;
             let mean_ms = 1e3 * whole(stages);
@@ -122,7 +130,7 @@ fn what_never_ends_is_seen_all_the_same() {
     };
     (0..100).for_each(|_| tally.look(0.01, std::slice::from_ref(&seen)));
     tally.finish();
-    let found = Breakdown::of(&tally, &["all".to_owned()], 0.0);
+    let found = Breakdown::of(&tally, &["all".to_owned()], None);
     // Ages say that next to none begin.
     assert!(found.all.mean_ms.is_none_or(|mean_ms| mean_ms > 10_000.0));
     assert_eq!(found.all.parts.len(), 1);
@@ -164,7 +172,7 @@ fn steady(seconds: f64) -> Tally {
 }
 
 fn found(tally: &Tally, per_sec: f64) -> Breakdown {
-    Breakdown::of(tally, &["all".to_owned()], per_sec)
+    Breakdown::of(tally, &["all".to_owned()], steadily(per_sec))
 }
 
 #[test]

@@ -26,8 +26,10 @@ const COUNTED: &str = "SELECT sum(active_time), sum(idle_in_transaction_time), \
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(200);
 const WARM_UP_SECONDS: u64 = 3;
-/// So much longer than what is looked at are the users there.
+/// So much longer than what is looked at are the users there, and longer by this for each of them:
+/// what logs in gets the processor no sooner than they do.
 const MORE_SECONDS: u64 = 12;
+const MORE_MS_A_USER: u64 = 200;
 /// Parts that a row has, and which of the report's they are.
 const PARTS: [(&str, &str, &[&str]); 8] = [
     ("running_ms", "processor, running", &["running"]),
@@ -94,10 +96,11 @@ impl Breakdown {
         let users = case.fields.get("users").and_then(Value::as_u64);
         let users = users.context("a case without `users`")? as u32;
         let seconds = bench.seconds(self.keys.seconds, 2);
+        let more_seconds = MORE_SECONDS + MORE_MS_A_USER * u64::from(users) / 1000;
         let load = Load {
             port: None,
             warm_up_seconds: WARM_UP_SECONDS,
-            ..Load::closed(users, seconds + MORE_SECONDS, turn + 1)
+            ..Load::closed(users, seconds + more_seconds, turn + 1)
         };
         let child = loaded.users_meanwhile(&load)?;
         let begin = Instant::now();
