@@ -2,6 +2,7 @@
 //! first, and that all is put back.
 
 mod gates;
+mod lowered;
 
 use std::fs;
 use std::io::Write;
@@ -311,6 +312,11 @@ fn what_cannot_be_attached_to_is_one_line_and_changes_nothing() {
             "[[class]]\nname = \"late\"\npriority = 150\nuser = [\"x\"]\n",
             &[],
             "no class goes before another",
+        ),
+        (
+            CLASSES,
+            &["--lower"],
+            "--lower: no class has a priority above 100",
         ),
         (
             CLASSES,

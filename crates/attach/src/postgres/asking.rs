@@ -8,6 +8,7 @@ use tokio_postgres::{Client, Error};
 
 use super::activity::{Session, Watcher, Worker};
 use super::inherit::Holders;
+use super::levels::Level;
 use super::processor::Processes;
 
 /// What is asked.
@@ -15,7 +16,7 @@ use super::processor::Processes;
 pub enum Question {
     /// What all sessions do.
     Sessions,
-    /// Who holds what raised ones wait for.
+    /// Who holds what raised ones wait for, or anyone where some are lowered.
     Holders,
 }
 
@@ -24,7 +25,7 @@ pub enum Answer {
     /// All sessions and their parallel workers.
     Sessions(Vec<Session>, Vec<Worker>),
     /// Processes as the server numbers them, each with the highest level of those that wait for it.
-    Holders(BTreeMap<i32, u8>),
+    Holders(BTreeMap<i32, Level>),
 }
 
 /// What it takes to ask; it goes with the question and comes back with the answer.
@@ -56,11 +57,16 @@ impl<'a> Asker<'a> {
         })
     }
 
-    /// Asks who holds what these wait for: their numbers as the server has them and here, and their
-    /// levels.
-    pub fn holders(mut self, raised: Vec<(i32, u32, u8)>) -> Asking<'a> {
+    /// Asks who holds what these wait for: raised ones by their numbers as the server has them and
+    /// here, with their levels, and others that waited for a lock at the last look.
+    pub fn holders(
+        mut self,
+        raised: Vec<(i32, u32, Level)>,
+        waiting: BTreeMap<i32, Level>,
+    ) -> Asking<'a> {
         Box::pin(async move {
-            let found = self.holders.of(&raised, &mut self.processes).await;
+            let found = self.holders.of(&raised, waiting, &mut self.processes);
+            let found = found.await;
             (self, found.map(Answer::Holders))
         })
     }

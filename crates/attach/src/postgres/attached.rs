@@ -18,10 +18,11 @@ use super::family::Family;
 use super::gate_tasks::FromGate;
 use super::gates::Gates;
 use super::leftovers::Leftovers;
-use super::levels::{Levels, Standings};
+use super::levels::{Level, Levels, Standings};
 use super::mechanism::{Mechanism, Trial};
 use super::meter::Meter;
 use super::pace::Pace;
+use super::session::named;
 use super::snapshot::Snapshot;
 use super::told::Told;
 use crate::process_id::ProcessId;
@@ -60,6 +61,8 @@ pub struct Attached<'a> {
     looks: u64,
     /// Whether gates told of all sessions at the last look.
     all_are_told: bool,
+    /// Sessions that waited for a lock at the last look, where some are lowered.
+    waiting: BTreeMap<i32, Level>,
     late_ns: (u64, u64),
     told: u64,
     changes: u64,
@@ -77,7 +80,7 @@ impl<'a> Attached<'a> {
         let meter = Meter::start(connection.own_process);
         let meter = meter.map_err(|error| WorkError::Daemon(error.into()))?;
         let mechanism = leftovers.mechanism;
-        let each_share = match options.inherits {
+        let each_share = match options.inherits || options.lowers {
             true => options.cost_share / 2.0,
             false => options.cost_share,
         };
@@ -97,6 +100,7 @@ impl<'a> Attached<'a> {
             began_ns: monotonic_ns(),
             looks: 0,
             all_are_told: false,
+            waiting: BTreeMap::new(),
             late_ns: (0, 0),
             told: 0,
             changes: 0,
@@ -184,11 +188,11 @@ impl<'a> Attached<'a> {
         Some(match question {
             Question::Sessions => asker.sessions(),
             Question::Holders => {
-                let raised = self.standings.own();
+                let raised = self.standings.own().filter(|_| self.options.inherits);
                 let raised = raised.filter_map(|(process, level)| {
                     Some((self.family.number(process)?, process.pid, level))
                 });
-                asker.holders(raised.collect())
+                asker.holders(raised.collect(), self.waiting.clone())
             }
         })
     }
@@ -238,6 +242,7 @@ impl<'a> Attached<'a> {
                 self.classify(watcher, session, process);
             }
         }
+        self.note_waiting(sessions);
         for worker in workers {
             let process = self.family.session(worker.pid, worker.began_us);
             let leader = self.family.process(worker.leader);
@@ -269,6 +274,27 @@ impl<'a> Attached<'a> {
             let late_us = (session.now_us - session.statement_us).max(0);
             self.late_ns.0 += 1000 * late_us.cast_unsigned();
             self.late_ns.1 += 1;
+        }
+    }
+
+    /// Who holds a lock for which one of these waits is not left behind others.
+    fn note_waiting(&mut self, sessions: &[Session]) {
+        self.waiting.clear();
+        if self.standings.lowered() == (0, 0) {
+            return;
+        }
+        let waits = |session: &&Session| {
+            session
+                .wait
+                .as_ref()
+                .is_some_and(|(kind, _)| kind == "Lock")
+        };
+        for session in sessions.iter().filter(waits) {
+            let process = self.family.process(session.pid);
+            let own = process.map_or(0, |process| self.standings.level(process));
+            // Whoever waits for one of the class waits as long as that takes: not in the last place.
+            let level = if self.options.inherits { own.max(0) } else { 0 };
+            self.waiting.insert(session.pid, level);
         }
     }
 
@@ -308,24 +334,28 @@ impl<'a> Attached<'a> {
     }
 
     /// Whether a look would change nothing but for sessions that no gate has told of: the parallel
-    /// workers of one that goes first have to be looked for.
+    /// workers of one that goes first have to be looked for, and those that wait for one that is
+    /// lowered.
     pub fn rests(&self) -> bool {
-        self.all_are_told && self.standings.counts() == (0, 0)
+        self.all_are_told && self.standings.counts() == (0, 0) && self.standings.lowered() == (0, 0)
     }
 
-    /// Whether a raised one might wait for one that is not.
+    /// Whether a raised one might wait for one that is not, or anyone for one that is lowered.
     pub fn has_to_inherit(&self) -> bool {
-        self.options.inherits && self.standings.counts() != (0, 0)
+        let (_, spared) = self.standings.lowered();
+        let inherits = self.options.inherits && self.standings.counts() != (0, 0);
+        inherits || spared > 0 || !self.waiting.is_empty()
     }
 
-    /// Raises who holds what a raised one waits for, and no other.
-    fn inherit(&mut self, mut holders: BTreeMap<i32, u8>) {
+    /// Raises who holds what a raised one waits for, and no other; who holds what anyone waits for is
+    /// not lowered.
+    fn inherit(&mut self, mut holders: BTreeMap<i32, Level>) {
         // None of those that were asked about goes first any more.
-        if self.standings.own().next().is_none() {
+        if self.waiting.is_empty() && self.standings.own().next().is_none() {
             holders.clear();
         }
         let holders = holders.into_iter();
-        let holders: BTreeMap<ProcessId, u8> = holders
+        let holders: BTreeMap<ProcessId, Level> = holders
             .filter_map(|(pid, level)| Some((self.family.process(pid)?, level)))
             .collect();
         self.standings.set_inherited(&holders);
@@ -341,11 +371,7 @@ impl<'a> Attached<'a> {
     pub fn snapshot(&self) -> Snapshot {
         let (raised, inheriting) = self.standings.counts();
         let uptime_s = (monotonic_ns() - self.began_ns) as f64 / 1e9;
-        let classes = self.options.classes.iter();
-        let classes = classes.map(|class| {
-            let level = self.levels.level(*class.priority.get_ref());
-            (class.name.get_ref().clone(), level)
-        });
+        let (lowered, spared) = self.standings.lowered();
         let (late_ns, late) = self.late_ns;
         Snapshot {
             pid: std::process::id(),
@@ -355,10 +381,13 @@ impl<'a> Attached<'a> {
             is_waiting: false,
             mechanism: self.mechanism,
             trials: self.trials.to_vec(),
-            classes: classes.collect(),
+            classes: named(self.options, self.levels),
             inherits: self.options.inherits,
             raised,
             inheriting,
+            lowering: self.leftovers.lowering.map(|(mechanism, _)| mechanism),
+            lowered,
+            spared,
             changes: self.changes,
             refused: self.refused,
             gates: self.gates.count(),

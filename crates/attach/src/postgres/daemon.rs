@@ -38,6 +38,8 @@ pub struct Options {
     pub mechanism: Option<Mechanism>,
     /// Whether holders of what a higher one waits for are raised.
     pub inherits: bool,
+    /// Whether classes behind the middle are lowered.
+    pub lowers: bool,
     /// Where gates tell.
     pub gate_socket: Option<GateAt>,
     /// What looking may cost, of all processors' time, 0 to 1.
@@ -72,6 +74,16 @@ pub enum DaemonError {
         "no class goes before another; give one [[class]] a lower priority number than the others and than 100, and --config"
     )]
     NoClassFirst,
+    /// None is behind the middle.
+    #[error(
+        "--lower: no class has a priority above 100, so none would be lowered; give one [[class]] such a priority in --config, or leave --lower out"
+    )]
+    NoClassLowered,
+    /// No means puts a process behind others.
+    #[error(
+        "--lower: no mechanism puts a process of this server behind others here: {0}; leave --lower out"
+    )]
+    NothingLowers(String),
     /// No means has an effect.
     #[error(
         "no mechanism gives a process of this server the processor first here: {0}; in a control group of its own, real time needs a budget (cpu.rt_runtime_us) and nice values work only inside it; in a user namespace nothing is permitted"
@@ -131,7 +143,11 @@ async fn run_until_ended(
     if !capability::has_sys_nice() {
         return Err(DaemonError::NotPermitted);
     }
-    if Levels::of(&options.classes).top() == 0 {
+    let levels = Levels::of(&options.classes, options.lowers);
+    if options.lowers && !levels.lowers() {
+        return Err(DaemonError::NoClassLowered);
+    }
+    if levels.top() == 0 && !levels.lowers() {
         return Err(DaemonError::NoClassFirst);
     }
     // Fewer are no obstacle: the system may have its reasons.
@@ -208,7 +224,7 @@ async fn restart(
             Err(error) => error,
         };
         pause = match error {
-            DaemonError::NothingWorks(_) => NOTHING_WORKS_PAUSE,
+            DaemonError::NothingWorks(_) | DaemonError::NothingLowers(_) => NOTHING_WORKS_PAUSE,
             _ => RETRY_PAUSE,
         };
         let words = error.to_string();

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tokio_postgres::{Client, Error, Statement};
 
+use super::levels::Level;
 use super::processor::Processes;
 
 /// Chains of waiters are followed so far.
@@ -49,13 +50,14 @@ impl<'a> Holders<'a> {
     }
 
     /// The holders of what these wait for, each with the highest level of those that do. Raised
-    /// ones come by their number as the server has it, with that here and their level.
+    /// ones come by their number as the server has it, with that here and their level; others that
+    /// are known to wait with their level.
     pub async fn of(
         &mut self,
-        raised: &[(i32, u32, u8)],
+        raised: &[(i32, u32, Level)],
+        mut waiting: BTreeMap<i32, Level>,
         processes: &mut Processes,
-    ) -> Result<BTreeMap<i32, u8>, Error> {
-        let mut waiting = BTreeMap::new();
+    ) -> Result<BTreeMap<i32, Level>, Error> {
         let mut asleep = HashMap::new();
         for (inside, outside, level) in raised {
             let Ok(look) = processes.look(*outside) else {
@@ -79,12 +81,12 @@ impl<'a> Holders<'a> {
             }
             let found = self.holders_of(&waiting).await?;
             if depth == 0 {
-                for inside in waiting.keys() {
-                    let what = match found.iter().any(|(waiter, _)| waiter == inside) {
+                let asked = self.asleep.iter_mut();
+                for (inside, known) in asked.filter(|(inside, _)| waiting.contains_key(inside)) {
+                    *known = match found.iter().any(|(waiter, _)| waiter == inside) {
                         true => Asleep::ForLock,
                         false => Asleep::Otherwise,
                     };
-                    self.asleep.insert(*inside, what);
                 }
             }
             let mut next = BTreeMap::new();
@@ -106,7 +108,7 @@ impl<'a> Holders<'a> {
     /// Of those that wait for a lock, who has it or is before them.
     async fn holders_of(
         &mut self,
-        waiting: &BTreeMap<i32, u8>,
+        waiting: &BTreeMap<i32, Level>,
     ) -> Result<Vec<(i32, Vec<i32>)>, Error> {
         self.asked += 1;
         let pids: Vec<i32> = waiting.keys().copied().collect();

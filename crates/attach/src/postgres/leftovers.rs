@@ -23,6 +23,9 @@ pub struct Leftovers {
     /// The highest level; 0 is not known.
     #[serde(default)]
     pub top: u8,
+    /// By which means some of them are lowered, and what they have otherwise; none where none is.
+    #[serde(default)]
+    pub lowering: Option<(Mechanism, i32)>,
     /// Gates that were put above them, each with what it has otherwise.
     #[serde(default)]
     pub gates: Vec<(ProcessId, i32)>,
@@ -39,21 +42,24 @@ impl Record for Leftovers {
     fn restore(&self) -> io::Result<()> {
         let begin = Instant::now();
         let mut first = Ok(());
-        let mut back = |pid, usual| {
-            let done = patiently(begin, || self.mechanism.put_back(pid, self.top, usual));
-            let named = done
+        let mut back = |pid, set: &dyn Fn() -> io::Result<()>| {
+            let named = patiently(begin, set)
                 .map_err(|error| io::Error::new(error.kind(), format!("process {pid}: {error}")));
             if first.is_ok() {
                 first = named;
             }
         };
+        let lower = |pid, usual| self.mechanism.put_back(pid, self.top, usual);
         if self.server.is_there() {
             for pid in process_table::children(self.server.pid)? {
-                back(pid, self.usual);
+                back(pid, &|| lower(pid, self.usual));
+                if let Some((mechanism, usual)) = self.lowering {
+                    back(pid, &|| mechanism.put_up(pid, usual));
+                }
             }
         }
         for (gate, usual) in self.gates.iter().filter(|(gate, _)| gate.is_there()) {
-            back(gate.pid, *usual);
+            back(gate.pid, &|| lower(gate.pid, *usual));
         }
         first
     }
@@ -63,6 +69,13 @@ impl Record for Leftovers {
         self.usual = trusted(self.usual);
         for (_, usual) in &mut self.gates {
             *usual = trusted(*usual);
+        }
+        // Real time lowers none: such a record is not ours.
+        self.lowering = self
+            .lowering
+            .filter(|(own, _)| Mechanism::LOWERING.contains(own));
+        if let Some((mechanism, usual)) = &mut self.lowering {
+            *usual = mechanism.usual_without_trust(*usual);
         }
         self
     }
@@ -81,6 +94,7 @@ mod tests {
             mechanism: Mechanism::Nice,
             usual: 0,
             top: 1,
+            lowering: None,
             gates: Vec::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! Which level of the processor a class gets, and which process is at which level.
 //!
-//! Priority 100 is the middle, between classes that matter more and those that matter less. Nothing
-//! is ever lowered, so that only what is before the middle is raised.
+//! Priority 100 is the middle, between classes that matter more and those that matter less. What is
+//! before the middle is raised; what is behind it is lowered only where the operator chose that.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,21 +12,30 @@ use crate::process_id::ProcessId;
 /// The priority in the middle: what is in no class stays with it.
 const MIDDLE: u8 = 100;
 
-/// From priorities to levels: 0 is as the server's processes are, 1 and more go before.
+/// Where a process stands: 0 is as the server's processes are, 1 and more go before, [`LOWERED`]
+/// goes behind.
+pub type Level = i8;
+
+/// The one level behind the middle.
+pub const LOWERED: Level = -1;
+
+/// From priorities to levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Levels {
     /// Ascending: the first has the highest level, the last is at level 0.
     priorities: Vec<u8>,
+    /// Whether a class is behind the middle, and lowered.
+    lowers: bool,
 }
 
 impl Levels {
-    /// Of these classes. The last priority stays as it is, and so do all from the middle on; where
-    /// there is a single one, before the middle, what is in no class does.
-    pub fn of(classes: &[ClassTable]) -> Levels {
-        let priorities = classes
-            .iter()
-            .map(|class| MIDDLE.min(*class.priority.get_ref()));
-        let mut priorities: Vec<u8> = priorities.collect();
+    /// Of these classes. The last priority stays as it is, and so do all from the middle on, but
+    /// for those behind it where they are lowered; where there is a single one, before the middle,
+    /// what is in no class does.
+    pub fn of(classes: &[ClassTable], lowers: bool) -> Levels {
+        let named = classes.iter().map(|class| *class.priority.get_ref());
+        let lowers = lowers && named.clone().any(|priority| priority > MIDDLE);
+        let mut priorities: Vec<u8> = named.map(|priority| priority.min(MIDDLE)).collect();
         priorities.sort_unstable();
         priorities.dedup();
         match priorities[..] {
@@ -34,13 +43,21 @@ impl Levels {
             [] => priorities.push(MIDDLE),
             _ => {}
         }
-        Levels { priorities }
+        Levels { priorities, lowers }
     }
 
     /// The level of a priority.
-    pub fn level(&self, priority: u8) -> u8 {
+    pub fn level(&self, priority: u8) -> Level {
+        if self.lowers && priority > MIDDLE {
+            return LOWERED;
+        }
         let before = self.priorities.partition_point(|own| *own < priority);
-        (self.priorities.len() - 1).saturating_sub(before) as u8
+        (self.priorities.len() - 1).saturating_sub(before) as Level
+    }
+
+    /// Whether a class is lowered.
+    pub fn lowers(&self) -> bool {
+        self.lowers
     }
 
     /// The highest; 0 where no class goes first.
@@ -55,31 +72,35 @@ pub struct Change {
     /// Which.
     pub process: ProcessId,
     /// The level it is to have.
-    pub level: u8,
+    pub level: Level,
+    /// The level it has.
+    pub from: Level,
 }
 
 #[derive(Debug, Default)]
 struct Standing {
-    own: u8,
-    inherited: u8,
+    own: Level,
+    /// The highest of those that wait for it; none where none does.
+    inherited: Option<Level>,
     /// What the system has set.
-    applied: u8,
+    applied: Level,
     /// What it has refused since the last look.
-    refused: Option<u8>,
+    refused: Option<Level>,
 }
 
 impl Standing {
-    fn wanted(&self) -> u8 {
-        self.own.max(self.inherited)
+    fn wanted(&self) -> Level {
+        self.inherited.map_or(self.own, |level| level.max(self.own))
     }
 
-    fn change(&self) -> Option<u8> {
+    fn change(&self) -> Option<(Level, Level)> {
         let level = self.wanted();
-        (level != self.applied && self.refused != Some(level)).then_some(level)
+        let is_new = level != self.applied && self.refused != Some(level);
+        is_new.then_some((level, self.applied))
     }
 }
 
-/// All processes that are, were or are to be at a level above 0.
+/// All processes that are, were or are to be at another level than 0.
 #[derive(Debug, Default)]
 pub struct Standings {
     all: BTreeMap<ProcessId, Standing>,
@@ -87,19 +108,21 @@ pub struct Standings {
 
 impl Standings {
     /// A process is in a class of this level.
-    pub fn set_own(&mut self, process: ProcessId, level: u8) {
-        if level > 0 || self.all.contains_key(&process) {
+    pub fn set_own(&mut self, process: ProcessId, level: Level) {
+        if level != 0 || self.all.contains_key(&process) {
             self.all.entry(process).or_default().own = level;
         }
     }
 
     /// These, and no others, hold what a process of that level waits for.
-    pub fn set_inherited(&mut self, holders: &BTreeMap<ProcessId, u8>) {
+    pub fn set_inherited(&mut self, holders: &BTreeMap<ProcessId, Level>) {
         for standing in self.all.values_mut() {
-            standing.inherited = 0;
+            standing.inherited = None;
         }
         for (process, level) in holders {
-            self.all.entry(*process).or_default().inherited = *level;
+            if *level > 0 || self.all.contains_key(process) {
+                self.all.entry(*process).or_default().inherited = Some(*level);
+            }
         }
     }
 
@@ -107,9 +130,12 @@ impl Standings {
     pub fn changes(&self) -> Vec<Change> {
         let all = self.all.iter();
         all.filter_map(|(process, standing)| {
+            let (level, from) = standing.change()?;
+            let process = *process;
             Some(Change {
-                process: *process,
-                level: standing.change()?,
+                process,
+                level,
+                from,
             })
         })
         .collect()
@@ -117,15 +143,20 @@ impl Standings {
 
     /// The same of one process.
     pub fn change(&self, process: ProcessId) -> Option<Change> {
-        let level = self.all.get(&process)?.change()?;
-        Some(Change { process, level })
+        let (level, from) = self.all.get(&process)?.change()?;
+        Some(Change {
+            process,
+            level,
+            from,
+        })
     }
 
     /// The system has made a change.
     pub fn done(&mut self, change: Change) {
         if let Some(standing) = self.all.get_mut(&change.process) {
             standing.applied = change.level;
-            if standing.wanted() == 0 && standing.applied == 0 {
+            let is_wanted = standing.own != 0 || standing.wanted() != 0;
+            if !is_wanted && standing.applied == 0 {
                 self.all.remove(&change.process);
             }
         }
@@ -169,18 +200,18 @@ impl Standings {
         });
     }
 
-    /// Whether it is above level 0, or is to be.
+    /// Whether it is at another level than 0, or is to be.
     pub fn has(&self, process: ProcessId) -> bool {
         self.all.contains_key(&process)
     }
 
     /// The level of a process's class.
-    pub fn level(&self, process: ProcessId) -> u8 {
+    pub fn level(&self, process: ProcessId) -> Level {
         self.all.get(&process).map_or(0, |standing| standing.own)
     }
 
     /// Processes in classes above level 0, with their levels.
-    pub fn own(&self) -> impl Iterator<Item = (ProcessId, u8)> {
+    pub fn own(&self) -> impl Iterator<Item = (ProcessId, Level)> {
         let own = self.all.iter();
         let own = own.map(|(process, standing)| (*process, standing.own));
         own.filter(|(_, level)| *level > 0)
@@ -188,9 +219,17 @@ impl Standings {
 
     /// How many are above level 0 for their class, and how many only for a waiter.
     pub fn counts(&self) -> (usize, usize) {
-        let inherited = self.all.values();
-        let inherited = inherited.filter(|own| own.inherited > own.own).count();
+        let inherits = |one: &&Standing| one.inherited.is_some_and(|level| level > one.own.max(0));
+        let inherited = self.all.values().filter(inherits).count();
         (self.own().count(), inherited)
+    }
+
+    /// How many are in a class that is lowered, and how many of these are not, as one waits for
+    /// them.
+    pub fn lowered(&self) -> (usize, usize) {
+        let own = self.all.values().filter(|one| one.own < 0);
+        let spared = own.clone().filter(|one| one.inherited.is_some()).count();
+        (own.count() - spared, spared)
     }
 }
 
@@ -199,12 +238,13 @@ mod tests {
     use super::*;
     use sooner_pooler::config::Config;
 
-    fn levels(priorities: &[u8]) -> Levels {
+    fn levels(priorities: &[u8], lowers: bool) -> Levels {
         let tables = priorities.iter().enumerate();
         let tables = tables.map(|(at, priority)| {
             format!("[[class]]\nname = \"c{at}\"\npriority = {priority}\nuser = [\"u{at}\"]\n")
         });
-        Levels::of(&Config::parse(&tables.collect::<String>()).unwrap().class)
+        let config = Config::parse(&tables.collect::<String>()).unwrap();
+        Levels::of(&config.class, lowers)
     }
 
     #[test]
@@ -220,10 +260,29 @@ mod tests {
             (&[1, 150, 200], [1, 0, 0]),
             (&[1, 2, 150], [2, 1, 0]),
         ] {
-            let levels = levels(priorities);
+            let levels = levels(priorities, false);
             let found = [1, 2, 100].map(|priority| levels.level(priority));
             assert_eq!([150, 200].map(|priority| levels.level(priority)), [0, 0]);
             assert_eq!(found, expected, "{priorities:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_behind_the_middle_is_lowered_where_that_was_chosen() {
+        for (priorities, expected, lowers) in [
+            (&[1][..], [1, 0, 0], false),
+            (&[150], [0, 0, -1], true),
+            (&[1, 150], [1, 0, -1], true),
+            (&[50, 60, 200], [2, 0, -1], true),
+            (&[100, 101], [0, 0, -1], true),
+        ] {
+            let levels = levels(priorities, true);
+            let found = [1, 100, 150].map(|priority| levels.level(priority));
+            assert_eq!(
+                (found, levels.lowers()),
+                (expected, lowers),
+                "{priorities:?}"
+            );
         }
     }
 
@@ -260,6 +319,28 @@ mod tests {
         words.push(step(&mut standings));
         assert_eq!(words, ["7:2", "8:2 9:1", "", "8:1 9:0", "7:0 8:0", ""]);
         assert_eq!(standings.counts(), (0, 0));
+    }
+
+    #[test]
+    fn what_is_lowered_is_not_for_as_long_as_one_waits_for_it() {
+        let mut standings = Standings::default();
+        let mut words = Vec::new();
+        standings.set_own(of(7), LOWERED);
+        standings.set_own(of(8), LOWERED);
+        words.push(step(&mut standings));
+        // One in the middle waits for 7, and for 9, which is there anyway.
+        standings.set_inherited(&BTreeMap::from([(of(7), 0), (of(9), 0)]));
+        words.push(step(&mut standings));
+        assert_eq!(standings.lowered(), (1, 1));
+        standings.set_inherited(&BTreeMap::from([(of(7), 2)]));
+        words.push(step(&mut standings));
+        standings.set_inherited(&BTreeMap::new());
+        words.push(step(&mut standings));
+        standings.set_own(of(7), 0);
+        standings.set_own(of(8), 1);
+        words.push(step(&mut standings));
+        assert_eq!(words, ["7:-1 8:-1", "7:0", "7:2", "7:-1", "7:0 8:1"]);
+        assert_eq!((standings.counts(), standings.lowered()), ((1, 0), (0, 0)));
     }
 
     #[test]

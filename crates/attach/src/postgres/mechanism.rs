@@ -22,6 +22,9 @@ use super::processor::times_of;
 
 /// The most that a nice value says.
 const NICE_MOST: i32 = 20;
+/// So much is added where a process is lowered: a tenth of the weight of one that is not. What holds
+/// one of the server's own short locks, which none can see, still runs soon.
+const NICE_LOWERED: i32 = 10;
 /// Until both run, and for how long they are compared.
 pub(crate) const SETTLE: Duration = Duration::from_millis(40);
 pub(crate) const COMPARED: Duration = Duration::from_millis(160);
@@ -59,6 +62,30 @@ impl Mechanism {
         }
     }
 
+    /// Those that can put a process behind others, the first that is tried first.
+    pub const LOWERING: [Mechanism; 2] = [Mechanism::Autogroup, Mechanism::Nice];
+
+    /// Lowers a process with this usual value, or takes that back.
+    ///
+    /// # Panics
+    /// If this is real time, which puts no process behind others.
+    pub fn lower(self, pid: u32, is_down: bool, usual: i32) -> io::Result<()> {
+        let nice = if is_down { lowered(usual) } else { usual };
+        match self {
+            Mechanism::RoundRobin => panic!("real time does not lower"),
+            Mechanism::Autogroup => priority::set_autogroup(pid, nice),
+            Mechanism::Nice => priority::set_nice(pid, nice),
+        }
+    }
+
+    /// Puts a process back that is lowered; leaves it where it is not.
+    pub fn put_up(self, pid: u32, usual: i32) -> io::Result<()> {
+        match self.usual_of(pid)? == lowered(usual) {
+            true => self.lower(pid, false, usual),
+            false => Ok(()),
+        }
+    }
+
     /// What it changes of a process: a nice value, or the number of an ordinary policy; an error
     /// where it cannot be put back.
     pub fn usual_of(self, pid: u32) -> io::Result<i32> {
@@ -89,6 +116,11 @@ impl Mechanism {
             false => Ok(()),
         }
     }
+}
+
+/// The nice value of one that is lowered.
+fn lowered(usual: i32) -> i32 {
+    (usual + NICE_LOWERED).min(NICE_MOST - 1)
 }
 
 /// The nice value of a level of `top`, where level 0 has `nice`.
@@ -129,6 +161,9 @@ impl FromStr for Mechanism {
 pub struct Trial {
     /// Of which.
     pub mechanism: Mechanism,
+    /// Whether the other one was lowered, and not the first one raised.
+    #[serde(default)]
+    pub lowers: bool,
     /// What the one that went first got of the processor, 0 to 1; none where the system refused.
     pub share: Option<f64>,
     /// Why it refused.
@@ -145,6 +180,9 @@ impl Trial {
 impl fmt::Display for Trial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Trial { mechanism, .. } = self;
+        if self.lowers {
+            f.write_str("lowering by ")?;
+        }
         match (self.share, &self.refused) {
             (Some(share), _) if self.works() => write!(
                 f,
@@ -179,16 +217,24 @@ fn objection_where(mechanism: Mechanism, is_bounded: bool, is_admin: bool) -> Op
     }
 }
 
-/// Tries the one that is named, or all that nothing speaks against, with two sessions of our own,
-/// which it ends.
-pub async fn test(login: &Login, named: Option<Mechanism>) -> Result<Vec<Trial>, ConnectError> {
+/// Tries with two sessions of our own, which it ends: to raise by the one that is named, or by all
+/// that nothing speaks against; and to lower, where that `lowers`, by what can.
+pub async fn test(
+    login: &Login,
+    named: Option<Mechanism>,
+    lowers: bool,
+) -> Result<Vec<Trial>, ConnectError> {
     let (first, second) = (login.connect().await?, login.connect().await?);
-    let wanted = named.map_or(Mechanism::ALL.to_vec(), |one| vec![one]);
+    let raising = named.map_or(Mechanism::ALL.to_vec(), |one| vec![one]);
+    let raising = raising.into_iter().map(|one| (one, false));
+    let lowering = Mechanism::LOWERING.into_iter().filter(|_| lowers);
     let mut trials = Vec::new();
-    for mechanism in wanted {
+    for (mechanism, lowers) in raising.chain(lowering.map(|one| (one, true))) {
+        let is_named = named == Some(mechanism);
         let tried = match objection(mechanism) {
-            Some(words) if named.is_none() => Err(io::Error::other(words)),
-            _ => compete(mechanism, &first, &second).await?,
+            Some(words) if !is_named => Err(io::Error::other(words)),
+            _ if lowers => compete(mechanism, &second, &first, lowers).await?,
+            _ => compete(mechanism, &first, &second, lowers).await?,
         };
         let (share, refused) = match tried {
             Ok(share) => (Some(share), None),
@@ -196,6 +242,7 @@ pub async fn test(login: &Login, named: Option<Mechanism>) -> Result<Vec<Trial>,
         };
         trials.push(Trial {
             mechanism,
+            lowers,
             share,
             refused,
         });
@@ -203,13 +250,15 @@ pub async fn test(login: &Login, named: Option<Mechanism>) -> Result<Vec<Trial>,
     Ok(trials)
 }
 
-/// Both work on one processor, the first one goes first: what it gets.
+/// Both work on one processor; the one that is `changed` is raised, or is lowered: what the one gets
+/// that goes first.
 async fn compete(
     mechanism: Mechanism,
-    first: &Connection,
-    second: &Connection,
+    changed: &Connection,
+    other: &Connection,
+    lowers: bool,
 ) -> Result<io::Result<f64>, ConnectError> {
-    let pids = [first.own_process, second.own_process];
+    let pids = [changed.own_process, other.own_process];
     if let Err(error) = pids.iter().try_for_each(|pid| stay_on_one(*pid)) {
         return Ok(Err(error));
     }
@@ -220,20 +269,25 @@ async fn compete(
     };
     let measured = async {
         sleep(SETTLE).await;
-        mechanism.apply(pids[0], 1, 1, usual)?;
+        let set = |is_on| match lowers {
+            true => mechanism.lower(pids[0], is_on, usual),
+            false => mechanism.apply(pids[0], u8::from(is_on), 1, usual),
+        };
+        set(true)?;
         let begin = [times_of(pids[0])?, times_of(pids[1])?];
         sleep(COMPARED).await;
         let end = [times_of(pids[0])?, times_of(pids[1])?];
-        mechanism.apply(pids[0], 0, 1, usual)?;
+        set(false)?;
         let had = |at: usize| (end[at].run_ns - begin[at].run_ns) as f64;
-        Ok(had(0) / (had(0) + had(1)).max(1.0))
+        let first = had(usize::from(lowers));
+        Ok(first / (had(0) + had(1)).max(1.0))
     };
-    let (one, other, share) = tokio::join!(
-        first.client.query_one(WORK, &[]),
-        second.client.query_one(WORK, &[]),
+    let (one, another, share) = tokio::join!(
+        changed.client.query_one(WORK, &[]),
+        other.client.query_one(WORK, &[]),
         measured
     );
-    one.and(other)?;
+    one.and(another)?;
     Ok(share)
 }
 
@@ -271,6 +325,11 @@ mod tests {
         assert_eq!(is_raised, [false, false, false, true, true]);
         // A record that does not say how many.
         assert!(is_of_a_level(-5, 0, 0) && !is_of_a_level(5, 0, 0));
+    }
+
+    #[test]
+    fn one_that_is_lowered_has_a_tenth_and_stays_in_the_range() {
+        assert_eq!([-5, 0, 9, 15].map(lowered), [5, 10, 19, 19]);
     }
 
     #[test]

@@ -13,9 +13,9 @@ use super::connection::Connection;
 use super::daemon::{DaemonError, DaemonEvent, Options, WorkError};
 use super::gate_tasks::GateTasks;
 use super::leftovers::Leftovers;
-use super::levels::Levels;
+use super::levels::{Level, Levels};
 use super::mechanism::{Mechanism, Trial, objection, test};
-use super::snapshot::Snapshot;
+use super::snapshot::{Snapshot, order_in_words};
 
 use crate::control::{self, Control};
 use crate::process_id::ProcessId;
@@ -71,6 +71,7 @@ pub struct Prepared {
     connection: Connection,
     trials: Vec<Trial>,
     mechanism: Mechanism,
+    lowering: Option<Mechanism>,
 }
 
 impl Prepared {
@@ -78,16 +79,23 @@ impl Prepared {
     pub async fn with(options: &Options) -> Result<Prepared, DaemonError> {
         let connection = options.login.connect().await?;
         no_other_is_attached(connection.first_process)?;
-        let trials = test(&options.login, options.mechanism).await?;
-        let Some(works) = trials.iter().find(|trial| trial.works()) else {
-            let words: Vec<String> = trials.iter().map(ToString::to_string).collect();
-            return Err(DaemonError::NothingWorks(words.join(", ")));
+        let trials = test(&options.login, options.mechanism, options.lowers).await?;
+        let works = |lowers| {
+            let own = trials.iter().filter(|trial| trial.lowers == lowers);
+            let works = own.clone().find(|trial| trial.works());
+            let words = || own.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            works.map(|trial| trial.mechanism).ok_or_else(words)
         };
-        let mechanism = works.mechanism;
+        let mechanism = works(false).map_err(DaemonError::NothingWorks)?;
+        let lowering = match options.lowers {
+            true => Some(works(true).map_err(DaemonError::NothingLowers)?),
+            false => None,
+        };
         Ok(Prepared {
             connection,
             trials,
             mechanism,
+            lowering,
         })
     }
 }
@@ -104,18 +112,25 @@ impl Session {
             connection,
             trials,
             mechanism,
+            lowering,
         } = prepared;
         let server = connection.first_process;
-        let levels = Levels::of(&options.classes);
+        let levels = Levels::of(&options.classes, options.lowers);
+        let usual_of = |mechanism: Mechanism| match mechanism {
+            // Each session has one of its own.
+            Mechanism::Autogroup => Ok(0),
+            _ => mechanism.usual_of(server),
+        };
+        let lowering_from = match lowering {
+            Some(lowering) => Some((lowering, usual_of(lowering)?)),
+            None => None,
+        };
         let leftovers = Leftovers {
             server: ProcessId::of(server)?,
             mechanism,
-            usual: match mechanism {
-                // Each session has one of its own.
-                Mechanism::Autogroup => 0,
-                _ => mechanism.usual_of(server)?,
-            },
+            usual: usual_of(mechanism)?,
             top: levels.top(),
+            lowering: lowering_from,
             gates: Vec::new(),
         };
         let control = take_place(&leftovers, waiting)?;
@@ -129,9 +144,9 @@ impl Session {
             _ => None,
         };
         tell(DaemonEvent::Ready(format!(
-            "PostgreSQL {} (process {server}): the processor goes first to {}, by {mechanism}",
+            "PostgreSQL {} (process {server}): the processor {}",
             connection.version,
-            first_classes(options, &levels),
+            order_in_words(&named(options, &levels), mechanism, lowering),
         )));
         Ok(Session {
             connection,
@@ -201,6 +216,8 @@ impl Session {
             is_waiting: true,
             raised: 0,
             inheriting: 0,
+            lowered: 0,
+            spared: 0,
             gates: 0,
             ..attached.snapshot()
         });
@@ -287,11 +304,12 @@ impl Questions<'_> {
     }
 }
 
-fn first_classes(options: &Options, levels: &Levels) -> String {
-    let raised = options
-        .classes
-        .iter()
-        .filter(|class| levels.level(*class.priority.get_ref()) > 0);
-    let names: Vec<&str> = raised.map(|class| class.name.get_ref().as_str()).collect();
-    names.join(", ")
+/// Classes with their levels.
+pub fn named(options: &Options, levels: &Levels) -> Vec<(String, Level)> {
+    let classes = options.classes.iter();
+    let named = classes.map(|class| {
+        let level = levels.level(*class.priority.get_ref());
+        (class.name.get_ref().clone(), level)
+    });
+    named.collect()
 }

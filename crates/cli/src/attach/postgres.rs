@@ -69,6 +69,10 @@ pub struct PostgresArgs {
     /// Raise a session that holds a lock as long as a raised session waits for it
     #[arg(long, conflicts_with = "explain")]
     inherit: bool,
+    /// Put classes with a priority above 100 behind the server's other sessions; one that holds a
+    /// lock for which another session waits is put back for as long
+    #[arg(long, conflicts_with = "explain")]
+    lower: bool,
     /// Mechanism that gives the processor first [default: the first in this order that works]
     #[arg(long, value_name = "MECHANISM", value_parser = choice::mechanism(), conflicts_with = "explain")]
     mechanism: Option<Mechanism>,
@@ -126,6 +130,7 @@ fn attach(args: &PostgresArgs) -> Result<ExitCode> {
         classes: args.classes()?,
         mechanism: args.mechanism,
         inherits: args.inherit,
+        lowers: args.lower,
         gate_socket: args.gate.clone().map(|path| GateAt { path, guests }),
         cost_share: args.cost_percent() / 100.0,
     };

@@ -1,23 +1,20 @@
 //! What `attach status` and `attach top` print of an attachment to a PostgreSQL server.
 
-use sooner_attach::postgres::snapshot::Snapshot;
+use sooner_attach::postgres::snapshot::{Snapshot, order_in_words};
 use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, duration, significant};
 
 /// One line: which server, by which means, since when.
 pub fn status_line(snapshot: &Snapshot) -> String {
-    let raised = snapshot.classes.iter().filter(|(_, level)| *level > 0);
-    let names: Vec<&str> = raised.map(|(name, _)| name.as_str()).collect();
     let waiting = match snapshot.is_waiting {
         true => ", which is gone and waited for",
         false => "",
     };
     format!(
-        "PostgreSQL {} (process {}){waiting}: the processor goes first to {}, by {}, for {} s, process {}\n",
+        "PostgreSQL {} (process {}){waiting}: the processor {}, for {} s, process {}\n",
         snapshot.version,
         snapshot.server_pid,
-        names.join(", "),
-        snapshot.mechanism,
+        order_in_words(&snapshot.classes, snapshot.mechanism, snapshot.lowering),
         snapshot.uptime_s.round(),
         snapshot.pid,
     )
@@ -33,10 +30,18 @@ pub fn page(snapshot: &Snapshot) -> String {
     } else {
         "off; --inherit".into()
     };
+    let lowered = match snapshot.lowering {
+        Some(_) => format!(
+            "{} now, {} not as another one waits for them",
+            snapshot.lowered, snapshot.spared
+        ),
+        None => "off; --lower".into(),
+    };
     let late = snapshot.late_ms.map_or(NO_VALUE.into(), duration);
     let rows = [
         ("raised now", snapshot.raised.to_string()),
         ("holders raised", inherits),
+        ("lowered", lowered),
         (
             "changes",
             format!("{}, {} refused", snapshot.changes, snapshot.refused),

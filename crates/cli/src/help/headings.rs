@@ -196,7 +196,10 @@ const TABLES: &[(&str, Table)] = &[
                 "Watch without changing",
                 &["explain", "for", "json", "html"],
             ),
-            ("Order of sessions", &["config", "inherit", "mechanism"]),
+            (
+                "Order of sessions",
+                &["config", "inherit", "lower", "mechanism"],
+            ),
             (
                 "Priorities from a gate",
                 &["gate", "gate-user", "gate-group"],

@@ -3,10 +3,48 @@
 use std::io;
 
 use super::Attached;
-use crate::postgres::levels::Change;
+use crate::postgres::levels::{Change, Level};
+use crate::postgres::mechanism::Mechanism;
 use crate::process_id::{ProcessId, is_gone};
 
+/// By which means processes are raised and lowered, and what they have otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Means {
+    raising: (Mechanism, i32),
+    lowering: Option<(Mechanism, i32)>,
+    top: u8,
+}
+
+impl Means {
+    /// From one level to another. Where it is not known that the process is lowered no more, that is
+    /// taken back.
+    pub(super) fn set(&self, pid: u32, from: Level, level: Level) -> io::Result<()> {
+        let (mechanism, usual) = self.raising;
+        if let Some((lowering, usual)) = self.lowering
+            && from < 0
+            && level >= 0
+        {
+            lowering.lower(pid, false, usual)?;
+        }
+        if from > 0 || level > 0 {
+            mechanism.apply(pid, level.max(0).cast_unsigned(), self.top, usual)?;
+        }
+        match self.lowering {
+            Some((lowering, usual)) if level < 0 => lowering.lower(pid, true, usual),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Attached<'_> {
+    pub(super) fn means(&self) -> Means {
+        Means {
+            raising: (self.mechanism, self.leftovers.usual),
+            lowering: self.leftovers.lowering,
+            top: self.levels.top(),
+        }
+    }
+
     /// Gives each process the level that it is to have now.
     pub(super) fn apply_changes(&mut self) {
         for change in self.standings.changes() {
@@ -24,17 +62,16 @@ impl Attached<'_> {
 
     /// Whether the process is there.
     pub(super) fn apply(&mut self, change: Change) -> bool {
-        let Change { process, level } = change;
-        let (mechanism, usual) = (self.mechanism, self.leftovers.usual);
-        let top = self.levels.top();
+        let Change { process, level, .. } = change;
+        let means = self.means();
         let family = &self.family;
         let is_it = || match level {
             0 => process.is_there(),
             _ => family.has(process),
         };
-        let done = set_one(level > 0, &is_it, &|is_up| {
-            let level = if is_up { level } else { 0 };
-            mechanism.apply(process.pid, level, top, usual)
+        let done = set_one(level != 0, &is_it, &|is_it| match (is_it, level) {
+            (false, level) if level != 0 => means.set(process.pid, level, 0),
+            _ => means.set(process.pid, change.from, level),
         });
         self.count(&done);
         match done {

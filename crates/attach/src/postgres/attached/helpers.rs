@@ -74,7 +74,8 @@ impl Attached<'_> {
             Mechanism::RoundRobin => {}
             _ => drop(self.apply(Change {
                 process,
-                level: self.levels.top(),
+                level: self.levels.top().cast_signed(),
+                from: 0,
             })),
         }
         Ok(())
@@ -96,7 +97,11 @@ impl Attached<'_> {
                     self.put_gate_back(gate);
                 }
                 if let Some(process) = self.helpers.lock_worker {
-                    self.apply(Change { process, level: 0 });
+                    self.apply(Change {
+                        process,
+                        level: 0,
+                        from: self.levels.top().cast_signed(),
+                    });
                 }
             }
             None => {}
@@ -129,8 +134,11 @@ impl Attached<'_> {
         // It may have begun anew since the last look.
         self.find_lock_worker();
         if let Some(process) = self.helpers.lock_worker {
-            let level = self.levels.top();
-            self.apply(Change { process, level });
+            self.apply(Change {
+                process,
+                level: self.levels.top().cast_signed(),
+                from: 0,
+            });
         }
     }
 
