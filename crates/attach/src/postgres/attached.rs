@@ -292,7 +292,7 @@ impl<'a> Attached<'a> {
         for session in sessions.iter().filter(waits) {
             let process = self.family.process(session.pid);
             let own = process.map_or(0, |process| self.standings.level(process));
-            // Whoever waits for one of the class waits as long as that takes: not in the last place.
+            // What a lowered one waits for is spared as well: others may wait for it in turn.
             let level = if self.options.inherits { own.max(0) } else { 0 };
             self.waiting.insert(session.pid, level);
         }
