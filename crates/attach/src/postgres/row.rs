@@ -91,11 +91,11 @@ impl Shape {
         let sum_s: f64 = seconds.iter().sum();
         let count = self.per_sec * self.time_s;
         let ms = |seconds: f64| (count > 0.0).then(|| 1e3 * seconds / count);
-        let error = |of: &dyn Fn(&Seconds) -> f64| {
+        // The rate is in all of it, also in what the kernel counts and no slice has.
+        let error = |own: f64, of: &dyn Fn(&Seconds) -> f64| {
             let all = slices?.iter().map(of).collect::<Vec<f64>>();
-            let sum: f64 = all.iter().sum();
             let of_slices = ms(sum_error(&all, &self.slices_s, self.time_s)?)?;
-            let of_rate = ms(sum)? * self.rate_error;
+            let of_rate = ms(own)? * self.rate_error;
             Some(of_slices.hypot(of_rate))
         };
         let time_s = self.time_s.max(f64::MIN_POSITIVE);
@@ -107,12 +107,12 @@ impl Shape {
             error_ms: match part {
                 // Slices have both as one.
                 Part::Running | Part::ProcessorWait => None,
-                _ => error(&|slice: &Seconds| slice[part.index()]),
+                _ => error(*own, &|slice: &Seconds| slice[part.index()]),
             },
         });
         Row {
             mean_ms: ms(sum_s),
-            error_ms: error(&|slice: &Seconds| slice.iter().sum()),
+            error_ms: error(sum_s, &|slice: &Seconds| slice.iter().sum()),
             before_ms: ms(self.before_s),
             parts: parts.filter(|own| own.at_a_time > 0.0).collect(),
             at_a_time: sum_s / time_s,
