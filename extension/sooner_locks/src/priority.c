@@ -152,6 +152,21 @@ slot_set(int slot, int pid, int setting, int function)
 		worker_wake();
 }
 
+/*
+ * A value of postgresql.conf or of the command line is for all sessions alike, so
+ * no order follows from it: an `extra` tells the assign hook.
+ */
+bool
+priority_check_setting(int *priority, void **extra, GucSource source)
+{
+	if (source == PGC_S_FILE || source == PGC_S_ENV_VAR || source == PGC_S_ARGV)
+	{
+		*extra = setting_extra(1);
+		return *extra != NULL;
+	}
+	return true;
+}
+
 /* `SET sooner.priority`, and its end. Also runs at an abort, so it must not fail. */
 void
 priority_assign_setting(int priority, void *extra)
@@ -160,6 +175,8 @@ priority_assign_setting(int priority, void *extra)
 
 	if (shared == NULL || MyProc == NULL)
 		return;
+	if (extra != NULL)
+		priority = PRIORITY_NONE;
 	slot = process_number(MyProc);
 	if (slot < shared->slot_count)
 		slot_set(slot, MyProcPid, priority, -1);

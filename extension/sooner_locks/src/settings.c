@@ -121,6 +121,6 @@ settings_define(void)
 							"Place of this session in wait queues of locks.",
 							"1 goes first, 200 last; 0 is none and counts as 100.",
 							&setting_priority, PRIORITY_NONE, PRIORITY_NONE, PRIORITY_LAST,
-							PGC_SUSET, 0, NULL, priority_assign_setting, NULL);
+							PGC_SUSET, 0, priority_check_setting, priority_assign_setting, NULL);
 	MarkGUCPrefixReserved("sooner");
 }

@@ -75,6 +75,7 @@ extern void shared_create(void);
 extern void require_loaded(void);
 extern int	priority_in_slot(int slot, int pid, PrioritySource *source);
 extern int	priority_if_any(int slot, PGPROC *proc);
+extern bool priority_check_setting(int *priority, void **extra, GucSource source);
 extern void priority_assign_setting(int priority, void *extra);
 extern void priority_set(PGPROC *proc, int pid, int priority);
 extern int	inherited_in_slot(int slot, int pid);

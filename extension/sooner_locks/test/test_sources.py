@@ -84,6 +84,25 @@ def test_most_specific_source_counts(cluster):
     assert seen(cluster, client) == (None, "none")
 
 
+def test_a_value_for_all_sessions_has_no_effect(cluster):
+    """In postgresql.conf and the like it would give all the same place, the server's own as well."""
+    client = Client(cluster, "c")
+    cluster.set(priority=7)
+    try:
+        assert client.do("SHOW sooner.priority") == [("7",)]
+        later = Client(cluster, "d")
+        assert [seen(cluster, one) for one in (client, later)] == [(None, "none")] * 2
+        found = cluster.execute("SELECT pid FROM sooner_backends WHERE priority IS NOT NULL")
+        assert not found, found
+        for one in (client, later):
+            one.do("SET sooner.priority = 5")
+            assert seen(cluster, one) == (5, "setting")
+            one.do("RESET sooner.priority")
+            assert seen(cluster, one) == (None, "none")
+    finally:
+        cluster.reset()
+
+
 def test_local_setting_ends(cluster):
     client = Client(cluster, "c")
     client.do("BEGIN; SET LOCAL sooner.priority = 5")
