@@ -24,6 +24,8 @@ use crate::record::{self, Cleaned};
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The same where no means works: a test costs a second of a processor.
 const NOTHING_WORKS_PAUSE: Duration = Duration::from_secs(30);
+/// A login that takes longer is said to.
+const SLOW_LOGIN: Duration = Duration::from_secs(5);
 /// Two for each session that is looked at, as far as the system lets.
 pub const DESCRIPTORS: u64 = 1 << 16;
 
@@ -163,7 +165,10 @@ async fn run_until_ended(
     let prepared = tokio::select! {
         biased;
         _ = ends.next() => None,
-        prepared = Prepared::with(options) => Some(prepared?),
+        prepared = unless_soon(Prepared::with(options), SLOW_LOGIN, || {
+            let words = "the server has not let us in yet; waiting for it";
+            tell(DaemonEvent::Problem(words.into()));
+        }) => Some(prepared?),
     };
     let Some(prepared) = prepared else {
         tell(DaemonEvent::Stopping);
@@ -199,6 +204,16 @@ async fn run_until_ended(
         };
         session = restarted;
     }
+}
+
+/// Does something, and says so where it is not done after so long.
+async fn unless_soon<T>(work: impl Future<Output = T>, soon: Duration, say: impl FnOnce()) -> T {
+    let mut work = std::pin::pin!(work);
+    tokio::select! {
+        done = &mut work => return done,
+        () = sleep(soon) => say(),
+    }
+    work.await
 }
 
 /// Tries until there is a server again. Why there is none is told when it changes.

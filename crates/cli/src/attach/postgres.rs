@@ -222,9 +222,12 @@ fn classes(path: &Path, has_gate: bool) -> Result<Vec<ClassTable>> {
 /// Until the time is over, or a signal comes: what was seen until then counts.
 fn look(options: &Options) -> Result<Explanation> {
     let bar = ProgressBar::new(options.duration.as_secs());
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s") {
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos} of {len} s{msg}") {
         bar.set_style(style);
     }
+    // On a full processor it may take its time to let us in.
+    bar.set_message(", logging in");
+    bar.enable_steady_tick(Duration::from_millis(500));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -235,7 +238,10 @@ fn look(options: &Options) -> Result<Explanation> {
         let looking = explain(
             options,
             Box::new(|| is_over.get()),
-            Box::new(|elapsed| bar.set_position(elapsed.as_secs())),
+            Box::new(|elapsed| {
+                bar.set_message("");
+                bar.set_position(elapsed.as_secs());
+            }),
         );
         let ended = async {
             ends.next().await;
