@@ -26,10 +26,11 @@ const COUNTED: &str = "SELECT sum(active_time), sum(idle_in_transaction_time), \
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(200);
 const WARM_UP_SECONDS: u64 = 3;
-/// So much longer than what is looked at are the users there, and longer by this for each of them:
-/// what logs in gets the processor no sooner than they do.
+/// So much longer than what is looked at are the users there.
 const MORE_SECONDS: u64 = 12;
-const MORE_MS_A_USER: u64 = 200;
+/// For each user so much more, and as much more is looked at: what logs in gets the processor no
+/// sooner than they do, and with many a transaction takes as long as a short look.
+const MORE_MS_A_USER: u64 = 100;
 /// Parts that a row has, and which of the report's they are.
 const PARTS: [(&str, &str, &[&str]); 8] = [
     ("running_ms", "processor, running", &["running"]),
@@ -96,11 +97,13 @@ impl Breakdown {
         let users = case.fields.get("users").and_then(Value::as_u64);
         let users = users.context("a case without `users`")? as u32;
         let seconds = bench.seconds(self.keys.seconds, 2);
-        let more_seconds = MORE_SECONDS + MORE_MS_A_USER * u64::from(users) / 1000;
+        let more_seconds = MORE_MS_A_USER * u64::from(users) / 1000;
+        let looked_at = seconds + more_seconds;
+        let there_seconds = looked_at + more_seconds + MORE_SECONDS;
         let load = Load {
             port: None,
             warm_up_seconds: WARM_UP_SECONDS,
-            ..Load::closed(users, seconds + more_seconds, turn + 1)
+            ..Load::closed(users, there_seconds, turn + 1)
         };
         let child = loaded.users_meanwhile(&load)?;
         let begin = Instant::now();
@@ -118,7 +121,7 @@ impl Breakdown {
         }
         bench.pause(Duration::from_secs(WARM_UP_SECONDS + 1))?;
         let before = self.counted(loaded)?;
-        let found = explain(bench, &loaded.database, seconds, &[])?;
+        let found = explain(bench, &loaded.database, looked_at, &[])?;
         let after = self.counted(loaded)?;
         let report = bench.finish("the users", child, &[0, 1])?;
         let report: Value = serde_json::from_str(&report).context("no report")?;
