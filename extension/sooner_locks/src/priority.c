@@ -153,13 +153,14 @@ slot_set(int slot, int pid, int setting, int function)
 }
 
 /*
- * A value of postgresql.conf or of the command line is for all sessions alike, so
- * no order follows from it: an `extra` tells the assign hook.
+ * A value of postgresql.conf, of the command line or of ALTER ROLE ALL is for all
+ * sessions alike, so no order follows from it. An `extra` that is not NULL marks
+ * a value that the assign hook has to ignore.
  */
 bool
 priority_check_setting(int *priority, void **extra, GucSource source)
 {
-	if (source == PGC_S_FILE || source == PGC_S_ENV_VAR || source == PGC_S_ARGV)
+	if (source > PGC_S_DEFAULT && source <= PGC_S_GLOBAL)
 	{
 		*extra = setting_extra(1);
 		return *extra != NULL;

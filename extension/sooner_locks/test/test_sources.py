@@ -99,7 +99,12 @@ def test_a_value_for_all_sessions_has_no_effect(cluster):
             assert seen(cluster, one) == (5, "setting")
             one.do("RESET sooner.priority")
             assert seen(cluster, one) == (None, "none")
+        cluster.execute("ALTER ROLE ALL SET sooner.priority = 8")
+        last = Client(cluster, "e")
+        assert last.do("SHOW sooner.priority") == [("8",)]
+        assert seen(cluster, last) == (None, "none")
     finally:
+        cluster.execute("ALTER ROLE ALL RESET sooner.priority")
         cluster.reset()
 
 
