@@ -15,10 +15,12 @@ const SESSIONS: &str = "SELECT pid, usesysid, datid, application_name, \
      pg_catalog.host(client_addr), state, wait_event_type, wait_event, xact_start, query_start, \
      backend_start, pg_catalog.statement_timestamp(), \
      CASE WHEN state OPERATOR(pg_catalog.<>) 'idle' THEN query END, \
-     CASE WHEN backend_type OPERATOR(pg_catalog.=) 'parallel worker' THEN leader_pid END \
+     CASE WHEN backend_type OPERATOR(pg_catalog.=) 'parallel worker' THEN leader_pid END, \
+     backend_type OPERATOR(pg_catalog.=) 'client backend' \
      FROM pg_catalog.pg_stat_get_activity(NULL) \
      WHERE (backend_type OPERATOR(pg_catalog.=) 'client backend' \
-         OR backend_type OPERATOR(pg_catalog.=) 'parallel worker') \
+         OR backend_type OPERATOR(pg_catalog.=) 'parallel worker' \
+         OR wait_event_type OPERATOR(pg_catalog.=) 'Lock') \
      AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()";
 /// Virtual transactions are on the fast path until a process waits for one, as CREATE INDEX
 /// CONCURRENTLY does.
@@ -84,6 +86,18 @@ pub struct Worker {
     pub leader: i32,
 }
 
+/// The server's processes at a moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Processes {
+    /// Of clients.
+    pub sessions: Vec<Session>,
+    /// Those that help them.
+    pub workers: Vec<Worker>,
+    /// All that wait for a heavyweight lock, also those of no client and those that tell nothing else,
+    /// as the server numbers them.
+    pub waiting: Vec<i32>,
+}
+
 /// Asks the server, with statements that are prepared once.
 pub struct Watcher<'a> {
     client: &'a Client,
@@ -117,15 +131,17 @@ impl<'a> Watcher<'a> {
 
     /// All clients' sessions but the own.
     pub async fn sessions(&mut self) -> Result<Vec<Session>, Error> {
-        Ok(self.processes().await?.0)
+        Ok(self.processes().await?.sessions)
     }
 
-    /// Those, and the parallel workers of all sessions.
-    pub async fn processes(&mut self) -> Result<(Vec<Session>, Vec<Worker>), Error> {
+    /// Those, the parallel workers of all sessions, and all that wait for a lock.
+    pub async fn processes(&mut self) -> Result<Processes, Error> {
         let rows = self.client.query(&self.sessions, &[]).await?;
         self.asked += 1;
         let workers = rows.iter().filter_map(worker).collect();
-        let sessions = rows.iter().filter(|row| leader(row).is_none());
+        let waits = |row: &&Row| text(row, 6).is_some_and(|kind| kind == "Lock");
+        let waiting = rows.iter().filter(waits).map(|row| row.get(0)).collect();
+        let sessions = rows.iter().filter(|row| row.get(14));
         let sessions: Vec<Session> = sessions.filter_map(session).collect();
         let is_known = |session: &Session| {
             self.users.contains_key(&session.user_id)
@@ -134,7 +150,11 @@ impl<'a> Watcher<'a> {
         if !sessions.iter().all(is_known) {
             self.learn_names(&sessions).await?;
         }
-        Ok((sessions, workers))
+        Ok(Processes {
+            sessions,
+            workers,
+            waiting,
+        })
     }
 
     /// All locks that could be waited for, and who waits.

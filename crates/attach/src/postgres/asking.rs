@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use tokio_postgres::{Client, Error};
 
-use super::activity::{Session, Watcher, Worker};
+use super::activity::{self, Watcher};
 use super::inherit::Holders;
 use super::levels::Level;
 use super::processor::Processes;
@@ -22,8 +22,8 @@ pub enum Question {
 
 /// What the server answers.
 pub enum Answer {
-    /// All sessions and their parallel workers.
-    Sessions(Vec<Session>, Vec<Worker>),
+    /// All sessions, their parallel workers, and what waits.
+    Sessions(activity::Processes),
     /// Processes as the server numbers them, each with the highest level of those that wait for it.
     Holders(BTreeMap<i32, Level>),
 }
@@ -52,8 +52,7 @@ impl<'a> Asker<'a> {
     pub fn sessions(mut self) -> Asking<'a> {
         Box::pin(async move {
             let found = self.watcher.processes().await;
-            let answer = found.map(|(sessions, workers)| Answer::Sessions(sessions, workers));
-            (self, answer)
+            (self, found.map(Answer::Sessions))
         })
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sooner_kernel::clock::monotonic_ns;
 use tokio_postgres::Error;
 
-use super::activity::{Phase, Session, Watcher, Worker};
+use super::activity::{Phase, Processes, Session, Watcher};
 use super::asking::{Answer, Asker, Asking, Question};
 use super::classes::Classifier;
 use super::connection::Connection;
@@ -61,7 +61,9 @@ pub struct Attached<'a> {
     looks: u64,
     /// Whether gates told of all sessions at the last look.
     all_are_told: bool,
-    /// Sessions that waited for a lock at the last look, where some are lowered.
+    /// Parallel workers at the last look, each with the process that it helps.
+    helping: Vec<(ProcessId, ProcessId)>,
+    /// What waited for a lock at the last look, where some are lowered.
     waiting: BTreeMap<i32, Level>,
     late_ns: (u64, u64),
     told: u64,
@@ -100,6 +102,7 @@ impl<'a> Attached<'a> {
             began_ns: monotonic_ns(),
             looks: 0,
             all_are_told: false,
+            helping: Vec::new(),
             waiting: BTreeMap::new(),
             late_ns: (0, 0),
             told: 0,
@@ -205,8 +208,8 @@ impl<'a> Attached<'a> {
     ) -> Result<(), Error> {
         self.asked_for_holders = asker.asked_for_holders();
         let done = answer.map(|answer| match answer {
-            Answer::Sessions(sessions, workers) => {
-                asker.keep(&self.look(&asker.watcher, &sessions, &workers));
+            Answer::Sessions(processes) => {
+                asker.keep(&self.look(&asker.watcher, &processes));
                 let cost_ns = self.cost();
                 self.look_pace.note(cost_ns);
             }
@@ -222,12 +225,12 @@ impl<'a> Attached<'a> {
 
     /// Looks at all sessions: new ones, those that are gone, and what those do that no gate tells
     /// of. Gives the processes of all.
-    fn look(
-        &mut self,
-        watcher: &Watcher<'_>,
-        sessions: &[Session],
-        workers: &[Worker],
-    ) -> HashSet<u32> {
+    fn look(&mut self, watcher: &Watcher<'_>, processes: &Processes) -> HashSet<u32> {
+        let Processes {
+            sessions,
+            workers,
+            waiting,
+        } = processes;
         self.looks += 1;
         self.family.begin_look();
         self.standings.retry();
@@ -242,7 +245,8 @@ impl<'a> Attached<'a> {
                 self.classify(watcher, session, process);
             }
         }
-        self.note_waiting(sessions);
+        self.note_waiting(waiting);
+        self.helping.clear();
         for worker in workers {
             let process = self.family.session(worker.pid, worker.began_us);
             let leader = self.family.process(worker.leader);
@@ -250,6 +254,7 @@ impl<'a> Attached<'a> {
                 continue;
             };
             seen.insert(process);
+            self.helping.push((process, leader));
             self.standings
                 .set_own(process, self.standings.level(leader));
         }
@@ -277,24 +282,18 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Who holds a lock for which one of these waits is not left behind others.
-    fn note_waiting(&mut self, sessions: &[Session]) {
+    /// Notes what waits for a lock, so that its holder is asked for: one that is lowered is spared.
+    fn note_waiting(&mut self, waiting: &[i32]) {
         self.waiting.clear();
         if self.standings.lowered() == (0, 0) {
             return;
         }
-        let waits = |session: &&Session| {
-            session
-                .wait
-                .as_ref()
-                .is_some_and(|(kind, _)| kind == "Lock")
-        };
-        for session in sessions.iter().filter(waits) {
-            let process = self.family.process(session.pid);
+        for pid in waiting {
+            let process = self.family.process(*pid);
             let own = process.map_or(0, |process| self.standings.level(process));
             // What a lowered one waits for is spared as well: others may wait for it in turn.
             let level = if self.options.inherits { own.max(0) } else { 0 };
-            self.waiting.insert(session.pid, level);
+            self.waiting.insert(*pid, level);
         }
     }
 
@@ -350,14 +349,20 @@ impl<'a> Attached<'a> {
     /// Raises who holds what a raised one waits for, and no other; who holds what anyone waits for is
     /// not lowered.
     fn inherit(&mut self, mut holders: BTreeMap<i32, Level>) {
-        // None of those that were asked about goes first any more.
+        // None of those that were asked about goes first or waits any more.
         if self.waiting.is_empty() && self.standings.own().next().is_none() {
             holders.clear();
         }
         let holders = holders.into_iter();
-        let holders: BTreeMap<ProcessId, Level> = holders
+        let mut holders: BTreeMap<ProcessId, Level> = holders
             .filter_map(|(pid, level)| Some((self.family.process(pid)?, level)))
             .collect();
+        // A holder waits for those that help it.
+        for (worker, leader) in &self.helping {
+            if let Some(level) = holders.get(leader).copied() {
+                holders.insert(*worker, level);
+            }
+        }
         self.standings.set_inherited(&holders);
         self.apply_changes();
     }
@@ -385,7 +390,7 @@ impl<'a> Attached<'a> {
             inherits: self.options.inherits,
             raised,
             inheriting,
-            lowering: self.leftovers.lowering.map(|(mechanism, _)| mechanism),
+            lowering: self.leftovers.lowering.map(|lowering| lowering.mechanism),
             lowered,
             spared,
             changes: self.changes,

@@ -39,7 +39,8 @@ const AGE: &str = "SELECT pg_catalog.date_part('epoch', \
 /// For how long a server may take to let us in; said in an error. With hundreds of sessions on a
 /// full processor, where an explanation is worth most, a login takes longer than ten seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So much apart are two readings of one process's age at most.
+/// So much apart are two readings of one process's age at most: the server's answer has to get here,
+/// and a session counts from a little after its process began.
 const AGES_APART: Duration = Duration::from_secs(10);
 /// The oldest server, by server_version_num.
 const VERSION_MIN: i32 = 150_000;

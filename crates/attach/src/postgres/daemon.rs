@@ -24,7 +24,7 @@ use crate::record::{self, Cleaned};
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The same where no means works: a test costs a second of a processor.
 const NOTHING_WORKS_PAUSE: Duration = Duration::from_secs(30);
-/// A login that takes longer is said to.
+/// Logging in and trying what works is said to take long after this.
 const SLOW_LOGIN: Duration = Duration::from_secs(5);
 /// Two for each session that is looked at, as far as the system lets.
 pub const DESCRIPTORS: u64 = 1 << 16;
@@ -165,8 +165,8 @@ async fn run_until_ended(
     let prepared = tokio::select! {
         biased;
         _ = ends.next() => None,
-        prepared = unless_soon(Prepared::with(options), SLOW_LOGIN, || {
-            let words = "the server has not let us in yet; waiting for it";
+        prepared = saying_when_slow(Prepared::with(options), SLOW_LOGIN, || {
+            let words = "it takes long to log in and to try what works; still at it";
             tell(DaemonEvent::Problem(words.into()));
         }) => Some(prepared?),
     };
@@ -207,7 +207,11 @@ async fn run_until_ended(
 }
 
 /// Does something, and says so where it is not done after so long.
-async fn unless_soon<T>(work: impl Future<Output = T>, soon: Duration, say: impl FnOnce()) -> T {
+async fn saying_when_slow<T>(
+    work: impl Future<Output = T>,
+    soon: Duration,
+    say: impl FnOnce(),
+) -> T {
     let mut work = std::pin::pin!(work);
     tokio::select! {
         done = &mut work => return done,

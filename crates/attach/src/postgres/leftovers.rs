@@ -23,12 +23,32 @@ pub struct Leftovers {
     /// The highest level; 0 is not known.
     #[serde(default)]
     pub top: u8,
-    /// By which means some of them are lowered, and what they have otherwise; none where none is.
+    /// How some of them are lowered; none where none is.
     #[serde(default)]
-    pub lowering: Option<(Mechanism, i32)>,
+    pub lowering: Option<Lowering>,
     /// Gates that were put above them, each with what it has otherwise.
     #[serde(default)]
     pub gates: Vec<(ProcessId, i32)>,
+}
+
+/// How processes are lowered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lowering {
+    /// By which means.
+    pub mechanism: Mechanism,
+    /// What they have otherwise.
+    pub usual: i32,
+    /// What they get back at most, where the record is another user's.
+    #[serde(skip)]
+    pub least: Option<i32>,
+}
+
+impl Lowering {
+    /// Takes it back of one process.
+    fn take_back(&self, pid: u32) -> io::Result<()> {
+        let target = self.least.map_or(self.usual, |least| self.usual.max(least));
+        self.mechanism.take_back_lowering(pid, self.usual, target)
+    }
 }
 
 impl Record for Leftovers {
@@ -49,17 +69,23 @@ impl Record for Leftovers {
                 first = named;
             }
         };
-        let lower = |pid, usual| self.mechanism.put_back(pid, self.top, usual);
+        // A top of 0 is not known where a record is an old one, which has no lowering: else none
+        // was raised.
+        let has_raised = self.top > 0 || self.lowering.is_none();
+        let unraise = |pid, usual| match has_raised {
+            true => self.mechanism.put_back(pid, self.top, usual),
+            false => Ok(()),
+        };
         if self.server.is_there() {
             for pid in process_table::children(self.server.pid)? {
-                back(pid, &|| lower(pid, self.usual));
-                if let Some((mechanism, usual)) = self.lowering {
-                    back(pid, &|| mechanism.put_up(pid, usual));
+                back(pid, &|| unraise(pid, self.usual));
+                if let Some(lowering) = self.lowering {
+                    back(pid, &|| lowering.take_back(pid));
                 }
             }
         }
         for (gate, usual) in self.gates.iter().filter(|(gate, _)| gate.is_there()) {
-            back(gate.pid, &|| lower(gate.pid, *usual));
+            back(gate.pid, &|| unraise(gate.pid, *usual));
         }
         first
     }
@@ -70,13 +96,15 @@ impl Record for Leftovers {
         for (_, usual) in &mut self.gates {
             *usual = trusted(*usual);
         }
-        // Real time lowers none: such a record is not ours.
-        self.lowering = self
+        // Real time lowers none: such a record is not ours. By any other no process is put before
+        // what is usual.
+        let lowering = self
             .lowering
-            .filter(|(own, _)| Mechanism::LOWERING.contains(own));
-        if let Some((mechanism, usual)) = &mut self.lowering {
-            *usual = mechanism.usual_without_trust(*usual);
-        }
+            .filter(|own| Mechanism::LOWERING.contains(&own.mechanism));
+        self.lowering = lowering.map(|own| Lowering {
+            least: Some(0),
+            ..own
+        });
         self
     }
 }
@@ -86,6 +114,7 @@ mod tests {
     use super::*;
     use crate::control::Folder;
     use crate::record::{Cleaned, clean_in, file_of, write_at};
+    use sooner_kernel::priority;
     use std::fs;
 
     fn left(server: ProcessId) -> Leftovers {
@@ -96,6 +125,52 @@ mod tests {
             top: 1,
             lowering: None,
             gates: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_lowered_process_is_put_back_and_by_another_users_record_never_raised() {
+        // Waits until it has the nice value that it is started with.
+        let begin = |nice: &str| {
+            let mut command = std::process::Command::new("nice");
+            let child = command.args(["-n", nice, "sleep", "60"]).spawn().unwrap();
+            while priority::nice(child.id()).unwrap() != nice.parse::<i32>().unwrap() {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            child
+        };
+        let own = ProcessId::of(std::process::id()).unwrap();
+        let of = |usual| Leftovers {
+            top: 0,
+            lowering: Some(Lowering {
+                mechanism: Mechanism::Nice,
+                usual,
+                least: None,
+            }),
+            ..left(own)
+        };
+        if !sooner_kernel::capability::has_sys_nice() {
+            return;
+        }
+        // Lowered from 5, and at 5 again; not lowered from -11, as such a record says, nor raised.
+        for (record, nice, expected) in [
+            (of(5), "16", 5),
+            (of(5).without_trust(), "16", 5),
+            (of(-11).without_trust(), "0", 0),
+            (of(-5).without_trust(), "6", 0),
+            // Set by another one.
+            (of(0), "10", 10),
+        ] {
+            let mut child = begin(nice);
+            let lowering = record.lowering.unwrap();
+            lowering.take_back(child.id()).unwrap();
+            assert_eq!(
+                priority::nice(child.id()).unwrap(),
+                expected,
+                "{lowering:?} {nice}"
+            );
+            child.kill().unwrap();
+            child.wait().unwrap();
         }
     }
 

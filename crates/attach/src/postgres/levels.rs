@@ -55,6 +55,11 @@ impl Levels {
         (self.priorities.len() - 1).saturating_sub(before) as Level
     }
 
+    /// Whether a class is raised.
+    pub fn raises(&self) -> bool {
+        self.top() > 0
+    }
+
     /// Whether a class is lowered.
     pub fn lowers(&self) -> bool {
         self.lowers
@@ -159,6 +164,13 @@ impl Standings {
             if !is_wanted && standing.applied == 0 {
                 self.all.remove(&change.process);
             }
+        }
+    }
+
+    /// The system has made a part of a change: the process is at this level now.
+    pub fn done_in_part(&mut self, process: ProcessId, level: Level) {
+        if let Some(standing) = self.all.get_mut(&process) {
+            standing.applied = level;
         }
     }
 

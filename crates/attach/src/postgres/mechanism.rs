@@ -18,13 +18,15 @@ use sooner_kernel::{capability, priority};
 use tokio::time::sleep;
 
 use super::connection::{ConnectError, Connection, Login};
+use super::levels::{Level, Levels};
 use super::processor::times_of;
 
 /// The most that a nice value says.
 const NICE_MOST: i32 = 20;
-/// So much is added where a process is lowered: a tenth of the weight of one that is not. What holds
-/// one of the server's own short locks, which none can see, still runs soon.
-const NICE_LOWERED: i32 = 10;
+/// So much is added where a process is lowered: a twelfth of the weight of one that is not. What
+/// holds one of the server's own short locks, which none can see, still runs soon. Not 10, which
+/// operators give themselves: it is by its value that a lowered process is known.
+const NICE_LOWERED: i32 = 11;
 /// Until both run, and for how long they are compared.
 pub(crate) const SETTLE: Duration = Duration::from_millis(40);
 pub(crate) const COMPARED: Duration = Duration::from_millis(160);
@@ -52,6 +54,26 @@ impl Mechanism {
     /// All, the strongest first.
     pub const ALL: [Mechanism; 3] = [Mechanism::RoundRobin, Mechanism::Autogroup, Mechanism::Nice];
 
+    /// The nice value of a level of `top`, or of a process that is lowered, where level 0 has
+    /// `usual`. Not of real time.
+    fn nice(level: Level, top: u8, usual: i32) -> i32 {
+        match u8::try_from(level) {
+            Ok(level) => nice_at(level, top, usual),
+            Err(_) => lowered(usual),
+        }
+    }
+
+    /// Puts a process at a level of `top` or below all in one step; where this is real time that is
+    /// refused.
+    pub fn set(self, pid: u32, level: Level, top: u8, usual: i32) -> io::Result<()> {
+        let nice = Mechanism::nice(level, top, usual);
+        match self {
+            Mechanism::RoundRobin => Err(io::ErrorKind::Unsupported.into()),
+            Mechanism::Autogroup => priority::set_autogroup(pid, nice),
+            Mechanism::Nice => priority::set_nice(pid, nice),
+        }
+    }
+
     /// Puts a process at a level of `top`; at 0 it is as it was, with its usual value.
     pub fn apply(self, pid: u32, level: u8, top: u8, usual: i32) -> io::Result<()> {
         match (self, level) {
@@ -78,10 +100,12 @@ impl Mechanism {
         }
     }
 
-    /// Puts a process back that is lowered; leaves it where it is not.
-    pub fn put_up(self, pid: u32, usual: i32) -> io::Result<()> {
-        match self.usual_of(pid)? == lowered(usual) {
-            true => self.lower(pid, false, usual),
+    /// Takes a process that was lowered from `usual` back to `target`; leaves one that is not
+    /// lowered, and never lowers one further.
+    pub fn take_back_lowering(self, pid: u32, usual: i32, target: i32) -> io::Result<()> {
+        let found = self.usual_of(pid)?;
+        match found == lowered(usual) && target < found {
+            true => self.lower(pid, false, target),
             false => Ok(()),
         }
     }
@@ -161,7 +185,7 @@ impl FromStr for Mechanism {
 pub struct Trial {
     /// Of which.
     pub mechanism: Mechanism,
-    /// Whether the other one was lowered, and not the first one raised.
+    /// Whether the trial lowered one of the two, and raised none.
     #[serde(default)]
     pub lowers: bool,
     /// What the one that went first got of the processor, 0 to 1; none where the system refused.
@@ -217,22 +241,24 @@ fn objection_where(mechanism: Mechanism, is_bounded: bool, is_admin: bool) -> Op
     }
 }
 
-/// Tries with two sessions of our own, which it ends: to raise by the one that is named, or by all
-/// that nothing speaks against; and to lower, where that `lowers`, by what can.
+/// Tries with two sessions of our own, which it ends: to raise, where that is wanted, by the one
+/// that is named or by all that nothing speaks against; and to lower, where that is, by what can.
 pub async fn test(
     login: &Login,
     named: Option<Mechanism>,
-    lowers: bool,
+    levels: &Levels,
 ) -> Result<Vec<Trial>, ConnectError> {
     let (first, second) = (login.connect().await?, login.connect().await?);
     let raising = named.map_or(Mechanism::ALL.to_vec(), |one| vec![one]);
-    let raising = raising.into_iter().map(|one| (one, false));
-    let lowering = Mechanism::LOWERING.into_iter().filter(|_| lowers);
+    let raising = raising.into_iter().filter(|_| levels.raises());
+    let raising = raising.map(|one| (one, false));
+    let lowering = Mechanism::LOWERING.into_iter().filter(|_| levels.lowers());
     let mut trials = Vec::new();
     for (mechanism, lowers) in raising.chain(lowering.map(|one| (one, true))) {
         let is_named = named == Some(mechanism);
         let tried = match objection(mechanism) {
             Some(words) if !is_named => Err(io::Error::other(words)),
+            // The other way round, so that the one that came first has no advantage.
             _ if lowers => compete(mechanism, &second, &first, lowers).await?,
             _ => compete(mechanism, &first, &second, lowers).await?,
         };
@@ -328,8 +354,10 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_lowered_has_a_tenth_and_stays_in_the_range() {
-        assert_eq!([-5, 0, 9, 15].map(lowered), [5, 10, 19, 19]);
+    fn one_that_is_lowered_stays_in_the_range_of_nice_values() {
+        assert_eq!([-5, 0, 8, 15].map(lowered), [6, 11, 19, 19]);
+        let nice = [-1, 0, 1, 2].map(|level| Mechanism::nice(level, 2, 0));
+        assert_eq!(nice, [11, 0, -10, -20]);
     }
 
     #[test]

@@ -38,8 +38,16 @@ pub struct Rates {
     pub count_of: CountOf,
 }
 
+/// A count that may be off by so much, as a part of it, is not believed where ages are surer.
+const COUNT_ERROR_MAX: f64 = 0.25;
+
 /// All of them as the server counts them, where it does, divided as ages say; or as ages say.
 pub fn rates(tally: &Tally, counted: Option<Rate>) -> Rates {
+    let in_them_s: f64 = tally.classes.iter().map(seconds_in).sum();
+    let counted = counted.map(|counted| {
+        let count = (counted.per_sec * tally.time_s).max(f64::MIN_POSITIVE);
+        counted.of_transactions(in_them_s / count)
+    });
     let by_age = tally
         .classes
         .iter()
@@ -50,7 +58,8 @@ pub fn rates(tally: &Tally, counted: Option<Rate>) -> Rates {
     let most = COUNTED_MAX * sum * (1.0 + error_of_ages);
     let is_believed = |counted: &Rate| {
         let is_more = counted.per_sec > most && are_sure(tally, sum);
-        counted.per_sec >= COUNTED_MIN * sum && !is_more
+        let is_sure = counted.error <= COUNT_ERROR_MAX.max(error_of_ages);
+        counted.per_sec >= COUNTED_MIN * sum && !is_more && is_sure
     };
     let Some(counted) = counted.filter(is_believed) else {
         return Rates {
@@ -78,6 +87,11 @@ fn are_sure(tally: &Tally, per_sec: f64) -> bool {
     tally.looks >= BELIEVED_LOOKS_MIN
         && ages.total() >= looks_min
         && ages.first_moment_per_sec(tally.time_s) <= MOMENT_MAX * per_sec
+}
+
+/// How long all of a class's transactions were seen.
+fn seconds_in(class: &ClassTally) -> f64 {
+    class.seconds.iter().sum()
 }
 
 /// What a look weighs.

@@ -12,7 +12,7 @@ use super::attached::Attached;
 use super::connection::Connection;
 use super::daemon::{DaemonError, DaemonEvent, Options, WorkError};
 use super::gate_tasks::GateTasks;
-use super::leftovers::Leftovers;
+use super::leftovers::{Leftovers, Lowering};
 use super::levels::{Level, Levels};
 use super::mechanism::{Mechanism, Trial, objection, test};
 use super::snapshot::{Snapshot, order_in_words};
@@ -79,17 +79,21 @@ impl Prepared {
     pub async fn with(options: &Options) -> Result<Prepared, DaemonError> {
         let connection = options.login.connect().await?;
         no_other_is_attached(connection.first_process)?;
-        let trials = test(&options.login, options.mechanism, options.lowers).await?;
+        let levels = Levels::of(&options.classes, options.lowers);
+        let trials = test(&options.login, options.mechanism, &levels).await?;
         let works = |lowers| {
             let own = trials.iter().filter(|trial| trial.lowers == lowers);
             let works = own.clone().find(|trial| trial.works());
             let words = || own.map(ToString::to_string).collect::<Vec<_>>().join(", ");
             works.map(|trial| trial.mechanism).ok_or_else(words)
         };
-        let mechanism = works(false).map_err(DaemonError::NothingWorks)?;
-        let lowering = match options.lowers {
+        let lowering = match levels.lowers() {
             true => Some(works(true).map_err(DaemonError::NothingLowers)?),
             false => None,
+        };
+        let mechanism = match lowering {
+            Some(lowering) if !levels.raises() => lowering,
+            _ => works(false).map_err(DaemonError::NothingWorks)?,
         };
         Ok(Prepared {
             connection,
@@ -121,8 +125,12 @@ impl Session {
             Mechanism::Autogroup => Ok(0),
             _ => mechanism.usual_of(server),
         };
-        let lowering_from = match lowering {
-            Some(lowering) => Some((lowering, usual_of(lowering)?)),
+        let lowered = match lowering {
+            Some(mechanism) => Some(Lowering {
+                mechanism,
+                usual: usual_of(mechanism)?,
+                least: None,
+            }),
             None => None,
         };
         let leftovers = Leftovers {
@@ -130,7 +138,7 @@ impl Session {
             mechanism,
             usual: usual_of(mechanism)?,
             top: levels.top(),
-            lowering: lowering_from,
+            lowering: lowered,
             gates: Vec::new(),
         };
         let control = take_place(&leftovers, waiting)?;

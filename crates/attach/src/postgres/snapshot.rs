@@ -37,7 +37,7 @@ pub struct Snapshot {
     /// Processes that are lowered for their class now.
     #[serde(default)]
     pub lowered: usize,
-    /// Processes that would be, but one waits for them.
+    /// Processes of lowered classes that are not lowered now, as others wait for them.
     #[serde(default)]
     pub spared: usize,
     /// Changes of levels.

@@ -231,7 +231,7 @@ fn look(options: &Options) -> Result<Explanation> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let is_over = Cell::new(false);
+    let (is_over, has_begun) = (Cell::new(false), Cell::new(false));
     let local = tokio::task::LocalSet::new();
     let found = local.block_on(&runtime, async {
         let mut ends = EndSignals::listen()?;
@@ -239,6 +239,7 @@ fn look(options: &Options) -> Result<Explanation> {
             options,
             Box::new(|| is_over.get()),
             Box::new(|elapsed| {
+                has_begun.set(true);
                 bar.set_message("");
                 bar.set_position(elapsed.as_secs());
             }),
@@ -246,8 +247,10 @@ fn look(options: &Options) -> Result<Explanation> {
         let ended = async {
             ends.next().await;
             is_over.set(true);
-            // The second one ends at once.
-            ends.next().await;
+            // The second one ends at once, and the first while there is nothing to show.
+            if has_begun.get() {
+                ends.next().await;
+            }
         };
         tokio::select! {
             found = looking => Ok::<_, anyhow::Error>(found?),

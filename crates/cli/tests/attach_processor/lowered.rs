@@ -19,7 +19,7 @@ fn a_session_behind_the_others_is_not_while_one_waits_for_it() {
     let mut child = attached(&database, CLASSES, &["--lower"]);
     until("it is lowered", || standing(reports_pid) != ordinary);
     let last = standing(reports_pid);
-    assert!(last.ends_with(" 10") || last.contains("nice 10"), "{last}");
+    assert!(last.ends_with(" 11") || last.contains("nice 11"), "{last}");
     assert_eq!(standing(other_pid), ordinary);
     let (_high, high_pid) = session(&database, "high");
     until("the high one is raised", || standing(high_pid) != ordinary);

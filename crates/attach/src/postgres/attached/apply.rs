@@ -1,8 +1,10 @@
 //! Levels as they are put onto processes, by number, which may mean another process any moment.
 
+use std::cell::Cell;
 use std::io;
 
 use super::Attached;
+use crate::postgres::leftovers::Lowering;
 use crate::postgres::levels::{Change, Level};
 use crate::postgres::mechanism::Mechanism;
 use crate::process_id::{ProcessId, is_gone};
@@ -11,27 +13,45 @@ use crate::process_id::{ProcessId, is_gone};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Means {
     raising: (Mechanism, i32),
-    lowering: Option<(Mechanism, i32)>,
+    lowering: Option<Lowering>,
     top: u8,
 }
 
 impl Means {
-    /// From one level to another. Where it is not known that the process is lowered no more, that is
-    /// taken back.
-    pub(super) fn set(&self, pid: u32, from: Level, level: Level) -> io::Result<()> {
-        let (mechanism, usual) = self.raising;
-        if let Some((lowering, usual)) = self.lowering
-            && from < 0
-            && level >= 0
-        {
-            lowering.lower(pid, false, usual)?;
-        }
-        if from > 0 || level > 0 {
-            mechanism.apply(pid, level.max(0).cast_unsigned(), self.top, usual)?;
-        }
+    /// From one level to another. The error comes with the level at which the process is then.
+    pub(super) fn set(
+        &self,
+        pid: u32,
+        from: Level,
+        level: Level,
+    ) -> Result<(), (Level, io::Error)> {
+        let (raising, usual) = self.raising;
         match self.lowering {
-            Some((lowering, usual)) if level < 0 => lowering.lower(pid, true, usual),
-            _ => Ok(()),
+            // One value says both, and the kernel may take one change in a while only.
+            Some(lowering) if lowering.mechanism == raising => {
+                let set = raising.set(pid, level, self.top, usual);
+                set.map_err(|error| (from, error))
+            }
+            Some(lowering) if from < 0 || level < 0 => {
+                let lower = |is_down| lowering.mechanism.lower(pid, is_down, lowering.usual);
+                let raise =
+                    |level: Level| raising.apply(pid, level.cast_unsigned(), self.top, usual);
+                if from < 0 {
+                    lower(false).map_err(|error| (from, error))?;
+                } else if from > 0 {
+                    raise(0).map_err(|error| (from, error))?;
+                }
+                match level {
+                    0 => Ok(()),
+                    level if level < 0 => lower(true),
+                    level => raise(level),
+                }
+                .map_err(|error| (0, error))
+            }
+            _ => {
+                let set = raising.apply(pid, level.cast_unsigned(), self.top, usual);
+                set.map_err(|error| (from, error))
+            }
         }
     }
 }
@@ -69,9 +89,18 @@ impl Attached<'_> {
             0 => process.is_there(),
             _ => family.has(process),
         };
-        let done = set_one(level != 0, &is_it, &|is_it| match (is_it, level) {
-            (false, level) if level != 0 => means.set(process.pid, level, 0),
-            _ => means.set(process.pid, change.from, level),
+        let reached = Cell::new(change.from);
+        let set = |from, level| {
+            let set = means.set(process.pid, from, level);
+            set.map_err(|(now, error)| {
+                reached.set(now);
+                error
+            })
+        };
+        let done = set_one(level != 0, &is_it, &|is_set| match is_set || level == 0 {
+            true => set(change.from, level),
+            // It was another process: what it was given is taken from it.
+            false => set(level, 0),
         });
         self.count(&done);
         match done {
@@ -80,7 +109,10 @@ impl Attached<'_> {
                 self.standings.forget(process);
                 return false;
             }
-            Err(_) => self.standings.refused(change),
+            Err(_) => {
+                self.standings.done_in_part(process, reached.get());
+                self.standings.refused(change);
+            }
         }
         true
     }

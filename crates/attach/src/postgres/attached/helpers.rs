@@ -72,6 +72,11 @@ impl Attached<'_> {
                 let _ = priority::set_autogroup(own, OWN_NICE);
             }
             Mechanism::RoundRobin => {}
+            // Also before those that are only not lowered.
+            mechanism if !self.levels.raises() => {
+                let raised = mechanism.apply(own, 1, 1, self.leftovers.usual);
+                self.count(&raised);
+            }
             _ => drop(self.apply(Change {
                 process,
                 level: self.levels.top().cast_signed(),

@@ -27,6 +27,7 @@ fn steadily(per_sec: f64) -> Option<Rate> {
     Some(Rate {
         per_sec,
         error: 0.0,
+        seconds: f64::INFINITY,
     })
 }
 
