@@ -60,7 +60,7 @@ const LEFT_OUT: [(&str, &str); 15] = [
     ),
     (
         "idle_transaction_timeout",
-        "the gate ends nothing that has begun; PostgreSQL has idle_in_transaction_session_timeout",
+        "there is one for all, limits.idle_in_transaction_seconds",
     ),
     (
         "transaction_timeout",

@@ -38,7 +38,7 @@ const fn left_out(group: Group, keys: &'static str, why: &'static str) -> LeftOu
 }
 
 /// All of them.
-pub const LEFT_OUT: [LeftOut; 26] = [
+pub const LEFT_OUT: [LeftOut; 25] = [
     left_out(
         Group::Head,
         "application_name_add_host=0",
@@ -89,11 +89,6 @@ pub const LEFT_OUT: [LeftOut; 26] = [
         Group::Limits,
         "dns_max_ttl=15 dns_nxdomain_ttl=15 dns_zone_check_period=0 resolv_conf=",
         "the gate asks the system for a server's address whenever it opens a connection",
-    ),
-    left_out(
-        Group::Limits,
-        "idle_transaction_timeout=0",
-        "the gate ends nothing that has begun; PostgreSQL has idle_in_transaction_session_timeout",
     ),
     left_out(
         Group::Limits,

@@ -24,6 +24,11 @@ impl Translation<'_> {
         self.time("server_connect_timeout", "patience_seconds", Some(why))?;
         let why = "the gate has to have an end to waiting for a login";
         self.time("client_login_timeout", "login_seconds", Some(why))?;
+        self.time(
+            "idle_transaction_timeout",
+            "idle_in_transaction_seconds",
+            None,
+        )?;
         self.time("server_idle_timeout", "server_idle_seconds", None)?;
         self.lifetime()?;
         self.time("server_check_delay", "server_check_seconds", None)?;

@@ -134,13 +134,14 @@ fn connections_are_bounded_where_every_database_is() {
 #[test]
 fn times_are_whole_and_zero_keeps_its_meaning() {
     has(
-        "[pgbouncer]\nserver_lifetime=0\nserver_idle_timeout=0\nclient_login_timeout=0\nserver_connect_timeout=2.5\nquery_wait_timeout=0\n",
+        "[pgbouncer]\nserver_lifetime=0\nserver_idle_timeout=0\nclient_login_timeout=0\nserver_connect_timeout=2.5\nquery_wait_timeout=0\nidle_transaction_timeout=30\n",
         &[
             "server_lifetime_seconds = 1",
             "server_idle_seconds = 0",
             "# not carried over: client_login_timeout = 0",
             "patience_seconds = 3",
             "query_wait_seconds = 0",
+            "idle_in_transaction_seconds = 30",
         ],
     );
 }
