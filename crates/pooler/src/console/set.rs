@@ -41,7 +41,7 @@ pub fn check(config: &Config, name: &str) -> Result<(), String> {
     }
     if pgbouncer::KEYS.contains(&name) {
         return Err(format!(
-            "{name} is a setting of PgBouncer; docs/manual.md says what it is in gate.toml; write that, then say RELOAD"
+            "{name} is a setting of PgBouncer; docs/reference/gate.md says what it is in gate.toml; write that, then say RELOAD"
         ));
     }
     Err(format!(

@@ -154,6 +154,8 @@ fn act(
     (rows, now_us): (&[LockRow], i64),
 ) -> Vec<Cancelled> {
     let mut told = Vec::new();
+    // A rehearsal only counts, as `track` does.
+    let only_observes = pooler.configuration().config.observe;
     let waiters = waiters(rows);
     let clients = clients_inside(pooler, upstream);
     let inside = states(&clients, rows);
@@ -175,8 +177,9 @@ fn act(
             let Some((victim, its)) = clients.get(&victim) else {
                 continue;
             };
-            let is_told = !wait.only_tracks && victim.preemption.order(how, Instant::now());
-            if (is_told || wait.only_tracks)
+            let only_counts = wait.only_tracks || only_observes;
+            let is_told = !only_counts && victim.preemption.order(how, Instant::now());
+            if (is_told || only_counts)
                 && victim.preemption.counted_taken.replace(its.number) != its.number
             {
                 own.count(&class, |counts| counts.add(how));

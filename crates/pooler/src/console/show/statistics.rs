@@ -1,6 +1,7 @@
 //! What was measured, as tables.
 
 use super::*;
+use crate::config::LockWait;
 use sooner_postgres::preemption::Preempt;
 
 /// Microseconds a transaction, PgBouncer's way: whole ones.
@@ -272,7 +273,8 @@ pub fn classes(pooler: &Pooler) -> Table {
 }
 
 /// What came of waits for locks: of those that may wait for so long only, and of those that made
-/// room. With `track` nothing was done, and it is counted what would have been.
+/// room. With `track`, which is also what `observe` makes of the others, nothing was done, and it is
+/// counted what would have been.
 pub fn lock_waits(pooler: &Pooler) -> Table {
     let mut table = Table::new(&[
         "class",
@@ -297,7 +299,8 @@ pub fn lock_waits(pooler: &Pooler) -> Table {
         let found = measured.classes.iter().find(|(known, _)| *known == name);
         let sums = found.map_or(Sums::default(), |(_, tally)| tally.sums);
         let counts = pooler.lock_waits.counts_of(name);
-        let preempt = wait.map(|wait| match (wait.only_tracks, wait.preempt.0) {
+        let only_counts = |wait: &LockWait| wait.only_tracks || configuration.config.observe;
+        let preempt = wait.map(|wait| match (only_counts(&wait), wait.preempt.0) {
             (true, _) => "track",
             (_, Preempt::Waiting) => "waiting",
             (_, Preempt::Always) => "always",
