@@ -11,6 +11,7 @@
 //! | [`watch`] | response times by size, beside those that FAIR would have given |
 //! | [`snapshot`] | all that as values, for programs and for `attach top` |
 //! | [`exposition`] | the same for Prometheus |
+//! | [`admin`] | the same as a live page, where an admin address is given |
 //! | [`daemon`] | attaching until told to stop |
 //! | [`detach`] | ending one that runs, and cleaning up after one that was killed |
 
@@ -22,6 +23,7 @@ use sooner_kernel::netns;
 use crate::control;
 use snapshot::Snapshot;
 
+pub mod admin;
 pub mod attached;
 mod auto_uplink;
 pub mod config;

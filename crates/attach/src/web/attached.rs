@@ -278,6 +278,16 @@ impl Attached {
         })
     }
 
+    /// What has left through all bands and what waits in them, bytes; nothing where it only looks.
+    pub fn load(&mut self) -> std::io::Result<(u64, u64)> {
+        let stats = match &mut self.bands {
+            Some(bands) => bands.stats()?,
+            None => Default::default(),
+        };
+        let sum = |of: fn(&BandStats) -> u64| stats.iter().map(of).sum();
+        Ok((sum(|band| band.sent_bytes), sum(|band| band.backlog_bytes)))
+    }
+
     /// What ordering would give.
     fn observed(&self) -> ObservedView {
         let root = qdisc::root(&self.device).ok().flatten();

@@ -1,5 +1,7 @@
 //! What the operator requested.
 
+use std::net::SocketAddr;
+
 /// Which servers' responses are ordered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Servers {
@@ -60,6 +62,8 @@ pub struct AttachConfig {
     pub reads_sockets: bool,
     /// Whether programs hang in a qdisc `clsact` even where the kernel has something better.
     pub uses_clsact: bool,
+    /// Where metrics and a live page are; none: nowhere.
+    pub admin: Option<SocketAddr>,
 }
 
 impl AttachConfig {
@@ -77,6 +81,7 @@ impl AttachConfig {
             reads_tls: true,
             reads_sockets: true,
             uses_clsact: false,
+            admin: None,
         }
     }
 }

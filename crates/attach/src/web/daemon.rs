@@ -1,14 +1,20 @@
 //! Attaching until told to stop: events are taken, cutoffs kept, and clients of the control socket
 //! answered.
 
+use std::cell::RefCell;
+use std::future::pending;
 use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::signals::EndSignals;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, LocalSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::admin::{self, Desk};
 use super::attached::{AttachError, Attached};
 use super::config::AttachConfig;
 use super::control_name;
@@ -34,6 +40,9 @@ pub enum DaemonError {
     /// The device went away.
     #[error("device `{0}` is gone; start again when it is back")]
     Gone(String),
+    /// The admin address is not there.
+    #[error("--admin {0}: {1}; choose another port, or an address of this machine")]
+    Admin(SocketAddr, io::Error),
     /// The system refused something while it ran.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -62,20 +71,28 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let ended = runtime.block_on(async {
+    let tasks = LocalSet::new();
+    let ended = tasks.block_on(&runtime, async {
         // Before anything is changed, so that no signal can come too early.
         let mut ends = EndSignals::listen()?;
+        let listen = |address| {
+            let bound = admin::bind(address);
+            bound.map_err(|error| DaemonError::Admin(address, error))
+        };
+        let listener = config.admin.map(listen).transpose()?;
         let cleaned = detach::clean()?;
         if !cleaned.is_empty() {
             tell(Told::Cleaned(cleaned));
         }
-        let mut attached = Attached::start(config, monotonic_ns())?;
+        let attached = Attached::start(config, monotonic_ns())?;
         let control = Control::listen(&control_name(attached.device())?)?;
         tell(Told::Ready(attached.description()));
+        let attached = Rc::new(RefCell::new(attached));
         let ended = tokio::select! {
             biased;
             _ = ends.next() => Ok(()),
-            ended = work(&mut attached, &control, &mut tell) => ended,
+            ended = work(&attached, &control, &mut tell) => ended,
+            () = show(&attached, listener) => Ok(()),
         };
         tell(Told::Stopping);
         // The socket last: when it is gone the device is as it was.
@@ -88,9 +105,20 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
     ended
 }
 
-/// Never returns but on an error.
+/// Never returns. Who is connected keeps nothing attached.
+async fn show(attached: &Rc<RefCell<Attached>>, listener: Option<TcpListener>) {
+    match listener {
+        Some(listener) => {
+            let desk = Desk::new(Rc::downgrade(attached));
+            sooner_operate::admin::serve(listener, Rc::new(desk)).await;
+        }
+        None => pending().await,
+    }
+}
+
+/// Never returns but on an error. What is attached is borrowed between two waits only.
 async fn work(
-    attached: &mut Attached,
+    attached: &RefCell<Attached>,
     control: &Control,
     tell: &mut impl FnMut(Told),
 ) -> Result<(), DaemonError> {
@@ -101,6 +129,7 @@ async fn work(
     loop {
         tokio::select! {
             _ = looks.tick() => {
+                let mut attached = attached.borrow_mut();
                 attached.take_events()?;
                 match attached.follow_uplink(monotonic_ns()) {
                     Ok(Some(decision)) => tell(Told::Decided {
@@ -125,10 +154,10 @@ async fn work(
             looked = async { libraries.as_mut()?.await.ok() }, if libraries.is_some() => {
                 libraries = None;
                 if let Some(looked) = looked {
-                    attached.take_libraries(looked);
+                    attached.borrow_mut().take_libraries(looked);
                 }
             }
-            () = control.answer(|| attached.snapshot(monotonic_ns())) => {}
+            () = control.answer(|| attached.borrow_mut().snapshot(monotonic_ns())) => {}
         }
     }
 }

@@ -2,16 +2,17 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use sooner_attach::web::ask;
 use sooner_attach::web::config::{AttachConfig, Servers, Shaping, Uplink};
 use sooner_attach::web::daemon::{self, Told};
 use sooner_attach::web::detach::{self, Detached};
 use sooner_attach::web::snapshot::Snapshot;
+use sooner_attach::web::{admin, ask};
 use sooner_kernel::device::{self, Device};
 use sooner_operate::Supervisor;
 use sooner_operate::{print, say_as};
 use sooner_workload::{Rate, UplinkRate};
 use std::io;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 /// Order the responses of a web server in the kernel, on one network device.
@@ -63,6 +64,9 @@ pub struct WebArgs {
     /// Do not count the bytes that wait in sockets where a length is unknown
     #[arg(long)]
     no_socket_lengths: bool,
+    /// Address of metrics and the live page; a port alone is of this machine only [default: none]
+    #[arg(long, value_name = "ADDR:PORT|PORT", value_parser = admin::address)]
+    admin: Option<SocketAddr>,
     /// Put programs into a qdisc clsact, as on Linux before 6.6
     #[arg(long, hide = true)]
     clsact: bool,
@@ -100,6 +104,7 @@ impl WebArgs {
             reads_tls: !self.no_tls_lengths,
             reads_sockets: !self.no_socket_lengths,
             uses_clsact: self.clsact,
+            admin: self.admin,
             shaping: if self.no_shape {
                 Shaping::NotOurs
             } else {
