@@ -227,7 +227,6 @@ fn look(options: &Options) -> Result<Explanation> {
     }
     // On a full processor it may take its time to let us in.
     bar.set_message(", logging in");
-    bar.enable_steady_tick(Duration::from_millis(500));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -151,7 +151,12 @@ fn a_browser_shows_it_at_both_widths_without_a_complaint() {
                 assert!(content <= width.into(), "{seen}");
                 assert_eq!((&seen["scripts"], &seen["images"]), (&json!(1), &json!(0)));
                 let text = seen["text"].as_str().unwrap();
-                for part in [HOSTILE, "4.5 times sooner", "2.05\u{a0}KB", "beyond this host"] {
+                for part in [
+                    HOSTILE,
+                    "4.5 times sooner",
+                    "2.05\u{a0}KB",
+                    "beyond this host",
+                ] {
                     assert!(text.contains(part), "{part} is not in {text}");
                 }
             }
