@@ -103,24 +103,10 @@ impl Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ini::At;
-
-    fn directive(text: &str) -> Directive {
-        let mut words = text.split(' ').map(str::to_owned);
-        Directive {
-            at: At {
-                file: "f".into(),
-                line: 1,
-            },
-            name: words.next().unwrap(),
-            args: words.collect(),
-            block: None,
-        }
-    }
 
     #[test]
     fn conditions_are_about_hosts_schemes_or_clients() {
-        let of = |text: &str| Condition::of(&directive(text));
+        let of = |text: &str| Condition::of(&Directive::of_words(text));
         assert_eq!(of("if ($host = a.org)").host("a.org"), Some(true));
         assert_eq!(of("if ($host != a.org)").host("a.org"), Some(false));
         assert_eq!(of("if ( $host ~* ^www\\. )").host("www.a.org"), Some(true));

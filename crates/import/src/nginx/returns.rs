@@ -287,20 +287,6 @@ pub fn literal_beginning(expression: &str) -> Option<(String, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ini::At;
-
-    fn directive(text: &str) -> Directive {
-        let mut words = text.split(' ').map(str::to_owned);
-        Directive {
-            at: At {
-                file: "f".into(),
-                line: 1,
-            },
-            name: words.next().unwrap(),
-            args: words.collect(),
-            block: None,
-        }
-    }
 
     fn shown(redirects: &[Redirect]) -> String {
         let shown = redirects.iter();
@@ -315,7 +301,7 @@ mod tests {
             name: Some("a.org"),
             paths: &paths,
         };
-        match read_return(&directive(text), place) {
+        match read_return(&Directive::of_words(text), place) {
             Ok(Return::Redirect(redirects)) => shown(&redirects),
             Ok(other) => format!("{other:?}"),
             Err(why) => format!("not: {why}"),
@@ -399,20 +385,23 @@ mod tests {
                 "/feed.xml > https://b.org/rss 302",
             ),
         ] {
-            match read_rewrite(&directive(text), place) {
+            match read_rewrite(&Directive::of_words(text), place) {
                 Ok(Rewrite::Redirect(redirects)) => {
                     assert_eq!(shown(&redirects), expected, "{text}")
                 }
                 other => panic!("{text}: {other:?}"),
             }
         }
-        let strip = read_rewrite(&directive("rewrite ^/api/(.*)$ /$1 break"), place);
+        let strip = read_rewrite(&Directive::of_words("rewrite ^/api/(.*)$ /$1 break"), place);
         assert_eq!(strip, Ok(Rewrite::Strip("/api/".into())));
         for text in [
             "rewrite ^/a/(.*)/b /c/$1 permanent",
             "rewrite ^ /index.php last",
         ] {
-            assert!(read_rewrite(&directive(text), place).is_err(), "{text}");
+            assert!(
+                read_rewrite(&Directive::of_words(text), place).is_err(),
+                "{text}"
+            );
         }
     }
 }

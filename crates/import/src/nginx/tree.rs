@@ -36,6 +36,21 @@ pub struct Directive {
 }
 
 impl Directive {
+    /// One of words with a blank between each two, in the first line of a file.
+    #[cfg(test)]
+    pub fn of_words(text: &str) -> Directive {
+        let mut words = text.split(' ').map(str::to_owned);
+        Directive {
+            at: At {
+                file: "f".into(),
+                line: 1,
+            },
+            name: words.next().unwrap_or_default(),
+            args: words.collect(),
+            block: None,
+        }
+    }
+
     /// Its first argument, or nothing.
     pub fn first(&self) -> &str {
         self.args.first().map_or("", String::as_str)
