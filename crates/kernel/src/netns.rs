@@ -76,6 +76,14 @@ pub fn others() -> Vec<File> {
     others
 }
 
+/// The numbers ([`current_id`]) of all namespaces that [`others`] finds, and of the caller's.
+pub fn living() -> io::Result<Vec<u64>> {
+    let id = |file: File| Some(file.metadata().ok()?.ino());
+    let mut living = vec![current_id()?];
+    living.extend(others().into_iter().filter_map(id));
+    Ok(living)
+}
+
 fn in_a_thread<T: Send>(body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| scope.spawn(body).join())
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -186,3 +186,31 @@ fn a_configured_queue_comes_back_after_a_kill() {
     pair.in_sender(|| drop(remove_leftovers().unwrap()));
     assert_eq!(pair.tc("qdisc show dev s0"), before);
 }
+
+#[test]
+fn records_of_namespaces_that_are_gone_go_too() {
+    let name = "records_of_namespaces_that_are_gone_go_too";
+    let (Some(pair), Some(other)) = (Pair::new(name), Pair::new(name)) else {
+        return;
+    };
+    let before = pair.in_sender(|| state(&s0()).1);
+    drop(Owner::start(&pair));
+    let left = pair.in_sender(record);
+    other.in_sender(|| {
+        assert_eq!(remove_leftovers().unwrap(), Vec::<String>::new());
+        assert!(
+            left.exists(),
+            "its namespace is there, and cleans up itself"
+        );
+    });
+    // The device is elsewhere when its namespace goes, as hardware is.
+    pair.ip(&format!("link set s0 netns {}", other.receiver.name()));
+    let far_end = format!("link set r0 netns {}", other.sender.name());
+    pair.receiver.ip(&far_end).unwrap();
+    drop(pair);
+    let limits = || state(&s0()).1;
+    assert_ne!(other.in_receiver(limits), before);
+    other.in_sender(|| assert_eq!(remove_leftovers().unwrap(), Vec::<String>::new()));
+    assert!(!left.exists());
+    assert_eq!(other.in_receiver(limits), before);
+}

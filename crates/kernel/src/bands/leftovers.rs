@@ -3,10 +3,11 @@
 use super::error::BandsError;
 use super::owner::Ownership;
 use super::record::Record;
-use super::{is_ours, root_of, take_down};
+use super::{is_ours, moved, root_of, take_down};
 use crate::device::{self, Device};
 use crate::netlink::link::GsoLimits;
 use crate::netlink::{Connection, Link};
+use crate::netns;
 
 /// Restores every device of this network namespace with bands that no process owns any more; gives
 /// their names. Without `CAP_NET_ADMIN` it fails if there is something to restore. For the start of
@@ -29,7 +30,22 @@ pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
             Err(error) => return Err(error),
         }
     }
+    forget_gone_namespaces();
     Ok(restored)
+}
+
+/// Removes what was written down of namespaces that are gone, where this user can see all. A device
+/// of such a namespace has ended with it, or went back to where it came from with its limits.
+fn forget_gone_namespaces() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let Ok(living) = netns::living() else { return };
+    for record in Record::of_gone(&living) {
+        moved::restore(&record);
+        // One that may not be removed does no harm.
+        let _ = record.delete();
+    }
 }
 
 /// Restores a device that the caller owns from what an earlier owner left on it; whether there was

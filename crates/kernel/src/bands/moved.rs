@@ -7,10 +7,10 @@ use crate::netlink::Connection;
 use crate::netns;
 use std::io;
 
-/// Restores the limits of the record's device in whichever other namespace it is now; best effort,
-/// because to enter one takes `CAP_SYS_ADMIN`.
+/// Restores the limits of the record's device in whichever namespace it is now; best effort, because
+/// to enter another one takes `CAP_SYS_ADMIN`.
 pub(super) fn restore(record: &Record) {
-    if record.limited == record.previous {
+    if record.limited == record.previous || restore_here(record).is_ok_and(|is_here| is_here) {
         return;
     }
     for namespace in netns::others() {

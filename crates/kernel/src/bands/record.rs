@@ -55,6 +55,22 @@ impl Record {
         (record.device == device.name).then_some(record)
     }
 
+    /// The records of network namespaces that are none of `living`, of processes that have ended,
+    /// as far as they are legible.
+    pub fn of_gone(living: &[u64]) -> Vec<Record> {
+        let folder = runtime_folder().and_then(|folder| fs::read_dir(folder).ok());
+        let entries = folder.into_iter().flatten().flatten();
+        entries
+            .filter(|entry| {
+                let name = entry.file_name();
+                let namespace = name.to_str().and_then(namespace_of);
+                namespace.is_some_and(|namespace| !living.contains(&namespace))
+            })
+            .filter_map(|entry| parse(&fs::read_to_string(entry.path()).ok()?, entry.path()))
+            .filter(|record| !Path::new("/proc").join(record.pid.to_string()).exists())
+            .collect()
+    }
+
     /// Forgets it; a file that is gone is fine. One that may not be removed any more, because the
     /// process has become another user, stays without harm: the next start finds nothing to restore
     /// by it, and removes it.
@@ -171,6 +187,13 @@ fn path_of(device: &Device) -> Option<PathBuf> {
     )))
 }
 
+/// The namespace in the name of a record's file.
+fn namespace_of(file_name: &str) -> Option<u64> {
+    let (namespace, index) = file_name.strip_prefix("bands-")?.split_once('-')?;
+    index.parse::<u32>().ok()?;
+    namespace.parse().ok()
+}
+
 /// Where this process keeps what a next start must find, by its user and environment; none where
 /// there is none.
 pub fn runtime_folder() -> Option<PathBuf> {
@@ -221,6 +244,20 @@ mod tests {
         assert_eq!(folder(false, service), Some("/run/web".into()));
         assert_eq!(folder(false, login), Some("/run/user/7/sooner".into()));
         assert_eq!(folder(false, none), None);
+    }
+
+    #[test]
+    fn the_namespace_stands_in_the_files_name() {
+        assert_eq!(namespace_of("bands-4026531840-2"), Some(4026531840));
+        for other in [
+            "bands-7",
+            "bands-7-",
+            "bands-7-2.113",
+            "lab-7-2",
+            "bands-x-2",
+        ] {
+            assert_eq!(namespace_of(other), None, "{other}");
+        }
     }
 
     #[test]
