@@ -92,6 +92,17 @@ impl BandsOptions {
     }
 }
 
+/// What has become of bands that were installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// They are there, as far as can be told.
+    There,
+    /// Another program removed them, or put another qdisc in their place.
+    Removed,
+    /// Their device is gone, or in another network namespace.
+    DeviceGone,
+}
+
 /// What went through one band since it was installed, link headers included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BandStats {
@@ -237,6 +248,22 @@ impl Bands {
         Ok(self.stats()?.iter().map(|band| band.sent_bytes).sum())
     }
 
+    /// Whether they are there still: another program may take them away, and devices go.
+    pub fn presence(&mut self) -> Presence {
+        match root_of(&mut self.connection, &self.device) {
+            Ok(Some(root)) if is_ours(&root) => Presence::There,
+            Ok(_) if self.device_is_gone() => Presence::DeviceGone,
+            Ok(_) => Presence::Removed,
+            Err(_) if self.device_is_gone() => Presence::DeviceGone,
+            Err(_) => Presence::There,
+        }
+    }
+
+    fn device_is_gone(&mut self) -> bool {
+        let asked = self.connection.link(self.device.index).err();
+        asked.is_some_and(|error| error.raw_os_error() == Some(libc::ENODEV))
+    }
+
     /// Limits the link to another rate from now on; what waits goes on waiting. The bands limit it:
     /// [`BandsOptions::limits_rate`].
     pub fn set_rate(&mut self, rate_bits_per_sec: u64) -> Result<(), BandsError> {
@@ -293,8 +320,7 @@ impl Bands {
         if !std::mem::take(&mut self.installed) {
             return Ok(());
         }
-        let asked = self.connection.link(self.device.index).err();
-        if asked.is_some_and(|error| error.raw_os_error() == Some(libc::ENODEV)) {
+        if self.device_is_gone() {
             moved::restore(&self.record);
         }
         let (previous, replaced) = (self.record.previous, self.record.replaced.as_ref());

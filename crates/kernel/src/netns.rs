@@ -76,14 +76,6 @@ pub fn others() -> Vec<File> {
     others
 }
 
-/// The numbers ([`current_id`]) of all namespaces that [`others`] finds, and of the caller's.
-pub fn living() -> io::Result<Vec<u64>> {
-    let id = |file: File| Some(file.metadata().ok()?.ino());
-    let mut living = vec![current_id()?];
-    living.extend(others().into_iter().filter_map(id));
-    Ok(living)
-}
-
 fn in_a_thread<T: Send>(body: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| scope.spawn(body).join())
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -92,6 +84,11 @@ fn in_a_thread<T: Send>(body: impl FnOnce() -> io::Result<T> + Send) -> io::Resu
 /// A number that tells the calling thread's namespace from all others that exist (its inode).
 pub fn current_id() -> io::Result<u64> {
     Ok(std::fs::metadata("/proc/thread-self/ns/net")?.ino())
+}
+
+/// The same of another one.
+pub fn id_of(namespace: &File) -> io::Result<u64> {
+    Ok(namespace.metadata()?.ino())
 }
 
 #[cfg(test)]

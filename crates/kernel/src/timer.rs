@@ -54,6 +54,8 @@ impl PacingTimer {
                 .await
                 .expect("the runtime that owns the timer has shut down");
             if guard.try_io(|fd| self.expired(fd)).is_ok() {
+                // Its one expiration is taken: the next wait need not read to find that out.
+                guard.clear_ready();
                 return;
             }
         }
@@ -70,6 +72,8 @@ impl PacingTimer {
             let mut guard = ready!(self.fd.poll_read_ready(cx))
                 .expect("the runtime that owns the timer has shut down");
             if guard.try_io(|fd| self.expired(fd)).is_ok() {
+                // Its one expiration is taken: the next wait need not read to find that out.
+                guard.clear_ready();
                 return Poll::Ready(());
             }
         }

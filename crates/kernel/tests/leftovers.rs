@@ -214,3 +214,69 @@ fn records_of_namespaces_that_are_gone_go_too() {
     assert!(!left.exists());
     assert_eq!(other.in_receiver(limits), before);
 }
+
+#[test]
+fn a_device_that_moves_after_a_kill_gets_its_limits_back() {
+    let name = "a_device_that_moves_after_a_kill_gets_its_limits_back";
+    for cleans_where_it_is in [false, true] {
+        let Some(pair) = Pair::new(name) else {
+            return;
+        };
+        let limits = || state(&s0()).1;
+        let before = pair.in_sender(limits);
+        drop(Owner::start(&pair));
+        let left = pair.in_sender(record);
+        pair.ip(&format!("link set s0 netns {}", pair.receiver.name()));
+        let clean = || assert_eq!(remove_leftovers().unwrap(), Vec::<String>::new());
+        match cleans_where_it_is {
+            true => pair.in_receiver(clean),
+            false => pair.in_sender(clean),
+        }
+        assert_eq!(pair.in_receiver(limits), before);
+        assert!(!left.exists());
+    }
+}
+
+#[test]
+fn a_device_that_is_renamed_after_a_kill_is_restored() {
+    let Some(pair) = Pair::new("a_device_that_is_renamed_after_a_kill_is_restored") else {
+        return;
+    };
+    // Limits of the operator's own, which no default of the kernel's is.
+    pair.ip("link set s0 gso_max_segs 77 gso_max_size 40000");
+    let before = pair.in_sender(|| state(&s0()));
+    drop(Owner::start(&pair));
+    let left = pair.in_sender(record);
+    for words in ["down", "name renamed0", "up"] {
+        let device = if words == "up" { "renamed0" } else { "s0" };
+        pair.ip(&format!("link set {device} {words}"));
+    }
+    pair.in_sender(|| {
+        assert_eq!(remove_leftovers().unwrap(), ["renamed0"]);
+        assert_eq!(state(&device::by_name("renamed0").unwrap()), before);
+    });
+    assert!(!left.exists());
+}
+
+#[test]
+fn a_new_device_with_the_number_of_one_that_is_gone_is_left_alone() {
+    let Some(pair) = Pair::new("a_new_device_with_the_number_of_one_that_is_gone_is_left_alone")
+    else {
+        return;
+    };
+    let index = pair.in_sender(|| s0().index);
+    drop(Owner::start(&pair));
+    let left = pair.in_sender(record);
+    pair.ip("link del s0");
+    pair.ip(&format!(
+        "link add other0 index {index} type veth peer name other1"
+    ));
+    pair.ip("link set other0 gso_max_segs 5");
+    pair.in_sender(|| {
+        let other = || device::by_name("other0").unwrap();
+        let before = state(&other());
+        assert_eq!(remove_leftovers().unwrap(), Vec::<String>::new());
+        assert_eq!(state(&other()), before);
+    });
+    assert!(!left.exists());
+}

@@ -1,5 +1,7 @@
 //! Cleaning up after an owner that was killed.
 
+use std::fs::File;
+
 use super::error::BandsError;
 use super::owner::Ownership;
 use super::record::Record;
@@ -30,22 +32,41 @@ pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
             Err(error) => return Err(error),
         }
     }
-    forget_gone_namespaces();
+    restore_strays();
     Ok(restored)
 }
 
-/// Removes what was written down of namespaces that are gone, where this user can see all. A device
-/// of such a namespace has ended with it, or went back to where it came from with its limits.
-fn forget_gone_namespaces() {
+/// Restores the devices that left their network namespaces, in whichever they are now, after the
+/// processes that limited them were killed, and removes what was written down of them; also of
+/// devices that are gone. As far as this user can see.
+fn restore_strays() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let Ok(living) = netns::living() else { return };
-    for record in Record::of_gone(&living) {
-        moved::restore(&record);
-        // One that may not be removed does no harm.
-        let _ = record.delete();
+    let records = Record::all();
+    let (false, Ok(here)) = (records.is_empty(), netns::current_id()) else {
+        return;
+    };
+    let others = netns::others();
+    for (record, namespace, index) in records {
+        let is_of = |other: &&File| netns::id_of(other).is_ok_and(|id| id == namespace);
+        let is_stray = match others.iter().find(is_of) {
+            _ if namespace == here => has_left(index),
+            Some(other) => netns::within(other, || Ok(has_left(index))).unwrap_or(false),
+            None => !record.has_process(),
+        };
+        if is_stray {
+            moved::restore(&record);
+            // One that may not be removed does no harm.
+            let _ = record.delete();
+        }
     }
+}
+
+/// Whether the calling thread's namespace has no device of this index, and no process owns it.
+fn has_left(index: u32) -> bool {
+    let is_here = device::all().is_ok_and(|all| all.iter().any(|device| device.index == index));
+    !is_here && Ownership::is_free(index)
 }
 
 /// Restores a device that the caller owns from what an earlier owner left on it; whether there was
@@ -66,6 +87,9 @@ pub(super) fn restore(connection: &mut Connection, device: &Device) -> Result<bo
         take_down(connection, device, Some(previous), replaced)?;
     }
     if let Some(record) = record {
+        if !ours && !limited {
+            moved::restore(&record);
+        }
         record.delete()?;
     }
     Ok(ours || limited)

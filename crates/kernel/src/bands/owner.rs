@@ -27,12 +27,16 @@ pub struct Ownership {
 }
 
 impl Ownership {
+    /// Whether no process has the right for the device of this index, or had it a moment ago.
+    pub fn is_free(index: u32) -> bool {
+        name_of(index).is_ok_and(|name| UnixDatagram::bind_addr(&name).is_ok())
+    }
+
     /// Takes the right in the calling thread's network namespace; [`BandsError::Busy`] while
     /// another has it.
     pub fn take(device: &Device) -> Result<Ownership, BandsError> {
         let kernel = |source| BandsError::kernel("own", device, source);
-        let name = SocketAddr::from_abstract_name(format!("sooner-bands-{}", device.index))
-            .map_err(kernel)?;
+        let name = name_of(device.index).map_err(kernel)?;
         for _ in 0..ATTEMPTS {
             match UnixDatagram::bind_addr(&name) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => thread::sleep(PAUSE),
@@ -49,4 +53,8 @@ impl Ownership {
             pid,
         })
     }
+}
+
+fn name_of(index: u32) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("sooner-bands-{index}"))
 }

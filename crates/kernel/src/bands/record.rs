@@ -48,27 +48,30 @@ impl Record {
         Ok(record)
     }
 
-    /// What was written down for this device; None when nothing was, or not legibly.
+    /// What was written down for the device of this index, by whatever name; None when nothing was,
+    /// or not legibly. It may be of another device, which is gone: the limits tell.
     pub fn read(device: &Device) -> Option<Record> {
         let path = path_of(device)?;
-        let record = parse(&fs::read_to_string(&path).ok()?, path)?;
-        (record.device == device.name).then_some(record)
+        parse(&fs::read_to_string(&path).ok()?, path)
     }
 
-    /// The records of network namespaces that are none of `living`, of processes that have ended,
-    /// as far as they are legible.
-    pub fn of_gone(living: &[u64]) -> Vec<Record> {
+    /// All that are legible, each with its network namespace and its device's index there.
+    pub fn all() -> Vec<(Record, u64, u32)> {
         let folder = runtime_folder().and_then(|folder| fs::read_dir(folder).ok());
         let entries = folder.into_iter().flatten().flatten();
         entries
-            .filter(|entry| {
+            .filter_map(|entry| {
                 let name = entry.file_name();
-                let namespace = name.to_str().and_then(namespace_of);
-                namespace.is_some_and(|namespace| !living.contains(&namespace))
+                let (namespace, index) = place_of(name.to_str()?)?;
+                let text = fs::read_to_string(entry.path()).ok()?;
+                Some((parse(&text, entry.path())?, namespace, index))
             })
-            .filter_map(|entry| parse(&fs::read_to_string(entry.path()).ok()?, entry.path()))
-            .filter(|record| !Path::new("/proc").join(record.pid.to_string()).exists())
             .collect()
+    }
+
+    /// Whether the process that wrote it is there, as far as its number says.
+    pub fn has_process(&self) -> bool {
+        Path::new("/proc").join(self.pid.to_string()).exists()
     }
 
     /// Forgets it; a file that is gone is fine. One that may not be removed any more, because the
@@ -95,15 +98,25 @@ impl Record {
             .mode(0o700)
             .create(folder)?;
         let beside = self.path.with_extension(self.pid.to_string());
+        let saved = self
+            .write_to(&beside)
+            .and_then(|()| fs::rename(&beside, &self.path));
+        if saved.is_err() {
+            // A full disk takes the name and not the text.
+            let _ = fs::remove_file(&beside);
+        }
+        saved
+    }
+
+    fn write_to(&self, path: &Path) -> io::Result<()> {
         let mut options = OpenOptions::new();
         let mut file = options
             .write(true)
             .create(true)
             .truncate(true)
             .mode(0o600)
-            .open(&beside)?;
-        file.write_all(self.text().as_bytes())?;
-        fs::rename(&beside, &self.path)
+            .open(path)?;
+        file.write_all(self.text().as_bytes())
     }
 
     fn text(&self) -> String {
@@ -187,11 +200,10 @@ fn path_of(device: &Device) -> Option<PathBuf> {
     )))
 }
 
-/// The namespace in the name of a record's file.
-fn namespace_of(file_name: &str) -> Option<u64> {
+/// The namespace and the device's index in the name of a record's file.
+fn place_of(file_name: &str) -> Option<(u64, u32)> {
     let (namespace, index) = file_name.strip_prefix("bands-")?.split_once('-')?;
-    index.parse::<u32>().ok()?;
-    namespace.parse().ok()
+    Some((namespace.parse().ok()?, index.parse().ok()?))
 }
 
 /// Where this process keeps what a next start must find, by its user and environment; none where
@@ -247,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_stands_in_the_files_name() {
-        assert_eq!(namespace_of("bands-4026531840-2"), Some(4026531840));
+    fn the_place_stands_in_the_files_name() {
+        assert_eq!(place_of("bands-4026531840-2"), Some((4026531840, 2)));
         for other in [
             "bands-7",
             "bands-7-",
@@ -256,7 +268,7 @@ mod tests {
             "lab-7-2",
             "bands-x-2",
         ] {
-            assert_eq!(namespace_of(other), None, "{other}");
+            assert_eq!(place_of(other), None, "{other}");
         }
     }
 
