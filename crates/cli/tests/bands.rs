@@ -2,7 +2,7 @@
 //! nothing of the operator's is touched.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 
 use crate::host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
@@ -11,7 +11,10 @@ use sooner_testbed::ChildGuard;
 /// What this file asks of the host.
 trait Serves {
     fn serve(&self, listen: &str, more: &[&str]) -> Command;
+    /// Starts a server and waits until it says that it serves; returns it with what it said.
     fn start(&self, listen: &str, more: &[&str]) -> (ChildGuard, String);
+    /// The same with what it says later.
+    fn listen_to(&self, listen: &str, more: &[&str]) -> (ChildGuard, Lines, String);
 }
 
 impl Serves for Host {
@@ -23,19 +26,34 @@ impl Serves for Host {
         command
     }
 
-    /// Starts a server and waits until it says that it serves; returns it with what it said.
     fn start(&self, listen: &str, more: &[&str]) -> (ChildGuard, String) {
-        let mut command = self.serve(listen, more);
-        let mut running = ChildGuard(command.stderr(Stdio::piped()).spawn().unwrap());
-        let child = &mut running.0;
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut said = String::new();
-        while !said.contains("serving") {
-            said += &lines.next().expect("it serves").unwrap();
-            said.push('\n');
-        }
+        let (running, _, said) = self.listen_to(listen, more);
         (running, said)
     }
+
+    fn listen_to(&self, listen: &str, more: &[&str]) -> (ChildGuard, Lines, String) {
+        let mut command = self.serve(listen, more);
+        let mut running = ChildGuard(command.stderr(Stdio::piped()).spawn().unwrap());
+        let mut lines = BufReader::new(running.0.stderr.take().unwrap()).lines();
+        let said = until(&mut lines, "serving");
+        (running, lines, said)
+    }
+}
+
+/// What a server says on standard error.
+type Lines = std::io::Lines<BufReader<ChildStderr>>;
+
+/// What is said up to the line with this word, and that line.
+fn until(lines: &mut Lines, word: &str) -> String {
+    let mut said = String::new();
+    while !said.contains(word) {
+        let line = lines
+            .next()
+            .unwrap_or_else(|| panic!("no {word} in {said}"));
+        said += &line.unwrap();
+        said.push('\n');
+    }
+    said
 }
 
 #[test]
@@ -117,6 +135,78 @@ fn what_the_operator_configured_is_not_touched_unless_asked() {
     let (child, said) = host.start(&listen, &["--replace-qdisc"]);
     assert!(said.contains("kernel bands on s0"), "{said}");
     child.end(Signal::TERM).unwrap();
+    assert_eq!((host.qdiscs(), host.link()), before);
+}
+
+/// Of the live page: where the order is made.
+fn mechanism(host: &Host) -> String {
+    host.printed("curl", &["-s", "http://127.0.0.1:8081/status.json"])
+}
+
+#[test]
+fn bands_that_another_program_takes_away_are_missed() {
+    let Some(host) = Host::new("taken") else {
+        return;
+    };
+    let listen = format!("{ADDRESS}:8080");
+    let before = (host.qdiscs(), host.link());
+    let operators = "qdisc replace dev s0 root handle 9: pfifo limit 10";
+    for (mechanism_name, order, taken) in [
+        (
+            "bands",
+            "responses are not ordered",
+            "qdisc del dev s0 root",
+        ),
+        (
+            "both",
+            "user space orders responses",
+            "qdisc del dev s0 root",
+        ),
+        ("both", "user space orders responses", operators),
+    ] {
+        let more = ["--mechanism", mechanism_name, "--admin", "127.0.0.1:8081"];
+        let (child, mut lines, _) = host.listen_to(&listen, &more);
+        assert!(!mechanism(&host).contains("gone"), "{}", mechanism(&host));
+        host.namespace.tc(taken).unwrap();
+        let left = host.qdiscs();
+        let said = until(&mut lines, "gone");
+        for words in ["bands on s0", "another program", order, "restart"] {
+            assert!(said.contains(words), "{words} is not in {said}");
+        }
+        assert!(mechanism(&host).contains(order), "{}", mechanism(&host));
+        assert_eq!((host.qdiscs(), host.link()), (left, before.1.clone()));
+        child.end(Signal::TERM).unwrap();
+        // What the operator put there stays his.
+        let is_his = taken == operators;
+        assert_eq!(
+            host.qdiscs().contains("pfifo 9:"),
+            is_his,
+            "{}",
+            host.qdiscs()
+        );
+    }
+}
+
+#[test]
+fn bands_go_and_come_with_their_device() {
+    let Some(host) = Host::new("device") else {
+        return;
+    };
+    let before = (host.qdiscs(), host.link());
+    let listen = "127.0.0.1:8080";
+    let more = ["--uplink-device", DEVICE, "--mechanism", "bands"];
+    let (child, mut lines, _) = host.listen_to(listen, &more);
+    host.namespace.ip("link del s0").unwrap();
+    let said = until(&mut lines, "gone");
+    assert!(said.contains("device s0 is gone"), "{said}");
+    host.namespace
+        .ip("link add s0 type veth peer name s1")
+        .unwrap();
+    let said = until(&mut lines, "back,");
+    assert!(said.contains("device s0 is back"), "{said}");
+    assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
+    child.end(Signal::TERM).unwrap();
+    host.namespace.ip("link set s0 up").unwrap();
     assert_eq!((host.qdiscs(), host.link()), before);
 }
 

@@ -179,7 +179,7 @@ impl AutoRate {
         let carries = state.search.carries_bits_per_sec();
         drop(state);
         if let (Some(decision), Some(tell), true) = (&decision, &self.tell, is_news) {
-            tell(&decision.to_string());
+            tell(&format!("uplink {decision}"));
         }
         (decision, carries)
     }

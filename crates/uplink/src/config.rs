@@ -28,7 +28,7 @@ pub struct UplinkConfig {
     pub rate_bits_per_sec: u64,
     /// Whether the rate is found while traffic flows.
     pub is_auto: bool,
-    /// Hears what is found, a line each.
+    /// Hears what becomes of the link and its bands, a line each.
     pub tell: Option<Tell>,
     /// Who goes first.
     pub policy: PolicyName,

@@ -16,6 +16,7 @@ mod auto_rate;
 mod config;
 mod fair_shadow;
 mod flow;
+mod installed_bands;
 mod mechanism;
 mod observer;
 mod pacer;

@@ -6,8 +6,9 @@
 //! ahead and the link never waits for a writer to wake up.
 
 use crate::config::{Mechanism, UplinkConfig, UplinkError};
+use crate::installed_bands::InstalledBands;
 use crate::pacer::Backlog;
-use sooner_kernel::bands::{Bands, BandsError, BandsOptions, Replace};
+use sooner_kernel::bands::{BandsError, BandsOptions, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::qdisc::BacklogProbe;
 use sooner_link::{Ahead, BandChooser, LinkLimits, Pacing, transmission_ns};
@@ -28,44 +29,10 @@ pub(crate) struct Plan {
     pub(crate) description: String,
 }
 
-/// What was changed in the kernel; goes when this does.
-#[derive(Default)]
-pub(crate) struct InstalledBands {
-    /// With how many there are.
-    bands: Option<(Bands, u8)>,
-}
-
 /// The rate by which super-packets are limited where that of the link is found: one frame.
 const GSO_RATE_BITS_PER_SEC: u64 = 10_000_000;
 /// The turns of policies that count in turns, where the rate is found.
 const NOMINAL_BITS_PER_SEC: u64 = 100_000_000;
-
-impl InstalledBands {
-    /// The socket priority that selects a band; `None` without bands.
-    pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
-        self.bands.as_ref().map(|_| Bands::priority_of(band))
-    }
-
-    /// What has left the device, bytes; none without bands.
-    pub(crate) fn sent_bytes(&mut self) -> Option<u64> {
-        let (bands, _) = self.bands.as_mut()?;
-        bands.sent_bytes().ok()
-    }
-
-    /// Limits the device to another rate, where there are bands.
-    pub(crate) fn set_rate(&mut self, rate_bits_per_sec: u64) -> Result<(), BandsError> {
-        match &mut self.bands {
-            Some((bands, _)) => bands.set_rate(rate_bits_per_sec),
-            None => Ok(()),
-        }
-    }
-
-    /// The socket priority that selects the last band; `None` without bands.
-    pub(crate) fn last_priority(&self) -> Option<u32> {
-        let (_, count) = self.bands.as_ref()?;
-        Some(Bands::priority_of(count.saturating_sub(1)))
-    }
-}
 
 impl Plan {
     /// Decides, and sets up in the kernel what was decided; on an error nothing is changed.
@@ -98,7 +65,7 @@ impl Plan {
         }
     }
 
-    fn install(config: &UplinkConfig, device: &Device) -> Result<Bands, BandsError> {
+    fn install(config: &UplinkConfig, device: &Device) -> Result<InstalledBands, BandsError> {
         let replace = if config.replace_qdisc {
             Replace::Yes
         } else {
@@ -110,7 +77,7 @@ impl Plan {
             gso_rate_bits_per_sec: config.is_auto.then_some(GSO_RATE_BITS_PER_SEC),
             ..BandsOptions::at_rate(config.rate_bits_per_sec)
         };
-        Bands::install_as(device, options)
+        InstalledBands::install(device, options)
     }
 
     fn in_user_space(config: &UplinkConfig, device: Option<&Device>, remark: &str) -> Self {
@@ -136,7 +103,12 @@ impl Plan {
         }
     }
 
-    fn with_bands(config: &UplinkConfig, device: &Device, bands: Bands, and_paced: bool) -> Self {
+    fn with_bands(
+        config: &UplinkConfig,
+        device: &Device,
+        bands: InstalledBands,
+        and_paced: bool,
+    ) -> Self {
         let beneath = if config.has_order_in_bands() {
             Beneath::Bands
         } else {
@@ -154,9 +126,7 @@ impl Plan {
             bands: Some(band_chooser(config)),
             backlog: backlog(device, config, Some(config.bands)).filter(|_| and_paced),
             metering,
-            installed_bands: InstalledBands {
-                bands: Some((bands, config.bands)),
-            },
+            installed_bands: bands,
             description: format!(
                 "{how} kernel bands on {}{}",
                 device.name,

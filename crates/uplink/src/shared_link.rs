@@ -6,7 +6,8 @@
 //! released.
 
 use crate::auto_rate::AutoRate;
-use crate::mechanism::{InstalledBands, Metering};
+use crate::installed_bands::{BandsNews, InstalledBands};
+use crate::mechanism::Metering;
 use crate::observer::Observer;
 use crate::pacer;
 use sooner_kernel::clock::monotonic_ns;
@@ -110,6 +111,16 @@ impl SharedLink {
     /// What has left the device, where bands count it.
     pub(crate) fn device_bytes(&self) -> Option<u64> {
         self.bands().sent_bytes()
+    }
+
+    /// Whether the bands are there that were installed; what has changed of that.
+    pub(crate) fn review_bands(&self) -> Option<BandsNews> {
+        self.bands().review(self.is_paced)
+    }
+
+    /// Why there are no bands where they were installed.
+    pub(crate) fn bands_trouble(&self) -> Option<BandsNews> {
+        self.bands().trouble(self.is_paced)
     }
 
     fn bands(&self) -> MutexGuard<'_, InstalledBands> {

@@ -3,7 +3,8 @@
 use crate::auto_rate::{self, AutoRate, Found};
 use crate::config::{UplinkConfig, UplinkError};
 use crate::flow::{Flow, Signals};
-use crate::mechanism::{InstalledBands, Metering, Plan};
+use crate::installed_bands::{self, InstalledBands};
+use crate::mechanism::{Metering, Plan};
 use crate::observer::Observer;
 use crate::pacer;
 use crate::shared_link::{SharedLink, now};
@@ -61,6 +62,10 @@ impl Uplink {
             uplink.shared.set_rate(most);
             tokio::spawn(auto_rate::run(Arc::downgrade(&uplink.shared)));
         }
+        if uplink.uses_bands() {
+            let shared = Arc::downgrade(&uplink.shared);
+            tokio::spawn(installed_bands::watch(shared, config.tell.clone()));
+        }
         if uplink.shared.is_paced {
             // Less lateness for every sleep of this thread; the default slack of 50 us only saves
             // power.
@@ -89,12 +94,15 @@ impl Uplink {
         }
     }
 
-    /// Which mechanism is active and what would improve it, in one line.
-    pub fn describe(&self) -> &str {
-        &self.description
+    /// Which mechanism is active and what would improve it, or what has become of it, in one line.
+    pub fn describe(&self) -> String {
+        match self.shared.bands_trouble() {
+            Some(trouble) => format!("{}; {trouble}", self.description),
+            None => self.description.to_string(),
+        }
     }
 
-    /// Whether kernel bands are active, which need `CAP_NET_ADMIN` for as long as they are.
+    /// Whether kernel bands were installed, which need `CAP_NET_ADMIN` until they are taken down.
     pub fn uses_bands(&self) -> bool {
         self.shared.marks_bands
     }

@@ -11,7 +11,7 @@ pub fn ready_line(config: &Config, link: &Link, listening: &Listening, uplink: &
         (listening.clear_addresses().into_iter()).map(|address| format!("http://{address}"));
     let tls = (listening.tls_addresses().into_iter()).map(|address| format!("https://{address}"));
     let addresses: Vec<_> = clear.chain(tls).collect();
-    let order = order(config, link, uplink.describe());
+    let order = order(config, link, &uplink.describe());
     let admin = match listening.admin_address() {
         Some(address) => format!("; metrics on http://{address}"),
         None => String::new(),

@@ -55,7 +55,7 @@ impl UplinkReading {
         let now = uplink.snapshot();
         Self {
             policy: now.policy.into(),
-            mechanism: uplink.describe().into(),
+            mechanism: uplink.describe(),
             rate_bits_per_sec: now.rate_bits_per_sec,
             found: uplink.found(),
             sent_wire_bytes: now.wire_bytes.unwrap_or(now.socket_bytes),

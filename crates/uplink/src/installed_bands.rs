@@ -1,0 +1,167 @@
+//! The bands on the device: they go when the server ends, and may be taken away before.
+//!
+//! Another program may remove or replace them, and a device may go away. Both are noticed and said
+//! within about a second. Bands come back with their device; what another program took away stays
+//! away, so that Sooner does not fight it.
+
+use crate::auto_rate::Tell;
+use crate::shared_link::SharedLink;
+use sooner_kernel::bands::{Bands, BandsError, BandsOptions, Presence, Replace};
+use sooner_kernel::device::{self, Device};
+use std::fmt;
+use std::sync::Weak;
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Between two looks at the device.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What was changed in the kernel; goes when this does.
+#[derive(Default)]
+pub(crate) struct InstalledBands(Option<OnDevice>);
+
+struct OnDevice {
+    device_name: String,
+    options: BandsOptions,
+    bands: Result<Bands, Lost>,
+}
+
+/// Why there are none any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    /// Another program removed or replaced them.
+    Removed,
+    /// The device is gone, or is in another network namespace.
+    DeviceGone,
+}
+
+/// What has become of the bands of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BandsNews {
+    device_name: String,
+    lost: Option<Lost>,
+    is_paced: bool,
+}
+
+impl InstalledBands {
+    /// Puts bands on a device; nothing is changed when it fails.
+    pub(crate) fn install(device: &Device, options: BandsOptions) -> Result<Self, BandsError> {
+        let bands = Bands::install_as(device, options)?;
+        Ok(Self(Some(OnDevice {
+            device_name: device.name.clone(),
+            options,
+            bands: Ok(bands),
+        })))
+    }
+
+    /// The socket priority that selects a band; `None` where none were installed.
+    pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
+        self.0.as_ref().map(|_| Bands::priority_of(band))
+    }
+
+    /// The socket priority that selects the last band; `None` where none were installed.
+    pub(crate) fn last_priority(&self) -> Option<u32> {
+        let count = self.0.as_ref()?.options.bands;
+        Some(Bands::priority_of(count.saturating_sub(1)))
+    }
+
+    /// What has left the device, bytes; none without bands.
+    pub(crate) fn sent_bytes(&mut self) -> Option<u64> {
+        let bands = self.0.as_mut()?.bands.as_mut().ok()?;
+        bands.sent_bytes().ok()
+    }
+
+    /// Limits the device to another rate, where there are bands.
+    pub(crate) fn set_rate(&mut self, rate_bits_per_sec: u64) -> Result<(), BandsError> {
+        let Some(on_device) = &mut self.0 else {
+            return Ok(());
+        };
+        on_device.options.rate_bits_per_sec = rate_bits_per_sec;
+        match &mut on_device.bands {
+            Ok(bands) => bands.set_rate(rate_bits_per_sec),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Why there are no bands where they were installed.
+    pub(crate) fn trouble(&self, is_paced: bool) -> Option<BandsNews> {
+        let on_device = self.0.as_ref()?;
+        let lost = on_device.bands.as_ref().err()?;
+        Some(on_device.news(Some(*lost), is_paced))
+    }
+
+    /// Looks at the device; gives what has changed since the last look.
+    pub(crate) fn review(&mut self, is_paced: bool) -> Option<BandsNews> {
+        let on_device = self.0.as_mut()?;
+        match &mut on_device.bands {
+            Ok(bands) => {
+                let lost = match bands.presence() {
+                    Presence::There => return None,
+                    Presence::Removed => Lost::Removed,
+                    Presence::DeviceGone => Lost::DeviceGone,
+                };
+                // What is left of them goes: the limits of super-packets.
+                on_device.bands = Err(lost);
+                Some(on_device.news(Some(lost), is_paced))
+            }
+            Err(Lost::Removed) => None,
+            Err(Lost::DeviceGone) => {
+                let device = device::by_name(&on_device.device_name).ok()?;
+                let options = BandsOptions {
+                    // What an operator has configured meanwhile stays.
+                    replace: Replace::No,
+                    ..on_device.options
+                };
+                on_device.bands = Ok(Bands::install_as(&device, options).ok()?);
+                Some(on_device.news(None, is_paced))
+            }
+        }
+    }
+}
+
+impl OnDevice {
+    fn news(&self, lost: Option<Lost>, is_paced: bool) -> BandsNews {
+        BandsNews {
+            device_name: self.device_name.clone(),
+            lost,
+            is_paced,
+        }
+    }
+}
+
+impl fmt::Display for BandsNews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.device_name;
+        let without = match self.is_paced {
+            true => "user space orders responses without them",
+            false => "responses are not ordered",
+        };
+        match self.lost {
+            Some(Lost::Removed) => write!(
+                f,
+                "the bands on {name} are gone, because another program removed or replaced them: \
+                 {without}; restart the server to put them back"
+            ),
+            Some(Lost::DeviceGone) => write!(
+                f,
+                "device {name} is gone, and its bands with it: {without}; they come back with it"
+            ),
+            None => write!(f, "device {name} is back, and its bands are"),
+        }
+    }
+}
+
+/// Looks at the device once a second; runs until the uplink is dropped.
+pub(crate) async fn watch(shared: Weak<SharedLink>, tell: Option<Tell>) {
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        if let (Some(news), Some(tell)) = (shared.review_bands(), &tell) {
+            tell(&news.to_string());
+        }
+    }
+}
