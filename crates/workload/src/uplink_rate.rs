@@ -4,6 +4,10 @@ use sooner_quantity::Rate;
 use std::fmt;
 use std::str::FromStr;
 
+/// The slowest link that is looked for, bits a second: below it a packet takes longer than most
+/// round trips.
+const MOST_BITS_PER_SEC_MIN: u64 = 100_000;
+
 /// A rate, or `auto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UplinkRate {
@@ -34,7 +38,10 @@ impl FromStr for UplinkRate {
                 .map(Self::Known)
                 .map_err(|error| format!("{error}; or auto, where the rate is unknown")),
             Some("") => Ok(Self::Auto(None)),
-            Some(most) => match most.strip_prefix(':').map(str::parse) {
+            Some(most) => match most.strip_prefix(':').map(str::parse::<Rate>) {
+                Some(Ok(most)) if most.bits_per_sec() < MOST_BITS_PER_SEC_MIN => Err(format!(
+                    "`{text}` is too slow a maximum: a rate is looked for from 100kbit on"
+                )),
                 Some(Ok(most)) => Ok(Self::Auto(Some(most))),
                 Some(Err(error)) => Err(format!("behind `auto:` {error}")),
                 None => Err(format!(
@@ -76,6 +83,7 @@ mod tests {
             ("automatic", "auto:100mbit for a maximum"),
             ("auto:", "behind `auto:`"),
             ("auto:fast", "behind `auto:`"),
+            ("auto:99kbit", "from 100kbit on"),
             ("fast", "or auto, where the rate is unknown"),
         ] {
             let error = text.parse::<UplinkRate>().unwrap_err();

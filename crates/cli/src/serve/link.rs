@@ -55,6 +55,17 @@ impl Link {
         self.rate.filter(|_| self.is_ordered)
     }
 
+    /// What to say of a rate that cannot be found, because all clients are on this host.
+    pub fn remark(&self, addresses: &[SocketAddr]) -> Option<&'static str> {
+        let is_auto = matches!(self.ordered_rate(), Some(UplinkRate::Auto(_)));
+        let is_local = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
+        (is_auto && addresses.iter().all(is_local)).then_some(
+            "uplink auto: all listeners are on loopback, where no queue beyond this host can be \
+             seen, so no rate is found; listen on the address that faces the clients, or give the \
+             rate",
+        )
+    }
+
     /// By which sizes are chosen, bits a second; none: nothing is ordered.
     fn nominal_bits_per_sec(&self) -> Option<u64> {
         let rate = self.ordered_rate()?.known();
@@ -96,8 +107,8 @@ impl Link {
         let mut config = UplinkConfig::new(rate_bits_per_sec, table.policy());
         if matches!(self.rate, Some(UplinkRate::Auto(_))) {
             config.is_auto = true;
-            config.tell = Some(Arc::new(|line: &str| say(format_args!("uplink {line}"))));
         }
+        config.tell = Some(Arc::new(|line: &str| say(line)));
         config.mechanism = match table.mechanism() {
             MechanismName::Auto | MechanismName::None => Mechanism::Auto,
             MechanismName::UserSpace => Mechanism::UserSpace,
@@ -122,6 +133,22 @@ impl Link {
 mod tests {
     use super::*;
     use sooner_web::config::Config;
+
+    #[test]
+    fn a_rate_is_not_looked_for_on_loopback_in_silence() {
+        let remarks = |rate: &str, addresses: &[&str]| {
+            let addresses: Vec<SocketAddr> =
+                addresses.iter().map(|text| text.parse().unwrap()).collect();
+            let config = Config::parse(&format!("[uplink]\nrate = \"{rate}\"")).unwrap();
+            Link::of(&config.uplink)
+                .unwrap()
+                .remark(&addresses)
+                .is_some()
+        };
+        assert!(remarks("auto", &["127.0.0.1:80", "[::1]:80"]));
+        assert!(!remarks("auto", &["127.0.0.1:80", "10.0.0.1:80"]));
+        assert!(!remarks("10mbit", &["127.0.0.1:80"]));
+    }
 
     fn link(text: &str) -> Result<Link, Misconfigured> {
         Link::of(&Config::parse(text).unwrap().uplink)
