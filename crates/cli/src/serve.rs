@@ -19,10 +19,10 @@ use effective::Effective;
 use link::Link;
 use running::Running;
 use sooner_kernel::descriptors::{limit, raise_limit};
-use sooner_operate::Signals;
 use sooner_operate::Supervisor;
 use sooner_operate::say;
 use sooner_operate::{PassedListeners, passed_listeners};
+use sooner_operate::{Signals, polled_when_woken};
 use sooner_uplink::{Uplink, UplinkError};
 use sooner_web::config::{Config, Misconfigured};
 use sooner_web::{Listening, Means, Server};
@@ -82,6 +82,9 @@ async fn serve(
     // Before the uplink: a signal that comes while bands are set up must not leave them behind.
     let mut signals = Signals::new(args.config.is_some()).context("cannot watch for signals")?;
     let uplink = start_uplink(&effective, &link, &listening)?;
+    link.remark(&listening.addresses())
+        .into_iter()
+        .for_each(say);
     user::adopt(&effective, uplink.uses_bands()).map_err(located)?;
     let status = ready_line::ready_line(&effective.config, &link, &listening, &uplink);
     if !args.quiet {
@@ -91,7 +94,7 @@ async fn serve(
     let serving = listening.run(uplink, running.stopped());
     tokio::select! {
         () = serving => {}
-        () = running.obey(&mut signals) => {}
+        () = polled_when_woken(running.obey(&mut signals)) => {}
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The event loop of a command that runs for long.
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::pin::Pin;
@@ -27,10 +29,19 @@ fn run_task(runtime: &Runtime, work: Pin<Box<dyn Future<Output = ()>>>) {
     }
 }
 
+/// The future, polled only when it is woken itself: for one beside which a server runs in the same
+/// task, which is woken for each packet.
+pub async fn polled_when_woken<T>(future: impl Future<Output = T>) -> T {
+    let mut one: FuturesUnordered<_> = [future].into_iter().collect();
+    one.next().await.expect("a future has one output")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::poll_fn;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::task::{Context, Poll, Waker};
 
     fn runtime() -> Runtime {
         tokio::runtime::Builder::new_current_thread()
@@ -45,6 +56,26 @@ mod tests {
             other.await.unwrap() + 1
         });
         assert_eq!(found, 42);
+    }
+
+    #[test]
+    fn what_is_not_woken_is_not_polled() {
+        let polls = Cell::new(0);
+        let kept = Cell::new(None::<Waker>);
+        let counted = poll_fn(|context| {
+            polls.set(polls.get() + 1);
+            kept.set(Some(context.waker().clone()));
+            Poll::<()>::Pending
+        });
+        let mut future = std::pin::pin!(polled_when_woken(counted));
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..3 {
+            assert!(future.as_mut().poll(&mut context).is_pending());
+        }
+        assert_eq!(polls.get(), 1);
+        kept.take().unwrap().wake();
+        assert!(future.as_mut().poll(&mut context).is_pending());
+        assert_eq!(polls.get(), 2);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod signals;
 mod supervisor;
 
 pub use activation::{PassedError, PassedListeners, passed_listeners};
-pub use event_loop::run_local;
+pub use event_loop::{polled_when_woken, run_local};
 pub use lines::{finish, lost_lines, print, say, say_as};
 pub use listen::{ListenError, listen, may_listen};
 pub use outlet::Outlet;

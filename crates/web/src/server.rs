@@ -10,7 +10,7 @@ use crate::limits::Connections;
 use crate::metrics::Metrics;
 use crate::service::Service;
 use crate::tls::{self, Prepared, Tls};
-use sooner_operate::{ListenError, PassedListeners, listen};
+use sooner_operate::{ListenError, PassedListeners, listen, polled_when_woken};
 use sooner_uplink::{FairShadow, Uplink};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -249,7 +249,8 @@ impl Listening {
     async fn serve(mut self, uplink: Uplink, stop: Stop<'_>) {
         let log_closer = self.log_closer.take();
         let connections = LocalSet::new();
-        connections.run_until(self.run_local(uplink, stop)).await;
+        let local = polled_when_woken(self.run_local(uplink, stop));
+        connections.run_until(local).await;
         // What the grace cut off is logged as well.
         drop(connections);
         drop(log_closer);

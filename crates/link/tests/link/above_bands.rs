@@ -10,8 +10,8 @@ use sooner_policy::{GuardLimits, PolicyName, Time};
 const RATE: u64 = 8_000_000;
 const SEGMENT: u64 = wire::SEGMENT_BYTES;
 const PACKET_NS: u64 = wire::PACKET_BYTES * 1_000;
-/// 5 ms of the link in whole segments.
-const LONG: u64 = 3 * SEGMENT;
+/// 10 ms of the link in whole segments.
+const LONG: u64 = 6 * SEGMENT;
 
 fn link(policy: PolicyName) -> LinkScheduler {
     guarded(policy, None)
@@ -69,11 +69,11 @@ fn begin(link: &mut LinkScheduler, body_bytes: u64, now: Time) -> FlowId {
 }
 
 #[test]
-fn a_long_response_gets_an_eighth_of_what_remains_and_5_ms_at_most() {
+fn a_long_response_gets_a_quarter_of_what_remains_and_10_ms_at_most() {
     for (body_bytes, granted_bytes) in [
-        (5_000, 2 * SEGMENT),
-        (8 * 3 * SEGMENT - 1_000, 2 * SEGMENT),
-        (8 * 3 * SEGMENT, 3 * SEGMENT),
+        (5_000, 4 * SEGMENT),
+        (4 * 5 * SEGMENT - 1_000, 4 * SEGMENT),
+        (4 * 5 * SEGMENT, 5 * SEGMENT),
         (1_000_000, LONG),
     ] {
         let mut link = link(PolicyName::Srpt);
@@ -169,6 +169,31 @@ fn a_response_that_shrinks_waits_for_what_it_has_in_a_band_behind() {
     let other = begin(&mut link, 1_000_000, now);
     while write_in(&mut link, other, Some(7), now).is_some() {}
     assert!(write(&mut link, flow, now).is_some());
+}
+
+#[test]
+fn a_small_stream_waits_for_what_its_connection_has_in_a_band_behind() {
+    let mut link = link(PolicyName::Srpt);
+    let now = Time::ZERO;
+    let connection = link.open(now);
+    let stream = |link: &mut LinkScheduler, body_bytes| {
+        let stream = link.open_stream(connection, now);
+        start(link, stream, Some(body_bytes), 0, now);
+        stream
+    };
+    let long = stream(&mut link, 1_000_000);
+    while let Answer::Go(bytes) = ask(&mut link, long, 1_000_000, now) {
+        link.set_band(connection, 7);
+        link.settle_stream(long, bytes, now);
+    }
+    let small = stream(&mut link, 2_000);
+    assert_eq!(ask(&mut link, small, 2_000, now), Answer::Wait);
+    // Another connection has nothing in that band.
+    let other = begin(&mut link, 1_000, now);
+    assert!(write(&mut link, other, now).is_some());
+    finish(&mut link, other, now);
+    let left_at = Time::from_ns(link.charged_bytes() * 1_000);
+    assert_eq!(link.wake_next(left_at), Some(small));
 }
 
 #[test]
