@@ -34,6 +34,8 @@ struct skb_shared_info {
 
 /* A client with no more than so much under way has no queue of its own. */
 #define LIGHT_BYTES 6000
+/* For so long clients wait for a second packet at least, with a reserve: Linux for 40 ms. */
+#define LONE_NS 20000000
 
 enum { NOT_TIMED, TIMED_WAITS, TIMED_HAS_LEFT, TIMED_AGAIN };
 
@@ -112,10 +114,18 @@ static __noinline int note_acked(struct packet *packet, struct flow *flow)
 	flow->acked_seq = packet->ack_seq;
 	count_delivered(flow, flow->acked_bytes);
 	if (flow->timed == TIMED_HAS_LEFT && (__s32)(packet->ack_seq - flow->timed_end) >= 0) {
+		__u64 left_ns = flow->timed_left_ns, next_ns = flow->timed_next_ns;
+
 		flow->timed = NOT_TIMED;
-		/* Clients take their time to acknowledge a lone packet. */
-		if (flow->next_seq != flow->timed_end)
-			tell_delay(&packet->key, flow->timed_left_ns, under_way <= LIGHT_BYTES);
+		/* Clients take their time to acknowledge a lone packet, and none for the second: it has to be in the acknowledgement, or to
+		 * have come before that time was over. */
+		if (!next_ns)
+			return 0;
+		if ((__s32)(packet->ack_seq - flow->timed_next_end) >= 0)
+			left_ns = next_ns;
+		else if (next_ns - left_ns > LONE_NS)
+			return 0;
+		tell_delay(&packet->key, left_ns, under_way <= LIGHT_BYTES);
 	}
 	return 0;
 }
@@ -228,7 +238,11 @@ int note_leaving(__u64 *arguments)
 	flow = bpf_map_lookup_elem(&flows, &key);
 	if (flow && flow->timed == TIMED_WAITS && flow->timed_end == end) {
 		flow->timed_left_ns = bpf_ktime_get_ns();
+		flow->timed_next_ns = 0;
 		flow->timed = TIMED_HAS_LEFT;
+	} else if (flow && flow->timed == TIMED_HAS_LEFT && !flow->timed_next_ns && (__s32)(end - flow->timed_end) > 0) {
+		flow->timed_next_end = end;
+		flow->timed_next_ns = bpf_ktime_get_ns();
 	}
 	return 0;
 }

@@ -102,6 +102,8 @@ struct flow {
 	__u64 born_ns;
 	/* Of the packet that is timed: when it left the device, and the number behind it. */
 	__u64 timed_left_ns;
+	/* The same of the packet that left after it; 0: none yet. */
+	__u64 timed_next_ns;
 	__u32 timed_end;
 	__u32 timed;
 	/* Of all its responses: payload that was queued, with what was sent again, and in how many packets; what has arrived; what is
@@ -113,7 +115,7 @@ struct flow {
 	__u32 segments;
 	/* What TCP had counted as arrived before. */
 	__u32 first_delivered;
-	__u32 unused;
+	__u32 timed_next_end;
 };
 
 /* A SYN-ACK whose delay is measured. */

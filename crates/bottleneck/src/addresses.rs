@@ -179,6 +179,15 @@ impl Addresses {
         }
     }
 
+    /// What packets waited that left from `from_ns` to `until_ns`, ms, and of how many clients they
+    /// are known; none: of none.
+    pub fn waited(&self, from_ns: u64, until_ns: u64) -> Option<(f64, usize)> {
+        let left = |delay: &&Delay| (from_ns..until_ns).contains(&delay.left_ns);
+        let excesses = self.excesses(self.delays.iter().filter(left));
+        let all = sorted(excesses.into_values());
+        (!all.is_empty()).then(|| (at(&all, 0.2), all.len()))
+    }
+
     /// What all ever had says nothing any more: what they had in the last second does.
     pub fn forget(&mut self) {
         let least_ms = self.least_since(0);

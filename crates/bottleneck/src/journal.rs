@@ -21,6 +21,11 @@ impl Journal {
     /// Adds one; whether it is worth a line in a log: probes come every few seconds, and each is
     /// only where it changes something.
     pub fn note(&mut self, decision: Decision) -> bool {
+        // A probe begins with several rates.
+        let last = self.last.back().map(|last| last.why);
+        if (last, decision.why) == (Some(Why::Probing), Why::Probing) {
+            return false;
+        }
         if self.last.len() == DECISIONS_MAX {
             self.last.pop_front();
         }

@@ -1,5 +1,6 @@
 //! The search itself: a state, the rate that is asked for, and what changes them.
 
+mod burst;
 mod credit;
 mod hold;
 mod open;
@@ -22,6 +23,8 @@ const DEMAND: f64 = 0.92;
 const QUEUE_MS: f64 = 5.0;
 const QUEUE_PACKETS: f64 = 3.0;
 const FRAME_BITS: f64 = 1514.0 * 8.0;
+/// Below this share of the threshold nothing waits.
+const EMPTY: f64 = 0.6;
 /// What waits beyond drains within so many ms, and costs at most this share of the rate meanwhile.
 const DRAIN_MS: f64 = 250.0;
 const DRAIN_SHARE_MAX: f64 = 0.5;
@@ -30,6 +33,14 @@ const DRAIN_SHARE_MAX: f64 = 0.5;
 const LATE_NS: u64 = 5 * STEP_NS;
 /// What arrives is what the link carries where so much of the rate is sent, or where it is level.
 const USED: f64 = 0.85;
+/// What is sent counts for what drains, down to this share of what the link carries.
+const SENT_LEAST: f64 = 0.4;
+/// A wait of which no more than this share is left is over.
+const LEFT: f64 = 0.5;
+/// What arrives is what is sent within this share, and what the threshold is of these ms: jitter
+/// makes what arrives in a while seem less or more.
+const OWN: f64 = 0.01;
+const OWN_MS: f64 = 500.0;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
@@ -57,6 +68,7 @@ enum Phase {
     Hold {
         quiet_until_ns: u64,
     },
+    Burst(burst::Burst),
     Probe {
         until_ns: u64,
         /// Packets that left before say nothing of this step.
@@ -104,6 +116,13 @@ struct Seen {
     sent: f64,
     /// What arrives is as much as it was, and so the most.
     is_level: bool,
+}
+
+impl Seen {
+    /// What arrives is what is sent within this share.
+    fn own_share(&self) -> f64 {
+        OWN + self.threshold_ms / OWN_MS
+    }
 }
 
 impl Search {
@@ -154,7 +173,7 @@ impl Search {
             Phase::Trial { .. } => State::Trial,
             Phase::Drain { .. } => State::Drain,
             Phase::Hold { .. } => State::Hold,
-            Phase::Probe { .. } => State::Probe,
+            Phase::Burst(_) | Phase::Probe { .. } => State::Probe,
         }
     }
 
@@ -196,6 +215,7 @@ impl Search {
                 waited_ms,
             } if now_ns >= until_ns => Some(self.end_drain(&seen, waited_ms)),
             Phase::Hold { quiet_until_ns } => self.step_hold(&seen, quiet_until_ns),
+            Phase::Burst(burst) => self.step_burst(&seen, burst),
             Phase::Probe { .. } => self.step_probe(&seen),
             Phase::Trial { .. } | Phase::Drain { .. } => None,
         };
@@ -240,11 +260,11 @@ impl Search {
         seen
     }
 
-    /// What clients seem to wait for now is no queue.
-    fn note_noise(&mut self, waits_ms: f64) {
+    /// What clients seem to wait for now is no queue; it counts by so much.
+    fn note_noise(&mut self, weight: f64, waits_ms: f64) {
         let (mean_ms, deviation_ms) = &mut self.noise_ms;
-        *mean_ms += 0.05 * (waits_ms - *mean_ms);
-        *deviation_ms += 0.05 * ((waits_ms - *mean_ms).abs() - *deviation_ms);
+        *mean_ms += weight * (waits_ms - *mean_ms);
+        *deviation_ms += weight * ((waits_ms - *mean_ms).abs() - *deviation_ms);
     }
 
     /// Lets through so much, and drains what waits beyond first.
@@ -252,7 +272,10 @@ impl Search {
         let capacity = self.bounded(capacity);
         self.capacity = Some(capacity);
         let drain = (seen.waits.common_ms / DRAIN_MS).clamp(0.0, DRAIN_SHARE_MAX);
-        self.rate = self.bounded(capacity * (BELOW - drain));
+        // TCP may send less than it might, at the rate at which acknowledgements come back: less
+        // than that drains.
+        let sent = seen.sent.clamp(SENT_LEAST * capacity, capacity);
+        self.rate = self.bounded(sent * (BELOW - drain));
         // A round trip, so that what is seen at the end was sent at this rate.
         let round_trip_ns = self.round_trip_ns();
         self.phase = Phase::Drain {
@@ -291,24 +314,23 @@ impl Search {
             // Much less was sent than the link carried: jitter, or others.
             // Or all paths became longer.
             self.addresses.forget();
-            self.note_noise(seen.waits.common_ms.min(4.0 * QUEUE_MS));
+            self.note_noise(0.05, seen.waits.common_ms.min(4.0 * QUEUE_MS));
             self.let_go();
             self.open.leave_alone(seen.now_ns);
             return Why::OthersFill;
         }
-        if seen.is_full {
+        // What is left of much is no reason: it drains, or is jitter, and what arrived while the
+        // queue became empty is not what the link carries.
+        if seen.is_full && seen.waits.common_ms > LEFT * waited_ms {
             let capacity = self.capacity.unwrap_or(self.rate);
-            let arrived = self.rates.delivered(4 * STEP_NS);
-            // With less sent, what arrives says nothing of the link.
-            let is_used = seen.sent > USED * self.rate;
-            self.cut(
-                seen,
-                if is_used {
-                    capacity.min(arrived)
-                } else {
-                    capacity
-                },
-            );
+            let (arrived, sent) = (self.rates.delivered(4 * STEP_NS), self.rates.sent(4 * STEP_NS));
+            // As much arrives as is sent: that is our own rate, and says nothing of the link. What
+            // clients seem to wait for may be jitter.
+            let is_own = (arrived - sent).abs() < seen.own_share() * sent;
+            if is_own && !helped {
+                self.note_noise(0.2, seen.waits.common_ms.min(4.0 * QUEUE_MS));
+            }
+            self.cut(seen, if is_own { capacity } else { capacity.min(arrived) });
             return Why::StillFull;
         }
         self.hold(seen.now_ns);

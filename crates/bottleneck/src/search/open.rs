@@ -25,6 +25,10 @@ const SUSPECTED_RESENT: f64 = 0.005;
 const LEVEL: f64 = 0.9;
 const LEVEL_STEPS: usize = 6;
 const SUSPECTED_STEPS: u32 = 3;
+/// Of so few clients none may know how long a packet takes without a queue: a trial is worth it
+/// also where nothing is lost, after so many steps in which what arrives is level.
+const FEW: usize = 2;
+const LEVEL_LONG_STEPS: u32 = 25;
 /// For how long a queue that is not ours is left alone, first and at most.
 const ALONE_NS: u64 = 5 * SECOND;
 const TRIAL_AGAIN_NS: u64 = 10 * SECOND;
@@ -35,6 +39,7 @@ const GONE: f64 = 1.25;
 #[derive(Debug)]
 pub struct Open {
     suspected_steps: u32,
+    level_steps: u32,
     alone_until_ns: u64,
     alone_since_ns: u64,
     alone_ns: u64,
@@ -50,6 +55,7 @@ impl Default for Open {
     fn default() -> Open {
         Open {
             suspected_steps: 0,
+            level_steps: 0,
             alone_until_ns: 0,
             alone_since_ns: 0,
             alone_ns: ALONE_NS,
@@ -130,9 +136,15 @@ impl Search {
             self.hold.found(is_of_one);
             return Some(Why::Full);
         }
-        let is_lossy = seen.is_level && self.rates.resent(SECOND) > SUSPECTED_RESENT;
-        let is_suspected =
-            (by_all || (is_lossy && seen.waits.clients >= 2)) && now_ns >= self.open.trial_from_ns;
+        self.open.level_steps = match seen.is_level && seen.waits.clients > 0 {
+            true => self.open.level_steps + 1,
+            false => 0,
+        };
+        let is_level_long = self.open.level_steps >= LEVEL_LONG_STEPS;
+        let is_of_few = is_level_long && self.addresses.heard(now_ns) <= FEW;
+        let is_lossy = seen.is_level && is_lost && seen.waits.clients > 0;
+        let is_suspected = by_all || is_lossy || is_of_few;
+        let is_suspected = is_suspected && now_ns >= self.open.trial_from_ns;
         self.open.suspected_steps = if is_suspected {
             self.open.suspected_steps + 1
         } else {
@@ -141,7 +153,7 @@ impl Search {
         if self.open.suspected_steps < SUSPECTED_STEPS || self.full_steps_by_lights > 0 {
             return None;
         }
-        self.open.suspected_steps = 0;
+        (self.open.suspected_steps, self.open.level_steps) = (0, 0);
         let round_trip_ns = (self.addresses.typical_ms() as u64 * MS).min(2 * SECOND);
         let arrived = self.rates.delivered(8 * STEP_NS);
         self.capacity = Some(self.bounded(arrived));
@@ -169,7 +181,7 @@ impl Search {
         self.full_steps_by_lights = self.full_steps_by_lights.saturating_sub(1);
         // Little is sent: what clients wait for is no queue of ours.
         if seen.waits.clients > 0 && seen.waits.median_ms < seen.threshold_ms {
-            self.note_noise(seen.waits.common_ms);
+            self.note_noise(0.05, seen.waits.common_ms);
         }
     }
 
@@ -187,9 +199,11 @@ impl Search {
             true => 2 * fallen >= heard,
             false => 3 * fallen >= 2 * heard,
         };
-        if heard >= 2 && is_ours {
+        // One alone may wait before its own link.
+        let is_of_one = asked.count() == 1 && self.addresses.heard(now_ns) == 1;
+        if (heard >= 2 || (is_of_one && heard == 1)) && is_ours {
             self.rate = self.bounded(BELOW * self.rate / TRIAL);
-            self.hold.found(false);
+            self.hold.found(is_of_one);
             self.hold(now_ns);
             return Why::Ours { fallen, heard };
         }

@@ -96,7 +96,7 @@ impl FlowKey {
 
 impl Flow {
     /// Length of `struct flow`.
-    pub const BYTES: usize = 160;
+    pub const BYTES: usize = 168;
 
     /// Reads one.
     pub fn read(bytes: &[u8]) -> Option<Flow> {
