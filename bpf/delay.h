@@ -117,13 +117,11 @@ static __noinline int note_acked(struct packet *packet, struct flow *flow)
 		__u64 left_ns = flow->timed_left_ns, next_ns = flow->timed_next_ns;
 
 		flow->timed = NOT_TIMED;
-		/* Clients take their time to acknowledge a lone packet, and none for the second: it has to be in the acknowledgement, or to
-		 * have come before that time was over. */
-		if (!next_ns)
-			return 0;
-		if ((__s32)(packet->ack_seq - flow->timed_next_end) >= 0)
+		/* Clients take their time to acknowledge a lone packet, and none for the second: it has to be in the acknowledgement, or one of
+		 * them has to have come before that time was over. */
+		if (next_ns && (__s32)(packet->ack_seq - flow->timed_next_end) >= 0)
 			left_ns = next_ns;
-		else if (next_ns - left_ns > LONE_NS)
+		else if ((next_ns ? next_ns : bpf_ktime_get_ns()) - left_ns > LONE_NS)
 			return 0;
 		tell_delay(&packet->key, left_ns, under_way <= LIGHT_BYTES);
 	}

@@ -59,6 +59,8 @@ enum Phase {
     Open,
     Trial {
         until_ns: u64,
+        /// What arrives from then on answers.
+        heard_from_ns: u64,
         asked: Asked,
     },
     Drain {
@@ -209,7 +211,7 @@ impl Search {
         let seen = self.see(now_ns);
         let why = match self.phase {
             Phase::Open => self.step_open(&seen),
-            Phase::Trial { until_ns, .. } if now_ns >= until_ns => Some(self.end_trial(&seen)),
+            Phase::Trial { until_ns, .. } if now_ns >= until_ns => self.end_trial(&seen),
             Phase::Drain {
                 until_ns,
                 waited_ms,
@@ -323,14 +325,24 @@ impl Search {
         // queue became empty is not what the link carries.
         if seen.is_full && seen.waits.common_ms > LEFT * waited_ms {
             let capacity = self.capacity.unwrap_or(self.rate);
-            let (arrived, sent) = (self.rates.delivered(4 * STEP_NS), self.rates.sent(4 * STEP_NS));
+            let (arrived, sent) = (
+                self.rates.delivered(4 * STEP_NS),
+                self.rates.sent(4 * STEP_NS),
+            );
             // As much arrives as is sent: that is our own rate, and says nothing of the link. What
             // clients seem to wait for may be jitter.
             let is_own = (arrived - sent).abs() < seen.own_share() * sent;
             if is_own && !helped {
                 self.note_noise(0.2, seen.waits.common_ms.min(4.0 * QUEUE_MS));
             }
-            self.cut(seen, if is_own { capacity } else { capacity.min(arrived) });
+            self.cut(
+                seen,
+                if is_own {
+                    capacity
+                } else {
+                    capacity.min(arrived)
+                },
+            );
             return Why::StillFull;
         }
         self.hold(seen.now_ns);

@@ -76,9 +76,13 @@ impl Site {
     }
 
     fn downloads(&self, seconds: u32) -> ChildGuard {
+        self.downloads_of(CLIENTS, 6, seconds)
+    }
+
+    fn downloads_of(&self, clients: u32, connections: u32, seconds: u32) -> ChildGuard {
         let mut command = self.clients.command(SOONER);
         let file = format!("http://{ADDRESS}:{PORT}/large");
-        let from: Vec<String> = (1..=CLIENTS)
+        let from: Vec<String> = (1..=clients)
             .map(|client| format!("10.80.0.{client}"))
             .collect();
         command.args([
@@ -90,7 +94,8 @@ impl Site {
             "--from",
             &from.join(","),
         ]);
-        command.args(["--connections", "6", "--for", &seconds.to_string()]);
+        command.args(["--connections", &connections.to_string()]);
+        command.args(["--for", &seconds.to_string()]);
         ChildGuard(command.stdout(std::process::Stdio::null()).spawn().unwrap())
     }
 
@@ -176,6 +181,31 @@ fn an_uplink_that_a_router_limits_is_found_and_followed() {
     );
     running.end(Signal::TERM).unwrap();
     assert_eq!((site.host.qdiscs(), site.host.link()), before);
+}
+
+#[test]
+fn one_client_that_came_before_is_found_and_kept() {
+    let test = "one_client_that_came_before_is_found_and_kept";
+    let site = may_measure(test).and_then(|()| Site::start("attach-auto-one", "8mbit"));
+    let Some(site) = site else {
+        return;
+    };
+    let namespace = &site.host.namespace;
+    let Some(_nginx) = nginx_with(&site.host, namespace, ADDRESS, test, ("", "")) else {
+        return;
+    };
+    // Their first delays are those of a full queue, and there is no other client.
+    let _downloads = site.downloads_of(1, 3, 120);
+    thread::sleep(Duration::from_secs(4));
+    let (running, _) = attach_by(site.host.inside(SOONER), "auto:500mbit", &[]);
+    site.until_found(8.0);
+    // Acknowledgements that the client holds back are no queue.
+    for _ in 0..12 {
+        thread::sleep(Duration::from_secs(1));
+        let uplink = &top(&site.host)["uplink"];
+        assert!(is_about(uplink, 8.0, 0.25), "{uplink}");
+    }
+    running.end(Signal::TERM).unwrap();
 }
 
 #[test]

@@ -46,7 +46,9 @@ impl Search {
         let meant_ms = MEANT * seen.threshold_ms;
         let steps = (meant_ms / ADDED_MS_MAX).ceil().clamp(1.0, STEPS_MAX);
         let more = (meant_ms / (steps * STEP_MS)).min(0.5);
-        let waited_ms = self.addresses.waited(now_ns - STEPS_BEFORE * STEP_NS, now_ns);
+        let waited_ms = self
+            .addresses
+            .waited(now_ns - STEPS_BEFORE * STEP_NS, now_ns);
         self.rate = self.bounded(self.believed() * (1.0 + more));
         self.phase = Phase::Burst(Burst {
             from_ns: now_ns,
@@ -87,12 +89,16 @@ impl Search {
     }
 
     fn end_burst(&mut self, seen: &Seen, burst: &Burst, level_ns: u64, less_ns: u64) -> Why {
-        let waited_ms = self.addresses.waited(level_ns, less_ns);
-        let Some((waited_ms, clients)) = waited_ms.filter(|_| burst.has_demand) else {
+        if !burst.has_demand {
             self.hold(seen.now_ns);
             return Why::NoDemand;
-        };
+        }
         let before = self.believed();
+        let Some((waited_ms, clients)) = self.addresses.waited(level_ns, less_ns) else {
+            // None of the few packets that tell was in the moment: a longer look hears more.
+            self.probe(seen, 0, before);
+            return Why::Probing;
+        };
         let waited_ms = (waited_ms - burst.before_ms).max(0.0);
         let is_empty = waited_ms < EMPTY * seen.threshold_ms;
         if clients >= 2 && self.hold.have_others_answered() && is_empty {

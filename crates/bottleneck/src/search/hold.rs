@@ -96,11 +96,18 @@ impl Search {
         let is_used = seen.sent >= USED * self.rate || seen.is_level;
         if self.full_steps >= enough && is_used && seen.now_ns > quiet_until_ns {
             let capacity = self.capacity.unwrap_or(self.rate);
-            let (arrived, sent) = (self.rates.delivered(5 * STEP_NS), self.rates.sent(5 * STEP_NS));
+            let (arrived, sent) = (
+                self.rates.delivered(5 * STEP_NS),
+                self.rates.sent(5 * STEP_NS),
+            );
             // All that may be sent is, and as much arrives: a wait that does not grow, of a link
             // that carries hardly less than believed, of others, or of jitter.
             let is_own = sent > DEMAND * self.rate && arrived > (1.0 - seen.own_share()) * sent;
-            let most = if is_own { HARDLY_LESS * capacity } else { self.rate };
+            let most = if is_own {
+                HARDLY_LESS * capacity
+            } else {
+                self.rate
+            };
             let (carries, why) = self.carries_less(seen.now_ns, most, is_own, Why::Less);
             self.hold.note(carries, capacity);
             self.cut(seen, carries);
@@ -185,7 +192,7 @@ impl Search {
         }
     }
 
-    fn probe(&mut self, seen: &Seen, step: usize, before: f64) {
+    pub(super) fn probe(&mut self, seen: &Seen, step: usize, before: f64) {
         let capacity = self.capacity.unwrap_or(self.rate);
         let factor = STEPS[step.min(STEPS.len() - 1)];
         let most = self.credit.most(seen.now_ns).unwrap_or(f64::INFINITY);

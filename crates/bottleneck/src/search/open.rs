@@ -1,6 +1,7 @@
 //! Without a limit: is the link full, and is its queue ours?
 
 use super::{BELOW, MS, Phase, SECOND, STEP_NS, Search, Seen};
+use crate::addresses::Asked;
 use crate::decision::Why;
 use std::collections::VecDeque;
 
@@ -18,6 +19,7 @@ const LIGHTS_GONE_NS: u64 = 3 * SECOND;
 const TRIAL: f64 = 0.8;
 const TRIAL_NS: u64 = 700 * MS;
 const HEARD_NS: u64 = 300 * MS;
+const HEARD_LATE_NS: u64 = 900 * MS;
 const FALLEN_MS: f64 = 3.0;
 /// What makes a trial worth it: so much is sent again, and what arrives is level within this share
 /// for so many steps.
@@ -161,6 +163,7 @@ impl Search {
         self.phase = Phase::Trial {
             // What is heard at its end must have left in it.
             until_ns: now_ns + TRIAL_NS + round_trip_ns,
+            heard_from_ns: now_ns + TRIAL_NS + round_trip_ns - HEARD_NS,
             asked: self.addresses.asked(now_ns),
         };
         Some(Why::Suspected)
@@ -185,15 +188,36 @@ impl Search {
         }
     }
 
-    pub(super) fn end_trial(&mut self, seen: &Seen) -> Why {
-        let Phase::Trial { asked, .. } = std::mem::replace(&mut self.phase, Phase::Open) else {
-            return Why::NoLimit;
+    /// The end of a trial; none: it goes on.
+    pub(super) fn end_trial(&mut self, seen: &Seen) -> Option<Why> {
+        let trial = std::mem::replace(&mut self.phase, Phase::Open);
+        let Phase::Trial {
+            until_ns,
+            heard_from_ns,
+            asked,
+        } = trial
+        else {
+            return None;
         };
+        let heard = self.addresses.fallen(&asked, heard_from_ns, 0.0).0;
+        // Where packets are ordered, a client may have had none for a moment.
+        let is_early = seen.now_ns < heard_from_ns + HEARD_LATE_NS;
+        if heard < 2.min(asked.count()) && is_early {
+            self.phase = Phase::Trial {
+                until_ns,
+                heard_from_ns,
+                asked,
+            };
+            return None;
+        }
+        Some(self.judge_trial(seen, heard_from_ns, &asked))
+    }
+
+    fn judge_trial(&mut self, seen: &Seen, heard_from_ns: u64, asked: &Asked) -> Why {
         let now_ns = seen.now_ns;
-        let since_ns = now_ns.saturating_sub(HEARD_NS);
         // Jitter alone makes some of them seem to.
         let by_ms = FALLEN_MS.max(self.noise_ms.0 + self.noise_ms.1);
-        let (heard, fallen) = self.addresses.fallen(&asked, since_ns, by_ms);
+        let (heard, fallen) = self.addresses.fallen(asked, heard_from_ns, by_ms);
         // Before their own links most of those who are served at all wait as long as before.
         let is_ours = match asked.are_lights {
             true => 2 * fallen >= heard,

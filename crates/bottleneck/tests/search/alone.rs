@@ -66,11 +66,27 @@ fn a_steady_stream_to_one_client_is_left_alone() {
 fn a_second_client_behind_the_same_link_changes_nothing() {
     let mut world = loaded(10e6, 1, Some((0.6, 3.0)));
     world.run(10.0);
-    assert!(world.search.carries_bits_per_sec().is_some(), "{}", world.said());
+    assert!(
+        world.search.carries_bits_per_sec().is_some(),
+        "{}",
+        world.said()
+    );
     world.clients = 2;
     let mut open = 0;
     for _ in 0..150 {
         open += u32::from(world.step() == State::Open);
     }
     assert_eq!(open, 0, "{}", world.said());
+}
+
+#[test]
+fn a_trial_waits_for_a_client_that_had_no_packet_for_a_moment() {
+    let mut world = loaded(10e6, 2, None);
+    while world.step() != State::Trial {}
+    // Of two one is served first.
+    world.clients = 1;
+    world.run(0.8);
+    world.clients = 2;
+    let seconds = world.until_found(2.0);
+    assert!(seconds <= 1.0, "{seconds}: {}", world.said());
 }

@@ -36,7 +36,9 @@ fn jitter_takes_nothing_from_the_rate() {
         eprintln!("{jitter_ms}: {seconds} {mean_ms:.2} {late_ms:.2} {used:.3}");
         if seconds > 5.0 || used < 0.942 || mean_ms > 0.5 * jitter_ms {
             eprintln!("{}", world.said());
-            said.push(format!("{jitter_ms}: {seconds} {mean_ms:.2} {late_ms:.2} {used:.3}"));
+            said.push(format!(
+                "{jitter_ms}: {seconds} {mean_ms:.2} {late_ms:.2} {used:.3}"
+            ));
         }
     }
     assert!(said.is_empty(), "{said:#?}");
@@ -53,8 +55,28 @@ fn small_changes_are_followed_with_jitter_and_without() {
             world.decisions.clear();
             let seconds = world.until_found(20.0);
             eprintln!("{jitter_ms} {carries}: {seconds}");
-            assert!(seconds <= most_s, "{jitter_ms} {carries}: {seconds} {}", world.said());
+            assert!(
+                seconds <= most_s,
+                "{jitter_ms} {carries}: {seconds} {}",
+                world.said()
+            );
             world.run(10.0);
         }
     }
+}
+
+#[test]
+fn more_is_found_where_few_packets_tell() {
+    let mut world = World::of(10e6);
+    (
+        world.told_a_second,
+        world.lights_told_a_second,
+        world.clients,
+    ) = (6.0, 0.0, 1);
+    world = world.known();
+    world.until_found(20.0);
+    world.run(10.0);
+    world.carries = 15e6;
+    let seconds = world.until_found(60.0);
+    assert!(seconds <= 20.0, "{seconds}: {}", world.said());
 }
