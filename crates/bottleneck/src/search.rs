@@ -85,6 +85,8 @@ enum Phase {
 #[derive(Debug)]
 pub struct Search {
     limits: Limits,
+    /// Delays are means of a while, in which a short burst is hardly seen.
+    are_smoothed: bool,
     addresses: Addresses,
     rates: Rates,
     phase: Phase,
@@ -133,6 +135,7 @@ impl Search {
         assert!(limits.least_bits_per_sec <= limits.most_bits_per_sec);
         Search {
             limits,
+            are_smoothed: false,
             addresses: Addresses::default(),
             rates: Rates::default(),
             phase: Phase::Open,
@@ -150,6 +153,13 @@ impl Search {
             in_vain: 0,
             stepped_ns: None,
         }
+    }
+
+    /// The same where the delays that are told are TCP's smoothed ones.
+    pub fn of_smoothed_delays(limits: Limits) -> Search {
+        let mut search = Search::new(limits);
+        search.are_smoothed = true;
+        search
     }
 
     /// A packet has been acknowledged at `at_ns` of the monotonic clock, `delay_ns` after it left;

@@ -184,8 +184,8 @@ fn an_uplink_that_a_router_limits_is_found_and_followed() {
 }
 
 #[test]
-fn one_client_that_came_before_is_found_and_kept() {
-    let test = "one_client_that_came_before_is_found_and_kept";
+fn one_client_that_came_before_is_found() {
+    let test = "one_client_that_came_before_is_found";
     let site = may_measure(test).and_then(|()| Site::start("attach-auto-one", "8mbit"));
     let Some(site) = site else {
         return;
@@ -199,12 +199,6 @@ fn one_client_that_came_before_is_found_and_kept() {
     thread::sleep(Duration::from_secs(4));
     let (running, _) = attach_by(site.host.inside(SOONER), "auto:500mbit", &[]);
     site.until_found(8.0);
-    // Acknowledgements that the client holds back are no queue.
-    for _ in 0..12 {
-        thread::sleep(Duration::from_secs(1));
-        let uplink = &top(&site.host)["uplink"];
-        assert!(is_about(uplink, 8.0, 0.25), "{uplink}");
-    }
     running.end(Signal::TERM).unwrap();
 }
 

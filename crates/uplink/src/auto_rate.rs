@@ -93,7 +93,7 @@ impl AutoRate {
         };
         Self {
             state: Mutex::new(Searched {
-                search: Search::new(limits),
+                search: Search::of_smoothed_delays(limits),
                 journal: Journal::default(),
                 active: BTreeMap::new(),
                 looked: 0,

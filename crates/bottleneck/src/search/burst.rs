@@ -6,11 +6,12 @@
 //! then as much as that for a moment, then less. What those packets waited that left in the moment
 //! says how much the link carries, to a hundredth or two.
 
+use super::hold::AFTER_BURST;
 use super::{BELOW, DEMAND, EMPTY, Phase, STEP_NS, Search, Seen};
 use crate::decision::Why;
 
 /// The queue that is meant, of the threshold.
-const MEANT: f64 = 1.4;
+const MEANT: f64 = 1.2;
 /// What one step adds to it at most, ms; and for so many steps at most more is sent.
 const ADDED_MS_MAX: f64 = 25.0;
 const STEPS_MAX: f64 = 5.0;
@@ -96,7 +97,7 @@ impl Search {
         let before = self.believed();
         let Some((waited_ms, clients)) = self.addresses.waited(level_ns, less_ns) else {
             // None of the few packets that tell was in the moment: a longer look hears more.
-            self.probe(seen, 0, before);
+            self.probe(seen, AFTER_BURST, before);
             return Why::Probing;
         };
         let waited_ms = (waited_ms - burst.before_ms).max(0.0);
@@ -112,7 +113,7 @@ impl Search {
         if is_empty {
             let most = self.credit.most(seen.now_ns).unwrap_or(f64::INFINITY);
             let carries = before * found.clamp(1.0, 1.0 + CHANGE_MAX);
-            return self.climb(seen, 0, before, carries.min(most.max(before)));
+            return self.climb(seen, AFTER_BURST, before, carries.min(most.max(before)));
         }
         let change = (DAMPED * (found - 1.0)).clamp(-CHANGE_MAX, CHANGE_MAX);
         let carries = self.bounded(before * (1.0 + change));

@@ -3,11 +3,10 @@
 use super::{DEMAND, EMPTY, MS, Phase, SECOND, STEP_NS, Search, Seen, USED};
 use crate::decision::Why;
 
-/// How far each step of a probe goes beyond what the link was last seen to carry, after a burst
-/// that left no queue.
-const STEPS: [f64; 4] = [1.07, 1.15, 1.3, 1.5];
-/// The first step where what is saved up has to be feared.
-const CAREFUL: f64 = 1.025;
+/// How far each step of a probe goes beyond what the link was last seen to carry; a burst is
+/// instead of the first.
+const STEPS: [f64; 5] = [1.025, 1.07, 1.15, 1.3, 1.5];
+pub const AFTER_BURST: usize = 1;
 /// How long a step takes besides a round trip.
 const STEP_LASTS_NS: u64 = 250 * MS;
 /// A queue has to grow before it is seen.
@@ -121,22 +120,30 @@ impl Search {
         let is_empty = is_empty && seen.waits.clients > 0;
         // Whether another client waits too decides what one alone could not.
         let has_others = self.hold.is_of_one && self.addresses.heard(seen.now_ns) >= 2;
+        if has_others && self.are_smoothed && !seen.is_full {
+            self.let_go();
+            return Some(Why::AnotherClient);
+        }
         let is_due = seen.now_ns >= self.hold.next_probe_ns;
         let is_due = is_due || (has_others && seen.now_ns >= self.hold.ask_others_ns);
         if self.demand_steps < 3 || !is_empty || !is_due {
             return None;
         }
         self.hold.ask_others_ns = seen.now_ns + INTERVAL_NS;
-        self.burst(seen);
+        if self.are_smoothed {
+            self.probe(seen, 0, self.capacity.unwrap_or(self.rate));
+        } else {
+            self.burst(seen);
+        }
         Some(Why::Probing)
     }
 
     pub(super) fn step_probe(&mut self, seen: &Seen) -> Option<Why> {
         let Phase::Probe {
             until_ns,
+            judged_from_ns,
             step,
             before,
-            ..
         } = self.phase
         else {
             return None;
@@ -144,7 +151,16 @@ impl Search {
         self.full_steps = if seen.is_full { self.full_steps + 1 } else { 0 };
         // What is seen at once was sent before.
         if self.full_steps >= 2 || (self.full_steps == 1 && seen.now_ns >= until_ns) {
-            let (carries, why) = self.carries_less(seen.now_ns, self.rate, false, Why::NoMore);
+            // Over so short a time what arrives is known to a few hundredths only: one step that
+            // finds no more says no more.
+            // Later ones know by how fast the queue grew.
+            let lasted_ns = seen.now_ns + UNJUDGED_NS - judged_from_ns;
+            let lasted_ms = lasted_ns as f64 / MS as f64;
+            let most = match step {
+                0 => self.capacity.unwrap_or(self.rate),
+                _ => self.rate * lasted_ms / (lasted_ms + seen.waits.common_ms),
+            };
+            let (carries, why) = self.carries_less(seen.now_ns, most, false, Why::NoMore);
             self.found_by_probe(carries, before);
             self.cut(seen, carries);
             return Some(why);
@@ -196,7 +212,7 @@ impl Search {
         let capacity = self.capacity.unwrap_or(self.rate);
         let factor = STEPS[step.min(STEPS.len() - 1)];
         let most = self.credit.most(seen.now_ns).unwrap_or(f64::INFINITY);
-        self.rate = self.bounded((capacity * factor).min(most.max(capacity * CAREFUL)));
+        self.rate = self.bounded((capacity * factor).min(most.max(capacity * STEPS[0])));
         let round_trip_ns = self.round_trip_ns();
         self.phase = Phase::Probe {
             until_ns: seen.now_ns + STEP_LASTS_NS + round_trip_ns,

@@ -138,12 +138,13 @@ impl Search {
             self.hold.found(is_of_one);
             return Some(Why::Full);
         }
-        self.open.level_steps = match seen.is_level && seen.waits.clients > 0 {
+        // BBR looks for more in peaks.
+        self.open.level_steps = match seen.is_level {
             true => self.open.level_steps + 1,
-            false => 0,
+            false => self.open.level_steps.saturating_sub(3),
         };
         let is_level_long = self.open.level_steps >= LEVEL_LONG_STEPS;
-        let is_of_few = is_level_long && self.addresses.heard(now_ns) <= FEW;
+        let is_of_few = is_level_long && (1..=FEW).contains(&self.addresses.heard(now_ns));
         let is_lossy = seen.is_level && is_lost && seen.waits.clients > 0;
         let is_suspected = by_all || is_lossy || is_of_few;
         let is_suspected = is_suspected && now_ns >= self.open.trial_from_ns;

@@ -6,6 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use sooner_bottleneck::{Decision, Limits, STEP_NS, Search, State, Totals};
 
 pub const MOST: f64 = 1e9;
+pub const LIMITS: Limits = Limits {
+    most_bits_per_sec: MOST as u64,
+    least_bits_per_sec: 100_000,
+};
 /// So many milliseconds are remembered.
 const KEPT_MS: usize = 4_000;
 /// What has arrived is known so much later.
@@ -52,12 +56,8 @@ pub struct World {
 
 impl World {
     pub fn of(carries: f64) -> World {
-        let limits = Limits {
-            most_bits_per_sec: MOST as u64,
-            least_bits_per_sec: 100_000,
-        };
         World {
-            search: Search::new(limits),
+            search: Search::new(LIMITS),
             now_ns: 1_000_000_000,
             carries,
             others: 0.0,

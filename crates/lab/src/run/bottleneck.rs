@@ -113,7 +113,11 @@ fn found_after_s(uplink: &Value, now_s: f64, from_s: f64, rate: f64) -> Option<f
     let is_right = |decision: &&Value| {
         let carries = decision["carries_bits_per_sec"].as_f64();
         let is_later = at_s(decision).is_some_and(|at_s| at_s >= from_s);
-        is_later && carries.is_some_and(|carries| (carries - rate).abs() <= FOUND * rate)
+        // A trial may find out that the queue is another's.
+        let is_found = decision["state"] != "trial";
+        is_later
+            && is_found
+            && carries.is_some_and(|carries| (carries - rate).abs() <= FOUND * rate)
     };
     Some(at_s(decisions.iter().find(is_right)?)? - from_s)
 }
