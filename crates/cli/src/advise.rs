@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
 
-/// Forecast from access logs what ordering would change, and for which requests.
+/// Forecast from access logs what ordering would change.
 ///
 /// With --uplink it looks at the link. Where log lines contain the time taken, it also looks at the
 /// queue before the servers: how many requests were inside, how long they took, and what a limit
@@ -42,7 +42,7 @@ pub struct AdviseArgs {
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-    /// Draw load and response times in this file as well
+    /// Also draw load and response times in this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

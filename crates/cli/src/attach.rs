@@ -33,7 +33,7 @@ enum AttachCommand {
     /// Watch what is attached: responses by band and by size beside FAIR, or sessions and workers
     /// that go first
     Top(look::TopArgs),
-    /// End what is attached, and restore what a killed process left changed
+    /// Detach everything, and restore what a killed process left changed
     Remove(look::RemoveArgs),
 }
 

@@ -17,11 +17,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Measure one trace on a slow link, first shared (FAIR), then shortest first (SRPT).
+/// Measure a slow link: shared (FAIR), then shortest first (SRPT).
 ///
 /// FAIR lets all responses share the link; SRPT sends the response with the least remaining bytes
-/// first. Both runs replay the same requests. Needs no privilege and no network. Prints a table and
-/// writes an HTML report.
+/// first. Both runs replay the same requests of a trace. Needs no privilege and no network. Prints
+/// a table and writes an HTML report.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct DemoArgs {
@@ -30,8 +30,8 @@ pub struct DemoArgs {
     /// Rate of the link, such as 10mbit or 12.5MB/s
     #[arg(long, value_name = "RATE", default_value = "10mbit")]
     uplink: Rate,
-    /// Length of each run including the warm-up, such as 35s or 1m; at least 5 s
-    #[arg(long, value_name = "TIME", default_value_t = 35, value_parser = seconds::whole::<5>)]
+    /// Length of each run including the warm-up, such as 35s or 1min; at least 5 s
+    #[arg(long, value_name = "TIME", default_value = "35s", value_parser = seconds::whole::<5>)]
     seconds: u64,
     /// Load as a share of the link's rate
     #[arg(

@@ -22,7 +22,7 @@ const OF_LOGS: &str = "14.1";
 /// A finding does not hold.
 const REFUTED: u8 = 1;
 
-/// Recompute the published figures that need no measurement, and check their claims.
+/// Recompute the published figures, and check their claims.
 ///
 /// Exits with 1 if a claim does not hold.
 #[derive(Args)]
@@ -38,7 +38,7 @@ pub struct FiguresArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     jobs: u64,
     /// Seed of the random numbers
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
     /// Draw the figures in this file
     #[arg(long, value_name = "FILE")]

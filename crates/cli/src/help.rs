@@ -3,7 +3,7 @@
 
 mod headings;
 
-use crate::examples::examples;
+use crate::examples::{broken, examples};
 use clap::builder::ValueHint;
 use clap::{Arg, Command};
 use std::fmt::Write;
@@ -14,6 +14,10 @@ const GROUPS: [(&str, &[&str]); 3] = [
     ("Measure", &["demo", "load", "lab"]),
     ("Compute", &["advise", "sim", "solve", "figures"]),
 ];
+
+/// The longest line of an example, without its indentation and the backslash at its end: a terminal
+/// of 80 columns shows it whole, so that a copy of it runs.
+const EXAMPLE_COLUMNS: usize = 76;
 
 /// The command line with all of it.
 pub fn complete(command: Command) -> Command {
@@ -57,6 +61,7 @@ fn examples_of(path: &[&str]) -> String {
     for (line, what) in examples(path) {
         let heading = if text.is_empty() { "Examples:" } else { "" };
         // Writing to a string cannot fail.
+        let line = broken(line, EXAMPLE_COLUMNS).replace('\n', "\n  ");
         let _ = write!(text, "{heading}\n  # {what}\n  {line}\n");
     }
     text.trim_end().to_owned()
@@ -142,6 +147,14 @@ mod tests {
         shown.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(shown, grouped);
+    }
+
+    #[test]
+    fn the_list_of_commands_fits_a_terminal_of_80_columns() {
+        let help = complete(Cli::command()).render_help().to_string();
+        let (_, list) = help.split_once("\nRun:\n").expect("the list");
+        let long: Vec<&str> = list.lines().filter(|line| line.len() > 80).collect();
+        assert!(long.is_empty(), "{long:#?}");
     }
 
     #[test]

@@ -41,10 +41,11 @@ enum LabCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Measure what an experiment still lacks; needs root, because it creates network namespaces
+    /// Make the runs that an experiment still lacks; needs root, because it creates network
+    /// namespaces
     Run(RunArgs),
-    /// Write a page for every comparison that was run and the table in README.md; print the tables
-    /// of the measurements that are named
+    /// Write a page for each comparison that was run, and the table in README.md; print the tables
+    /// of the named measurements
     Report {
         /// Experiments by name [default: all that were run]
         #[arg(value_name = "NAME", value_parser = choice::experiment(), hide_possible_values = true)]
@@ -71,10 +72,10 @@ struct RunArgs {
     #[arg(long = "case", value_name = "CASE")]
     cases: Vec<String>,
     /// Cases to measure at the same time, each with all its servers, 1 to 16
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     jobs: u8,
     /// Most attempts to measure a case that comes out INVALID, including earlier ones
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     attempts: u32,
     /// Leave out servers that are not installed
     #[arg(long)]

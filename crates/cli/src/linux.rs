@@ -12,7 +12,7 @@ pub enum LinuxCommand {
     Attach(attach::AttachArgs),
     Demo(demo::DemoArgs),
     Gate(Box<gate::GateArgs>),
-    /// Run the published experiments in network namespaces, beside nginx, Apache and Caddy
+    /// Run the published experiments, beside nginx, Apache and Caddy
     Lab(lab::LabArgs),
     /// Carry packets between namespaces with round-trip times and loss
     #[command(hide = true)]
@@ -20,7 +20,7 @@ pub enum LinuxCommand {
     /// Measure whether `emulate` does what it says
     #[command(hide = true)]
     EmulateCheck(emulate::EmulateCheckArgs),
-    /// Generate HTTP requests or database transactions, and measure response times
+    /// Generate HTTP requests or transactions, and measure response times
     Load(load::LoadArgs),
     /// Serve files and proxy backends, with short responses before long ones
     Serve(Box<serve::ServeArgs>),

@@ -32,24 +32,24 @@ pub struct LoadArgs {
 
 #[derive(Subcommand)]
 enum LoadCommand {
-    /// Send requests at a rate, whatever becomes of the answers, and measure response times
+    /// Send requests at a given rate, without waiting for answers, and measure response times
     Rate(Box<rate::RateArgs>),
     /// Replay a trace at an exact load of a link or for a number of users, and compare with the
-    /// ideal for the same arrivals; or an access log against a server of your own
+    /// ideal for the same arrivals; or replay an access log against your own server
     Replay(Box<replay::ReplayArgs>),
-    /// Play the system of a model file, and compare with the formulas as well
+    /// Measure the system that a model file describes, and compare it with the formulas
     Model(Box<model_file::ModelFileArgs>),
     /// Saturate a server with a fixed number of connections: throughput only
     Closed(closed::ClosedArgs),
-    /// Make a trace of access logs
+    /// Convert access logs to a trace
     Trace(trace::TraceArgs),
     /// Write the files of a trace to a directory, so that a server can serve them
     Mkroot(mkroot::MkrootArgs),
-    /// Play SURGE users: pages with embedded files, and the published pauses
+    /// Generate the requests of SURGE users: pages with embedded files, and the published pauses
     Surge(Box<surge::SurgeArgs>),
     Tpcc(Box<tpcc::TpccArgs>),
     Tpcw(Box<tpcw::TpcwArgs>),
-    /// Draw every quantity of SURGE, and compare it with what was published
+    /// Draw random values of each SURGE quantity, and compare them with the published ones
     SurgeFit(surge_fit::FitArgs),
 }
 

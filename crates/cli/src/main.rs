@@ -67,7 +67,7 @@ enum Command {
     Advise(advise::AdviseArgs),
     Figures(figures::FiguresArgs),
     Sim(Box<sim::SimArgs>),
-    /// Compute response times by formula: M/G/1, closed networks, a limit on jobs
+    /// Compute response times by formula: M/G/1, closed networks, job limits
     Solve(solve::SolveArgs),
     /// Write manual pages and shell completions
     #[command(hide = true)]

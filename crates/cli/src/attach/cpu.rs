@@ -75,7 +75,7 @@ pub struct CpuArgs {
     /// Watch for a while, and report what the weight and the order would change
     #[arg(long, conflicts_with_all = ["observe", "realtime"])]
     explain: bool,
-    /// Length of the watch, such as 60s or 5m
+    /// Length of the watch, such as 60s or 5min
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "30s", requires = "explain")]
     duration: Duration,
     /// Print JSON instead of text

@@ -38,7 +38,7 @@ pub struct PostgresArgs {
     /// Report where transactions spend their time, and what each way of ordering could gain
     #[arg(long)]
     explain: bool,
-    /// Length of the watch, such as 60s or 5m
+    /// Length of the watch, such as 60s or 5min
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "60s", requires = "explain")]
     duration: Duration,
     /// Address of the server, such as postgresql://monitor@/app?host=/run/postgresql
@@ -48,7 +48,7 @@ pub struct PostgresArgs {
     #[arg(long, value_name = "PID", conflicts_with = "data")]
     pid: Option<u32>,
     /// Data directory of the server, where several servers run
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Role to log in as
     #[arg(long, value_name = "ROLE")]
@@ -70,7 +70,7 @@ pub struct PostgresArgs {
     #[arg(long, conflicts_with = "explain")]
     inherit: bool,
     /// Put classes with a priority above 100 behind the server's other sessions; one that holds a
-    /// lock for which another session waits is put back for as long
+    /// lock returns to normal priority while another session waits for the lock
     #[arg(long, conflicts_with = "explain")]
     lower: bool,
     /// Mechanism that gives the processor first [default: the first in this order that works]
@@ -79,7 +79,7 @@ pub struct PostgresArgs {
     /// Socket file on which a gate reports the priority of each transaction (its key `priorities`)
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     gate: Option<PathBuf>,
-    /// User of the gate, where it is another one; needs CAP_CHOWN
+    /// User that the gate runs as, if it is another one; needs CAP_CHOWN
     #[arg(long, value_name = "USER", requires = "gate")]
     gate_user: Option<String>,
     /// Group that contains both this user and the gate's user

@@ -34,7 +34,7 @@ pub struct WebArgs {
     #[arg(long, value_name = "RATE|auto")]
     uplink: UplinkRate,
     /// Ports of the servers, separated by commas
-    #[arg(long = "port", value_name = "PORT", value_delimiter = ',', default_values_t = [80, 443], conflicts_with_all = ["cgroup", "pid"])]
+    #[arg(long = "port", value_name = "PORT", value_delimiter = ',', default_value = "80,443", conflicts_with_all = ["cgroup", "pid"])]
     ports: Vec<u16>,
     /// Control group of the servers' processes, such as nginx.service
     #[arg(long, value_name = "NAME", conflicts_with = "pid")]
@@ -64,7 +64,7 @@ pub struct WebArgs {
     /// Do not count the bytes that wait in sockets where a length is unknown
     #[arg(long)]
     no_socket_lengths: bool,
-    /// Address of metrics and the live page; a port alone is of this machine only [default: none]
+    /// Address of metrics and the live page; a port alone means 127.0.0.1 [default: none]
     #[arg(long, value_name = "ADDR:PORT|PORT", value_parser = admin::address)]
     admin: Option<SocketAddr>,
     /// Put programs into a qdisc clsact, as on Linux before 6.6

@@ -9,7 +9,7 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sudo sooner advise /var/log/nginx/access.log* --uplink 100mbit",
-                "Forecast what each order gives the responses of these logs on this uplink",
+                "Forecast what each order would gain for these logs on this uplink",
             ),
             (
                 "sooner advise litellm.jsonl --html advice.html",
@@ -117,7 +117,7 @@ pub const TABLE: &[Entry] = &[
             ),
             (
                 "sooner solve model --sizes trace:epa --load 0.8 --policy fair,srpt",
-                "Compute a system that is told by flags",
+                "Compute a system that flags describe",
             ),
         ],
     ),

@@ -22,11 +22,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner demo gate",
-                "Run one load on a private PostgreSQL, without the gate and with it",
+                "Run one load on a private PostgreSQL, without and with the gate",
             ),
             (
                 "sooner demo gate --clients 200 --limit 8 --json",
-                "Do it with 200 clients and 8 transactions at a time, as JSON",
+                "Use 200 clients and 8 transactions at a time, and print JSON",
             ),
         ],
     ),
@@ -36,7 +36,7 @@ pub const TABLE: &[Entry] = &[
             ("sooner lab list", "List the experiments"),
             (
                 "sudo sooner lab run C2 --quick",
-                "See within minutes that an experiment works",
+                "Test in minutes that an experiment works",
             ),
         ],
     ),
@@ -47,7 +47,7 @@ pub const TABLE: &[Entry] = &[
                 "sooner lab list",
                 "List the experiments with the time they take",
             ),
-            ("sooner lab list --json", "Print the list for a program"),
+            ("sooner lab list --json", "List the experiments as JSON"),
         ],
     ),
     (
@@ -55,11 +55,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sudo sooner lab run C2 --quick",
-                "See within minutes that an experiment works",
+                "Test in minutes that an experiment works",
             ),
             (
                 "sudo sooner lab run attach-web --without-missing --out runs",
-                "Measure with the servers that are installed, and keep the runs here",
+                "Use only the servers that are installed, and keep the results in ./runs",
             ),
         ],
     ),
@@ -81,11 +81,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load rate http://127.0.0.1:8080/ --rate 500 --for 30s",
-                "Send 500 requests a second, by the clock",
+                "Send 500 requests per second",
             ),
             (
-                "sooner load replay epa --url http://127.0.0.1:8080 --uplink 10mbit --rho 0.8 --for 2m",
-                "Replay a trace at four fifths of the link",
+                "sooner load replay epa --url http://127.0.0.1:8080 --uplink 10mbit --rho 0.8 --for 2min",
+                "Replay a trace at 80 % of the link's rate",
             ),
         ],
     ),
@@ -94,11 +94,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load rate http://127.0.0.1:8080/ --rate 500 --for 30s",
-                "Send 500 requests a second, by the clock",
+                "Send 500 requests per second",
             ),
             (
                 "sooner load rate http://127.0.0.1:8080/ --rate 100..1000 --for 5min --expect 'p99<200ms'",
-                "Raise the rate meanwhile, and fail where one in a hundred takes longer",
+                "Raise the rate, and exit with 1 if more than 1 % of responses take 200 ms",
             ),
         ],
     ),
@@ -107,11 +107,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load trace access.log -o mine",
-                "Make mine.csv.gz of a log",
+                "Convert a log to mine.csv.gz",
             ),
             (
                 "sooner load trace access.log access.log.1.gz -o monday",
-                "Make one trace of two logs",
+                "Convert two logs to one trace",
             ),
         ],
     ),
@@ -119,12 +119,12 @@ pub const TABLE: &[Entry] = &[
         "load replay",
         &[
             (
-                "sooner load replay epa --url http://127.0.0.1:8080 --uplink 10mbit --rho 0.8 --for 2m --poisson",
-                "Replay a trace at four fifths of the link, by the clock",
+                "sooner load replay epa --url http://127.0.0.1:8080 --uplink 10mbit --rho 0.8 --for 2min --poisson",
+                "Replay a trace at 80 % of the link's rate, with Poisson arrivals",
             ),
             (
-                "sooner load replay surge:1 --url http://127.0.0.1:8080 --model closed --users 20 --think 1s --for 5m",
-                "Have twenty users wait for each answer and think for a second",
+                "sooner load replay surge:1 --url http://127.0.0.1:8080 --uplink 10mbit --model closed --users 20 --think 1s --for 5min",
+                "Let twenty users wait for each answer and think for a second",
             ),
         ],
     ),
@@ -133,10 +133,10 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load model model.toml --url http://127.0.0.1:8080 --for 60s",
-                "Measure the system of a model file, beside what the formulas give",
+                "Measure the system of a model file, and compare it with the formulas",
             ),
             (
-                "sooner load model model.toml --url http://127.0.0.1:8080 --for 5m --seed 2 --json",
+                "sooner load model model.toml --url http://127.0.0.1:8080 --for 5min --seed 2 --json",
                 "Measure it again with other requests, as JSON",
             ),
         ],
@@ -146,11 +146,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load closed --url http://127.0.0.1:8080/index.html --connections 50 --for 30s",
-                "Ask for one file on fifty connections for 30 s",
+                "Request one file on fifty connections for 30 s",
             ),
             (
                 "sooner load closed --url https://127.0.0.1:8443/ --insecure --http2 --streams 10 --connections 5 --for 30s",
-                "Do it over HTTP/2 with ten requests at a time on each connection",
+                "Use HTTP/2, with ten requests at a time on each connection",
             ),
         ],
     ),
@@ -159,11 +159,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load mkroot epa /tmp/epa",
-                "Write the files that the trace asks for",
+                "Write the files of a trace",
             ),
             (
                 "sooner load mkroot model.toml /tmp/root",
-                "Write files of the sizes of a model file",
+                "Write files with the sizes of a model file",
             ),
         ],
     ),
@@ -171,12 +171,12 @@ pub const TABLE: &[Entry] = &[
         "load surge",
         &[
             (
-                "sooner load surge --users 50 --url http://127.0.0.1:8080 --uplink 10mbit --for 5m",
+                "sooner load surge --users 50 --url http://127.0.0.1:8080 --uplink 10mbit --for 5min",
                 "Let fifty users read pages with their embedded files",
             ),
             (
-                "sooner load surge --users 50 --url http://127.0.0.1:8080 --for 5m --samples surge.jsonl.gz",
-                "Keep a line of JSON for each request",
+                "sooner load surge --users 50 --url http://127.0.0.1:8080 --uplink 10mbit --for 5min --samples surge.jsonl.gz",
+                "Write a line of JSON for each request",
             ),
         ],
     ),
@@ -189,7 +189,7 @@ pub const TABLE: &[Entry] = &[
             ),
             (
                 "sooner load tpcc run --url postgresql://ann@127.0.0.1/shop --users 50 --for 60s",
-                "Carry out transactions of fifty users for a minute",
+                "Run the transactions of fifty users for a minute",
             ),
         ],
     ),
@@ -202,7 +202,7 @@ pub const TABLE: &[Entry] = &[
             ),
             (
                 "sooner load tpcc fill --url 'postgresql:///shop?host=/run/postgresql&user=ann' --warehouses 1",
-                "Fill a small one through PostgreSQL's socket",
+                "Fill a small database through PostgreSQL's socket",
             ),
         ],
     ),
@@ -211,11 +211,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load tpcc run --url postgresql://ann@127.0.0.1:6432/shop --users 100 --for 60s --class high=0.1",
-                "Have a hundred users, a tenth of them in the class high",
+                "Run a hundred users, with a tenth of the transactions in the class high",
             ),
             (
                 "sooner load tpcc run --url postgresql://ann@127.0.0.1/shop --model open --rate 50 --for 60s",
-                "Begin fifty transactions a second, by the clock",
+                "Begin fifty transactions per second",
             ),
         ],
     ),
@@ -224,11 +224,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load tpcc check --url postgresql://ann@127.0.0.1/shop",
-                "Look whether the data is consistent after a run",
+                "Check whether the data is consistent after a run",
             ),
             (
                 "sooner load tpcc check --url postgresql://ann@127.0.0.1/shop --json",
-                "Print the same as JSON",
+                "Check it, and print JSON",
             ),
         ],
     ),
@@ -241,7 +241,7 @@ pub const TABLE: &[Entry] = &[
             ),
             (
                 "sooner load tpcw run --url postgresql://ann@127.0.0.1/books --users 50 --for 60s",
-                "Have fifty users visit the bookstore for a minute",
+                "Let fifty users visit the bookstore for a minute",
             ),
         ],
     ),
@@ -254,7 +254,7 @@ pub const TABLE: &[Entry] = &[
             ),
             (
                 "sooner load tpcw fill --url postgresql://ann@127.0.0.1/books --items 1000 --customers 2880",
-                "Fill a small one",
+                "Fill a small database",
             ),
         ],
     ),
@@ -263,11 +263,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load tpcw run --url postgresql://ann@127.0.0.1/books --users 50 --for 60s",
-                "Have fifty users visit the bookstore for a minute",
+                "Let fifty users visit the bookstore for a minute",
             ),
             (
                 "sooner load tpcw run --url postgresql://ann@127.0.0.1/books --mix ordering --users 50 --for 60s",
-                "Have them buy more",
+                "Let them buy more",
             ),
         ],
     ),
@@ -276,11 +276,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load tpcw check --url postgresql://ann@127.0.0.1/books",
-                "Look whether the data is consistent after a run",
+                "Check whether the data is consistent after a run",
             ),
             (
                 "sooner load tpcw check --url postgresql://ann@127.0.0.1/books --json",
-                "Print the same as JSON",
+                "Check it, and print JSON",
             ),
         ],
     ),
@@ -289,11 +289,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner load surge-fit",
-                "Compare what is drawn with what was published",
+                "Compare the drawn quantities with the published ones",
             ),
             (
                 "sooner load surge-fit --draws 1000000 --seed 2 --json",
-                "Draw more, by another seed, as JSON",
+                "Draw more, from another seed, as JSON",
             ),
         ],
     ),

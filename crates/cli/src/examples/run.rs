@@ -9,7 +9,7 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sudo sooner advise /var/log/nginx/access.log --uplink 100mbit",
-                "Forecast what an order gives the traffic of a log on this uplink",
+                "Forecast what an order would gain for the traffic of a log on this uplink",
             ),
             (
                 "sooner demo",
@@ -22,11 +22,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sudo sooner attach web --dev eth0 --uplink auto --observe",
-                "Look at a web server's responses, and change nothing",
+                "Watch a web server's responses without changing anything",
             ),
             (
                 "sudo sooner attach remove",
-                "End all that is attached, and put back what was there before",
+                "Detach everything, and restore what was there before",
             ),
         ],
     ),
@@ -48,7 +48,7 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sudo -u postgres sooner attach postgres --explain --for 60s",
-                "Say where transactions spend their time and what an order could gain",
+                "Report where transactions spend their time, and what an order could gain",
             ),
             (
                 "sudo -u postgres sooner attach postgres --config gate.toml --inherit",
@@ -61,7 +61,7 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sudo sooner attach cpu --cgroup php8.2-fpm.service --explain",
-                "Look at PHP's workers for 30 s, and say what an order would give",
+                "Watch PHP's workers for 30 s, and report what an order would gain",
             ),
             (
                 "sudo sooner attach cpu --port 8000 --share 80",
@@ -72,10 +72,10 @@ pub const TABLE: &[Entry] = &[
     (
         "attach status",
         &[
-            ("sudo sooner attach status", "Say what is attached"),
+            ("sudo sooner attach status", "Show what is attached"),
             (
                 "sudo sooner attach status --dev eth0 --json",
-                "Print the same of one device for a program",
+                "Show what is attached to one device, as JSON",
             ),
         ],
     ),
@@ -97,11 +97,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sudo sooner attach remove",
-                "End all that is attached, and put back what was there before",
+                "Detach everything, and restore what was there before",
             ),
             (
                 "sudo sooner attach remove --dev eth0",
-                "End what is attached to one device",
+                "Detach from one device",
             ),
         ],
     ),
@@ -110,11 +110,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner gate --backend 'postgresql:///?host=/run/postgresql' --users users.txt --limit 10",
-                "Let ten transactions at a time into the database of this machine",
+                "Run ten transactions at a time in the PostgreSQL server of this machine",
             ),
             (
                 "sooner gate --config /etc/sooner/gate.toml --check",
-                "Look whether a gate would start with this configuration",
+                "Check whether a gate would start with this configuration",
             ),
         ],
     ),
@@ -123,11 +123,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner gate check gate.toml --observe 5min",
-                "Watch a gate for five minutes, and say which targets it can meet",
+                "Watch a gate for five minutes, and report which targets it can meet",
             ),
             (
-                "sooner gate check gate.toml --gate 127.0.0.1:6432 --user monitor --json",
-                "Ask the gate at this address, and print JSON",
+                "sooner gate check gate.toml --observe 60s --gate 127.0.0.1:6432 --user monitor --json",
+                "Watch the gate at this address, and print JSON",
             ),
         ],
     ),
@@ -153,7 +153,7 @@ pub const TABLE: &[Entry] = &[
             ),
             (
                 "sooner gate top --gate 127.0.0.1:6432 --user monitor --count 1 --json",
-                "Print what one gate does now as a line of JSON",
+                "Print the state of one gate as a line of JSON",
             ),
         ],
     ),
@@ -162,11 +162,11 @@ pub const TABLE: &[Entry] = &[
         &[
             (
                 "sooner serve /srv/www --listen 0.0.0.0:8080 --uplink 95mbit",
-                "Serve a folder, and order the responses on a line of 100 Mbit/s",
+                "Serve a directory, and order the responses on a line of 100 Mbit/s",
             ),
             (
                 "sooner serve --config /etc/sooner/sooner.toml --check",
-                "Look whether a server would start with this configuration",
+                "Check whether a server would start with this configuration",
             ),
         ],
     ),

@@ -17,10 +17,10 @@ use crate::config_file::{all_located, put, put_all, read};
 /// Where clients come in when nothing is said.
 const DEFAULT_LISTEN: &str = "127.0.0.1:6432";
 
-/// Limit how many transactions run in a PostgreSQL server at a time, and order the rest.
+/// Limit concurrent transactions in PostgreSQL, and order the rest.
 ///
-/// The others wait outside in order, and none is dropped. The gate speaks PostgreSQL's protocol on
-/// both sides; clients change only the port.
+/// Transactions beyond the limit wait in the gate, in order; it drops none. The gate speaks
+/// PostgreSQL's protocol on both sides; clients change only the port.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct GateArgs {
@@ -56,8 +56,8 @@ pub struct GateArgs {
     /// Most clients at a time; further ones are refused and told to retry [default: 1000]
     #[arg(long, value_name = "N")]
     clients_max: Option<NonZeroUsize>,
-    /// Time that a client waits for a database that does not answer, such as 15 or 1m [default: 15
-    /// s]
+    /// Time that a client waits for a database that does not answer, such as 15s or 1min [default:
+    /// 15s]
     #[arg(long, value_name = "TIME", value_parser = seconds::whole::<1>)]
     patience: Option<u64>,
     /// User with full access to the console (the database `sooner`); repeatable
@@ -69,7 +69,7 @@ pub struct GateArgs {
     /// Address of metrics for Prometheus and of the live page [default: none]
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
-    /// User that root becomes after it listens: NAME or NAME:GROUP [default: it stays root]
+    /// User to become after all addresses are bound: NAME or NAME:GROUP [default: unchanged]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 }

@@ -31,7 +31,7 @@ pub struct TopArgs {
     #[arg(long, default_value = "sooner")]
     user: String,
     /// Time between two updates, in whole seconds
-    #[arg(long, value_name = "TIME", default_value_t = 1, value_parser = seconds::whole::<1>)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = seconds::whole::<1>)]
     every: u64,
     /// Number of updates; 0 continues until interrupted
     #[arg(long, value_name = "N", default_value_t = 0)]

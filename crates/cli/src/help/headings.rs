@@ -179,7 +179,7 @@ const TABLES: &[(&str, Table)] = &[
             (
                 "Order of workers",
                 &[
-                    "share", "rule", "rw", "slp", "bounds", "wait-max", "realtime",
+                    "share", "rule", "rw", "slp", "bounds", "wait-max", "realtime", "no-bpf",
                 ],
             ),
             (

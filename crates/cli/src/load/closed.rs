@@ -22,18 +22,18 @@ use std::time::Duration;
 pub struct ClosedArgs {
     #[command(flatten)]
     requests: RequestArgs,
-    /// Body of every request, or @FILE
+    /// Body of every request, or @FILE to read it from a file
     #[arg(long, value_name = "DATA|@FILE")]
     data: Option<String>,
     #[command(flatten)]
     protocol: ProtocolArgs,
-    /// Speak HTTP/1.1, as without this flag
+    /// Use HTTP/1.1, which is the default
     #[arg(long, conflicts_with = "http2")]
     http1: bool,
     /// Number of connections; connection i always requests URL number i modulo their number
     #[arg(short = 'c', short_alias = 'u', long, alias = "vus", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Length of the run, such as 10, 10s or 2m; the first fifth is not measured
+    /// Length of the run, such as 60s or 5min; the first fifth is not measured
     #[arg(short = 'd', short_alias = 'z', long = "for", alias = "duration", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
     /// Longest time for a request [default: as long as the run]

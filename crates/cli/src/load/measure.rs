@@ -40,9 +40,9 @@ pub struct MeasureArgs {
     pub protocol: ProtocolArgs,
     /// Rate of the link that limits the server, such as 10mbit or 12.5MB/s [default: as in the
     /// model file]
-    #[arg(long)]
+    #[arg(long, value_name = "RATE")]
     uplink: Option<Rate>,
-    /// Length of the run including the warm-up, such as 60, 60s or 2m
+    /// Length of the run including the warm-up, such as 60s or 5min
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     pub duration: Option<Duration>,
     /// Requests on each connection before it closes; a request takes an idle connection, or opens
@@ -70,9 +70,9 @@ pub struct MeasureArgs {
     /// First part of the run, excluded from the statistics [default: 10 % of the run]
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     pub warm_up: Option<Duration>,
-    /// Longest wait for the last responses after the last request or the end of visits, such as 60,
-    /// 60s or 2m
-    #[arg(long, value_name = "TIME", value_parser = seconds::any, default_value = "60")]
+    /// Longest wait for the last responses after the last request or the end of visits, such as 60s
+    /// or 5min
+    #[arg(long, value_name = "TIME", value_parser = seconds::any, default_value = "60s")]
     drain: Duration,
     /// Name of the policy under test, for the report [default: the model file's policy, else
     /// unnamed]

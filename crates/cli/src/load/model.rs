@@ -39,7 +39,7 @@ pub struct ModelArgs {
     #[arg(long, value_name = "K")]
     requests_per_visit: Option<NonZeroU32>,
     /// Partly-open and closed: mean of the exponential pause between a response and the next
-    /// request, such as 7 or 500ms [default: 0]
+    /// request, such as 7s or 500ms [default: 0]
     #[arg(long, value_name = "TIME", value_parser = think)]
     think: Option<f64>,
     /// Closed: number of users

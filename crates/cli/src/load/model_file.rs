@@ -36,7 +36,8 @@ pub struct ModelFileArgs {
     model: PathBuf,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// Chooses where in the requests the run starts, gaps, visits, pauses and source addresses.
+    /// Seed that chooses where in the requests the run starts, gaps, visits, pauses and source
+    /// addresses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

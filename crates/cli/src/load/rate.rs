@@ -26,24 +26,25 @@ pub const CONNECTIONS: u32 = 10_000;
 pub struct RateArgs {
     #[command(flatten)]
     requests: RequestArgs,
-    /// Body of every request, or @FILE.
+    /// Body of every request, or @FILE to read it from a file.
     #[arg(short = 'd', long, value_name = "DATA|@FILE")]
     data: Option<String>,
-    /// Requests a second, like 500 or 30000/min, or a ramp like 100..1000.
+    /// Requests per second, such as 500 or 30000/min, or a ramp such as 100..1000.
     #[arg(short = 'R', short_alias = 'q', long, value_name = "RATE")]
     rate: Option<Ramp>,
-    /// Length of the run, like 30s, 5min or 30.
+    /// Length of the run, such as 60s or 5min.
     #[arg(short = 'z', long = "for", alias = "duration", value_name = "TIME", value_parser = seconds::run)]
     duration: Option<Duration>,
-    /// One rate or ramp after the other, instead of --rate and --for: 30s:500,1min:500..1000.
+    /// Stages that follow each other, instead of --rate and --for: the time and the rate or ramp of
+    /// each, such as 30s:500,1min:500..1000.
     #[arg(long, value_name = "TIME:RATE", value_delimiter = ',', conflicts_with_all = ["rate", "duration"])]
     stage: Vec<Stage>,
-    /// Constant gaps instead of a Poisson process.
+    /// Send at constant gaps instead of as a Poisson process.
     #[arg(long)]
     constant: bool,
     #[command(flatten)]
     connection: ConnectionArgs,
-    /// Chooses the gaps, and which URL is next.
+    /// Seed that chooses the gaps and the order of the URLs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -55,20 +56,20 @@ pub struct RateArgs {
 pub struct ConnectionArgs {
     #[command(flatten)]
     protocol: ProtocolArgs,
-    /// Speak HTTP/1.1, as without this flag.
+    /// Use HTTP/1.1, which is the default.
     #[arg(long, conflicts_with = "http2")]
     http1: bool,
-    /// At most N connections to a server; a request that finds none free waits for one, and its
-    /// response time counts on [default: 10 000].
+    /// Most connections to a server; a request that finds none free waits, and the wait is part of
+    /// its response time [default: 10000].
     #[arg(short = 'c', long, value_name = "N", default_value_t = CONNECTIONS, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
-    /// Open a connection for every request.
+    /// Open a new connection for every request.
     #[arg(long, alias = "disable-keepalive")]
     no_keep_alive: bool,
-    /// How long a request may take, from the moment at which it should have been sent.
+    /// Longest time for a request, from the moment at which it was due.
     #[arg(long, value_name = "TIME", value_parser = seconds::patience, default_value = "30s")]
     timeout: Duration,
-    /// First part of the run, left out of the figures.
+    /// First part of the run, excluded from the statistics.
     #[arg(long, value_name = "TIME", value_parser = seconds::any, default_value = "0")]
     warm_up: Duration,
 }

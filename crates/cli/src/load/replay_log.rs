@@ -30,31 +30,31 @@ const AFTER_LAST_NS: u64 = 1_000_000;
 #[derive(Args)]
 #[command(next_help_heading = "Access logs")]
 pub struct LogArgs {
-    /// Faster or slower than the log, like 2x or 0.5x.
+    /// Speed relative to the log, such as 2x or 0.5x.
     #[arg(long, value_name = "FACTOR", value_parser = factor, conflicts_with = "rate")]
     speed: Option<f64>,
-    /// At this rate instead of the log's times, like 500 or 100..1000, its requests in their order
-    /// and from the beginning again.
+    /// Send at this rate per second instead of at the log's times, such as 500 or 100..1000; after
+    /// its last request the log starts again.
     #[arg(long, value_name = "RATE")]
     rate: Option<Ramp>,
-    /// With --rate: constant gaps instead of a Poisson process.
+    /// With --rate: send at constant gaps instead of as a Poisson process.
     #[arg(long, requires = "rate")]
     constant: bool,
-    /// Also send what is neither GET nor HEAD, without its body, which no log has.
+    /// Also send requests with other methods than GET and HEAD; without bodies, because a log has
+    /// none.
     #[arg(long)]
     all_methods: bool,
-    /// Field of every request, like 'host: www.example.org'; may be given several times.
+    /// Header of every request, such as 'host: www.example.org'; repeatable.
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = field)]
     header: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// At most N connections [default: 10 000].
+    /// Most connections [default: 10000].
     #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: Option<u32>,
-    /// How long a request may take, from the moment at which it should have been sent [default: 30
-    /// s].
+    /// Longest time for a request, from the moment at which it was due [default: 30s].
     #[arg(long, value_name = "TIME", value_parser = seconds::patience)]
     timeout: Option<Duration>,
-    /// What has to come, like 'p99<200ms', 'errors<0.1%' or 'rate>=495/s'; may be given several
-    /// times. The exit code is 1 where one does not.
+    /// Expected result, such as 'p99<200ms', 'errors<0.1%' or 'rate>=495/s'; repeatable. The exit
+    /// code is 1 if one is not met.
     #[arg(long, value_name = "EXPECTATION", value_delimiter = ',')]
     expect: Vec<Expectation>,
     /// Write the response times to this file as HdrHistogram's plotters read them.

@@ -15,7 +15,7 @@ pub struct RequestArgs {
     /// as many requests
     #[arg(value_name = "URL", required_unless_present_any = ["url", "urls"])]
     positional: Vec<String>,
-    /// URL to request, the same as the argument
+    /// The same as the argument URL
     #[arg(long, num_args = 1..)]
     url: Vec<String>,
     /// File of URLs, a line each: `[WEIGHT] [METHOD] URL [@BODYFILE]`

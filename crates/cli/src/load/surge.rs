@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub struct SurgeArgs {
-    /// Number of user equivalents
+    /// Number of users
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(USERS_MAX)))]
     users: u32,
     #[command(flatten)]

@@ -52,7 +52,7 @@ pub struct RunArgs {
     /// Partly-open: mean number of transactions in a visit
     #[arg(long, value_name = "N")]
     visit: Option<f64>,
-    /// Mean pause between an answer and the next transaction, such as 1 or 500ms [default: no
+    /// Mean pause between an answer and the next transaction, such as 1s or 500ms [default: no
     /// pause]
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     think: Option<Duration>,
@@ -60,9 +60,9 @@ pub struct RunArgs {
     /// of their response time [default: 200]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     sessions: Option<u32>,
-    /// Class of a random share of the transactions, high=0.1, or of some kinds,
-    /// buys=payment,new_order; its connections have its name as application_name. Other
-    /// transactions are in `rest`. Repeatable
+    /// Class of a random share of the transactions, such as high=0.1, or of some kinds, such as
+    /// buys=KIND,KIND; its connections have its name as application_name. Other transactions are in
+    /// `rest`. Repeatable
     #[arg(long = "class", value_name = "NAME=SHARE|KINDS", value_parser = class)]
     classes: Vec<Class>,
     /// Isolation level of the transactions
@@ -75,7 +75,7 @@ pub struct RunArgs {
     /// Begin each transaction with a comment that contains its class and its kind
     #[arg(long)]
     remarks: bool,
-    /// Measured part of the run, such as 60, 60s or 2m
+    /// Measured part of the run, such as 60s or 5min
     #[arg(long = "for", value_name = "TIME", value_parser = seconds::run)]
     duration: Duration,
     /// Time before the measurement starts [default: a fifth of the run]

@@ -8,7 +8,7 @@ type File = (&'static str, &'static str);
 const FILES: &[(&str, &[File])] = &[
     (
         "serve import",
-        &[("/etc/nginx/nginx.conf", "Where nginx has it")],
+        &[("/etc/nginx/nginx.conf", "The configuration of nginx")],
     ),
     (
         "serve",
@@ -23,7 +23,7 @@ const FILES: &[(&str, &[File])] = &[
             ),
             (
                 "/run/sooner",
-                "What kernel bands replaced on a device, so that the next start can put it back",
+                "Queueing disciplines that the kernel's bands replaced, for the next start to restore",
             ),
         ],
     ),
@@ -31,7 +31,7 @@ const FILES: &[(&str, &[File])] = &[
         "gate import",
         &[(
             "/etc/pgbouncer/pgbouncer.ini",
-            "Where Debian's package has it",
+            "The configuration of PgBouncer in Debian's package",
         )],
     ),
     (
@@ -43,8 +43,8 @@ const FILES: &[(&str, &[File])] = &[
             ),
             (
                 "$XDG_RUNTIME_DIR/sooner-gate",
-                "The socket at which \"sooner gate top\" finds a gate of the same user; of root and of \
-                 sooner-gate.service it is in /run/sooner-gate",
+                "The directory of the socket at which \"sooner gate top\" finds a gate of the same user; \
+                 for root and sooner-gate.service it is /run/sooner-gate",
             ),
         ],
     ),
@@ -77,7 +77,7 @@ const FILES: &[(&str, &[File])] = &[
             ),
             (
                 "/run/sooner-attach",
-                "The same as /run/sooner, of that service",
+                "The same as /run/sooner, for that service",
             ),
             ("/run/sooner", ATTACHED),
         ],
@@ -88,7 +88,7 @@ const FILES: &[(&str, &[File])] = &[
             ("/run/sooner", ATTACHED),
             (
                 "/run/sooner-attach",
-                "The same of sooner-attach-postgres.service",
+                "The same as /run/sooner, for sooner-attach-postgres.service",
             ),
         ],
     ),
@@ -109,8 +109,7 @@ const FILES: &[(&str, &[File])] = &[
     ("load model", &[MODEL]),
 ];
 
-const ATTACHED: &str = "What was replaced, so that it can be put back, and the sockets of what is \
-                        attached";
+const ATTACHED: &str = "Settings to restore, and the sockets of the attach commands that run";
 const MODEL: File = (
     "model.toml",
     "A model: sizes, arrivals, users and policy. docs/model.md describes it",
@@ -125,25 +124,25 @@ const FAILURES: &[(&str, &str)] = &[
         "A target cannot be met, or the gate gave no answer",
     ),
     ("lab run", "A claim does not hold, or a measurement failed"),
-    ("load tpcc check", "The data is not as it must be"),
-    ("load tpcw check", "The data is not as it must be"),
+    ("load tpcc check", "The data is not consistent"),
+    ("load tpcw check", "The data is not consistent"),
     ("load tpcc fill", FAILED),
     ("load tpcw fill", FAILED),
     ("load mkroot", FAILED),
     ("load trace", FAILED),
     (
         "load surge-fit",
-        "What is drawn differs from what was published",
+        "A drawn quantity differs from the published one",
     ),
     ("load", RUN),
     (
         "serve",
         "The server failed; with --check --observe: a target cannot be met",
     ),
-    ("sim", "Ctrl-C ended it; finished runs are printed"),
+    ("sim", "Ctrl-C ended the simulation; finished runs are printed"),
 ];
 const RUN: &str = "The run is INVALID or failed, or an expectation is not met";
-const FAILED: &str = "It failed on the way";
+const FAILED: &str = "The command failed";
 
 /// Commands that read a configuration, and its page in section 5.
 const CONFIGURATIONS: &[(&str, &[&str])] = &[
@@ -163,10 +162,10 @@ pub fn files(path: &[&str]) -> impl Iterator<Item = File> {
 pub fn exit_codes(path: &[&str]) -> [(u8, &'static str); 4] {
     let failed = first(FAILURES, path).copied().unwrap_or(FAILED);
     [
-        (0, "Done"),
+        (0, "Success"),
         (1, failed),
         (2, "Bad input; nothing was changed"),
-        (141, "The reader of standard output went away"),
+        (141, "The reader of standard output closed it"),
     ]
 }
 

@@ -2,7 +2,7 @@
 //! status and what else to read.
 
 use super::facts;
-use crate::examples::examples;
+use crate::examples::{broken, examples};
 use clap_mangen::Man;
 use std::fmt::Write as _;
 use std::fs;
@@ -49,7 +49,7 @@ fn page(command: &clap::Command, path: &[&str], name: &str, date: &str) -> io::R
     let man = Man::new(command.clone());
     let mut made = Vec::new();
     man.render_name_section(&mut made)?;
-    man.render_synopsis_section(&mut made)?;
+    made.extend(synopsis(command).into_bytes());
     man.render_description_section(&mut made)?;
     if command.get_arguments().any(|arg| !arg.is_hide_set()) {
         man.render_options_section(&mut made)?;
@@ -67,13 +67,21 @@ fn page(command: &clap::Command, path: &[&str], name: &str, date: &str) -> io::R
     ))
 }
 
+/// The usage as `--help` shows it: clap_mangen would list all flags without their values.
+fn synopsis(command: &clap::Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    let lines = usage.trim_start_matches("Usage: ").lines();
+    let lines: Vec<String> = lines.map(|line| escaped(line.trim())).collect();
+    format!(".SH SYNOPSIS\n{}\n", lines.join("\n.br\n"))
+}
+
 /// What clap knows nothing of.
 fn own_sections(command: &clap::Command, path: &[&str]) -> String {
     let mut text = String::from("\n.SH EXAMPLES\n");
     for (number, (line, what)) in examples(path).iter().enumerate() {
         // A heading begins a paragraph already.
         let begin = if number > 0 { ".PP\n" } else { "" };
-        let shown = broken(line).replace('\\', "\\e").replace('-', "\\-");
+        let shown = broken(line, EXAMPLE_COLUMNS).replace('\\', "\\e").replace('-', "\\-");
         // Writing to a string cannot fail.
         let _ = write!(
             text,
@@ -124,34 +132,6 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\e")
         .replace('-', "\\-")
         .replace('\'', "\\(aq")
-}
-
-/// A command line in several lines that a shell reads as one. A flag stays beside its value.
-fn broken(line: &str) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for word in line.split(' ') {
-        match parts.last_mut() {
-            Some(flag)
-                if flag.starts_with("--") && !flag.contains(' ') && !word.starts_with('-') =>
-            {
-                flag.push(' ');
-                flag.push_str(word);
-            }
-            _ => parts.push(word.to_owned()),
-        }
-    }
-    let mut lines = vec![String::new()];
-    for word in &parts {
-        let length = lines.last().map_or(0, String::len);
-        if length > 0 && length + 1 + word.len() > EXAMPLE_COLUMNS {
-            lines.push(format!("    {word}"));
-        } else if let Some(last) = lines.last_mut() {
-            let gap = if length > 0 { " " } else { "" };
-            last.push_str(gap);
-            last.push_str(word);
-        }
-    }
-    lines.join(" \\\n")
 }
 
 /// The same page without what programs that check pages find fault with: blanks at the ends of

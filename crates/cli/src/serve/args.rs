@@ -49,7 +49,7 @@ pub struct ServeArgs {
     pub policy: Option<Policy>,
     /// Share the uplink among clients first: the one that recently received least goes first
     /// [default: the policy orders all responses]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "KEY")]
     pub share_by: Option<ShareArg>,
     /// Rate of the link out of this machine, such as 100mbit or 12.5MB/s; `auto` finds it while
     /// traffic flows, auto:100mbit up to a maximum [default: responses are not ordered]
@@ -57,7 +57,7 @@ pub struct ServeArgs {
     pub uplink: Option<UplinkRate>,
     /// Network device that leads to the uplink, for the kernel's bands [default: the device that
     /// carries the first address]
-    #[arg(long, value_name = "DEV")]
+    #[arg(long, value_name = "DEVICE")]
     pub uplink_device: Option<String>,
     /// Where responses are ordered [default: auto]
     #[arg(long, value_enum)]
@@ -76,15 +76,15 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub access_log: Option<Destination>,
     /// Format of the access log [default: json]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "FORMAT")]
     pub log_format: Option<LogFormatArg>,
     /// Address and port for metrics and the live page [default: none]
     #[arg(long, value_name = "ADDR:PORT")]
     pub admin: Option<ListenAddress>,
-    /// User to become after all addresses are bound: NAME or NAME:GROUP
+    /// User to become after all addresses are bound: NAME or NAME:GROUP [default: unchanged]
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Time that responses in flight may take after SIGTERM, such as 10, 10s or 1m [default: 10 s]
+    /// Time that responses in flight may take after SIGTERM, such as 10s or 1min [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = seconds::grace)]
     pub grace: Option<u32>,
     /// Do not print a line on standard error when the server is ready
@@ -95,7 +95,7 @@ pub struct ServeArgs {
 /// What else can be done about a server.
 #[derive(Subcommand)]
 pub enum ServeCommand {
-    /// Make a sooner.toml of an nginx.conf.
+    /// Convert an nginx.conf to a sooner.toml.
     Import(ImportArgs),
 }
 
@@ -111,13 +111,13 @@ pub enum ShareArg {
 pub enum MechanismArg {
     /// The best mechanism that this process has permission for
     Auto,
-    /// Turns to write; needs no privilege
+    /// In user space, by turns to write; needs no privilege
     UserSpace,
-    /// The kernel's priority bands; needs CAP_NET_ADMIN
+    /// In the kernel's priority bands; needs CAP_NET_ADMIN
     Bands,
-    /// Turns in user space, and bands in the kernel
+    /// In both
     Both,
-    /// Not at all
+    /// Nowhere: responses are not ordered
     None,
 }
 

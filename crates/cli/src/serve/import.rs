@@ -9,16 +9,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Makes a sooner.toml of an nginx.conf, and says what it leaves out.
+/// Converts an nginx.conf to a sooner.toml, and says what it leaves out.
 ///
 /// FILE is a whole nginx.conf, a file of conf.d or sites-available, or what `nginx -T` prints.
 /// Names of included files are relative to the folder of nginx.conf.
 #[derive(Args)]
 pub struct ImportArgs {
-    /// The file.
+    /// File to convert.
     #[arg(value_name = "NGINX.CONF")]
     pub file: PathBuf,
-    /// Where the result goes [default: standard output]
+    /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

@@ -4,7 +4,7 @@ use crate::system::SystemArgs;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Simulate a queueing system under any policy, beside exact values where a formula exists.
+/// Simulate a queueing system under any policy, beside exact formulas.
 ///
 /// Values given several times are combined: three policies under four loads are twelve runs. Every
 /// policy gets the same arrivals.
@@ -20,7 +20,7 @@ pub struct SimArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub replications: u32,
     /// Seed of the random numbers
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
     /// Number of threads [default: one for each processor]
     #[arg(long, value_name = "N")]
@@ -34,7 +34,7 @@ pub struct SimArgs {
     /// Print comma-separated values instead of a table
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
-    /// Draw the mean response times in this file as well
+    /// Also draw the mean response times in this file
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -13,14 +13,14 @@ use sooner_theory::closed::{self, Station};
 
 #[derive(Args)]
 pub struct MvaArgs {
-    /// Work of one job at each station, separated by commas, such as 0.02,5ms
+    /// Work of one job at each station, separated by commas, such as 20ms,5ms
     #[arg(long, value_name = "TIME", value_parser = seconds::number, value_delimiter = ',', required = true)]
     demands: Vec<f64>,
-    /// Time that a user thinks between two jobs, such as 1 or 500ms
+    /// Time that a user thinks between two jobs, such as 1s or 500ms
     #[arg(long, value_name = "TIME", value_parser = seconds::number, default_value_t = 0.0)]
     think: f64,
     /// Numbers of users to solve, separated by commas, 1 to 5000
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 2, 5, 10, 20, 50, 100])]
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,5,10,20,50,100")]
     users: Vec<usize>,
     /// Also find the fewest users that reach this share of the highest throughput, such as 0.95
     #[arg(long, value_name = "SHARE")]

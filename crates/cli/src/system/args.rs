@@ -25,7 +25,8 @@ pub struct SystemArgs {
     #[arg(long, value_name = "SCHEDULE", conflicts_with = "load")]
     pub schedule: Option<Schedule>,
     /// Order of the jobs; several separated by commas. Also hybrid:SHARE, boost:SCALE and
-    /// nudge:PLACES; ps, fifo, fb and srtf are fair, fcfs, las and srpt [default: fair,srpt]
+    /// nudge:PLACES. Other names: ps (fair), fifo (fcfs), fb (las), srtf (srpt) [default:
+    /// fair,srpt]
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = choice::simulated_policy())]
     pub policy: Vec<Policy>,
     /// Distribution of the gaps between arrivals, of which only the shape is used, or `trace` for
