@@ -68,7 +68,7 @@ impl Downloads {
         let mut disbelieved = Vec::new();
         if self.too_long > 0 {
             disbelieved.push(format!(
-                "{} times taken are longer than a week: they are not believed.",
+                "{} times taken are longer than a week: Sooner ignores them.",
                 count(self.too_long)
             ));
         }
@@ -80,7 +80,7 @@ impl Downloads {
             && speed > SPEED_MAX_BITS_PER_SEC
         {
             disbelieved.push(format!(
-                "The times taken would make downloads {} fast: they are no times of downloads.",
+                "The times taken would make downloads {} fast: they are not download times.",
                 bits_per_sec(speed)
             ));
             believed = None;
@@ -88,14 +88,14 @@ impl Downloads {
         if self.compared >= COMPARED_MIN && self.same * 2 > self.compared {
             is_guess_believed = false;
             disbelieved.push(
-                "The whole number behind the line is the size once more: it is not believed to be a time."
+                "The whole number at the end of the lines is the size once more: Sooner ignores it."
                     .into(),
             );
         } else if let Some(speed) = guessed {
             if speed > fastest {
                 is_guess_believed = false;
                 disbelieved.push(format!(
-                    "The whole number behind the line is not believed to be a time in microseconds: downloads would be {} fast, on an uplink of {}; --time-taken says what it is.",
+                    "The whole number at the end of the lines is ignored: as a time in microseconds it would make downloads {} fast, on an uplink of {}; give its unit with --time-taken.",
                     bits_per_sec(speed),
                     bits_per_sec(fastest)
                 ));

@@ -33,7 +33,9 @@ pub enum LogError {
         source: io::Error,
     },
     /// It is in a form that is not read.
-    #[error("{name} is {form}, which is not read here; use: {program} {name} | sooner advise -")]
+    #[error(
+        "{name} is {form}, which Sooner does not read; use: {program} {name} | sooner advise -"
+    )]
     Form {
         /// The file.
         name: String,

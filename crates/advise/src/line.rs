@@ -92,7 +92,7 @@ pub enum NoEntry {
     #[error("without a size")]
     Size,
     /// Columns of the W3C's, without the line that names them.
-    #[error("columns without a #Fields line before them that names them")]
+    #[error("columns without a #Fields line above them")]
     Columns,
     /// The line that names the columns has no size among them.
     #[error("the #Fields line has no sc-bytes; let the server log that field")]
@@ -409,7 +409,7 @@ impl Format {
             Some(Source::Guessed) if is_guess_believed => {
                 ", the whole number behind it is taken for microseconds"
             }
-            Some(Source::Guessed) => ", the whole number behind it is not believed to be a time",
+            Some(Source::Guessed) => ", the whole number behind it is ignored",
         };
         format!("{}: {time}{took}", self.name)
     }

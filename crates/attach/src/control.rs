@@ -180,7 +180,7 @@ pub fn ask<T: DeserializeOwned>(name: &str) -> io::Result<T> {
 }
 
 /// The process that answers for this name; none where there is no attachment, an error where it is
-/// in a PID namespace that is not seen from here.
+/// in a PID namespace that is not visible from here.
 pub fn holder(name: &str) -> io::Result<Option<Pid>> {
     let Some(stream) = found(name)? else {
         return Ok(None);
@@ -188,7 +188,7 @@ pub fn holder(name: &str) -> io::Result<Option<Pid>> {
     let pid = Peer::of(&stream)?.pid;
     let pid = pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
     let hidden = || {
-        let words = "what answers for it is in a PID namespace that is not seen from here";
+        let words = "what answers for it is in a PID namespace that is not visible from here";
         io::Error::other(format!("{name}: {words}"))
     };
     pid.ok_or_else(hidden).map(Some)

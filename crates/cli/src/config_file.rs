@@ -9,7 +9,7 @@ use std::path::Path;
 pub fn read(file: &Path) -> anyhow::Result<SourceText> {
     let name = file.display().to_string();
     let text = fs::read_to_string(file)
-        .with_context(|| format!("cannot read {name}; --config names a file in TOML"))?;
+        .with_context(|| format!("cannot read the configuration {name}"))?;
     Ok(SourceText { name, text })
 }
 

@@ -20,7 +20,7 @@ pub fn no_target(what: &str) -> Misconfigured {
     Misconfigured::without_place(
         "class.target",
         format!(
-            "{what}, so none can be held against what comes; write for example target = {{ mean = \"30ms\" }}"
+            "{what}, so there is nothing to check; write for example target = {{ mean = \"30ms\" }}"
         ),
     )
 }
@@ -167,7 +167,7 @@ impl Found {
             }
             if row.jobs.number() == 0 && row.name != "(none)" {
                 output::line(format_args!(
-                    "{}: nothing came in {observed_seconds} s",
+                    "{}: nothing arrived in {observed_seconds} s",
                     row.name
                 ))?;
             }
@@ -185,9 +185,9 @@ impl Found {
         let names: Vec<&str> = below.map(|row| row.name.as_str()).collect();
         match names[..] {
             [] => String::new(),
-            [name] => format!("{name} is inside for longer than it may take; "),
+            [name] => format!("{name} takes longer in the server than its target allows; "),
             _ => format!(
-                "{} are inside for longer than they may take; ",
+                "{} take longer in the server than their targets allow; ",
                 names.join(" and ")
             ),
         }
@@ -199,17 +199,17 @@ impl Found {
         let needed = time(self.needed_ms);
         match (self.allowed_ms, self.left_over_ms, self.relax_all_by) {
             (Some(allowed), _, Some(factor)) => format!(
-                "the targets allow {} in the mean of all, {needed} are needed; relax all of them {} times, or one of them as in the last column",
+                "the targets allow {} in the mean of all, {needed} is needed; relax all of them {} times, or one of them as in the last column",
                 time(allowed),
                 number::significant(factor)
             ),
             (Some(allowed), _, None) => format!(
-                "the targets allow {} in the mean of all, {needed} are needed",
+                "the targets allow {} in the mean of all, {needed} is needed",
                 time(allowed)
             ),
             (None, Some(left_over), _) if left_over < self.needed_ms => {
                 format!(
-                    "classes without a target would take {} instead of {needed}: targets are looser than what there is",
+                    "classes without a target would take {} instead of {needed}: the targets are looser than the present times",
                     time(left_over.max(0.0))
                 )
             }
@@ -275,7 +275,7 @@ fn below_inside(class: &ClassAims<'_>, seen: &Observed, place: Place<'_>) -> Vec
         let time = |ns: f64| number::duration(ms(ns));
         let as_mean = if name == "mean" { "" } else { " in the mean" };
         let words = format!(
-            "{}: {}{as_mean} cannot be had, it is inside for {}; fewer at a time ({}), or a longer target",
+            "{}: {}{as_mean} cannot be met, because {} pass in the server; lower {}, or give a longer target",
             class.name.get_ref(),
             time(target_ns),
             time(seen.inside_ns),

@@ -44,7 +44,7 @@ fn date(epoch: Option<&str>) -> anyhow::Result<String> {
     let time = epoch.parse().ok();
     let time = time.and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok());
     let time = time.with_context(|| {
-        format!("{EPOCH_VARIABLE}: `{epoch}` is no time; write seconds since 1970, like 1767225600")
+        format!("{EPOCH_VARIABLE}: `{epoch}` is not a time; write seconds since 1970, such as 1767225600")
     })?;
     Ok(time.date().to_string())
 }

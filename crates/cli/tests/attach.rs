@@ -156,7 +156,7 @@ fn whoever_asks_is_answered_and_remove_ends_it() {
     );
     let removed = String::from_utf8(host.said(&["remove", "--dev", DEVICE]).stdout).unwrap();
     assert!(
-        removed.contains("has ended, the device is as it was"),
+        removed.contains("has ended, and the device is as it was"),
         "{removed}"
     );
     assert!(running.0.wait().unwrap().success());

@@ -80,7 +80,7 @@ fn a_server_in_a_pid_namespace_that_is_not_seen_is_named() {
     let told = said(&found);
     assert_eq!(found.status.code(), Some(2), "{told}");
     assert!(
-        told.contains("PID namespace that is not seen") && told.lines().count() == 1,
+        told.contains("PID namespace that is not visible") && told.lines().count() == 1,
         "{told}"
     );
 }

@@ -108,9 +108,8 @@ fn targets_are_held_against_what_a_gate_sees() {
         let below = check(&gate, "mean = \"1ms\"", "", &["--observe", "1"]);
         let words = String::from_utf8_lossy(&below.stdout).into_owned();
         assert!(
-            words.contains(
-                "wanted.toml:9: class.target.mean: high: 1.00 ms cannot be had, it is inside for"
-            ),
+            words
+                .contains("wanted.toml:9: class.target.mean: high: 1.00 ms cannot be met, because"),
             "{words}"
         );
         assert!(
@@ -168,7 +167,7 @@ fn classes_of_several_servers_are_not_added_up() {
     assert_eq!(refused.status.code(), Some(2));
     let words = said(&refused);
     assert!(
-        words.contains("the gate that runs has 2 servers (") && words.lines().count() == 1,
+        words.contains("the running gate has 2 servers (") && words.lines().count() == 1,
         "{words}"
     );
 }

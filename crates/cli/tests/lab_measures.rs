@@ -10,7 +10,7 @@ use sooner_testbed::skip;
 
 /// What a run says that cannot be made here.
 const MISSING: [&str; 6] = [
-    "does not take the BPF programs",
+    "refuses the BPF programs",
     "need root",
     "is not installed",
     "there is no PostgreSQL here",

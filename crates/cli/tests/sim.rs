@@ -343,7 +343,7 @@ fn what_does_not_go_together_is_said() {
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --policy las --mpl 2",
-            "those outside have had nothing",
+            "those that wait outside have received none",
         ),
         (
             "--sizes exp:mean=1 --load 0.8 --policy hrrn --mpl 2",

@@ -44,10 +44,9 @@ impl FromStr for Limit {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" => Ok(Self::Auto),
-            _ => text
-                .parse()
-                .map(Self::Fixed)
-                .map_err(|_| format!("{text:?}: a number from 1 on, or \"auto\"")),
+            _ => text.parse().map(Self::Fixed).map_err(|_| {
+                format!("{text:?} is not a limit; write a whole number from 1 on, or \"auto\"")
+            }),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn reword(message: &str, all_keys: fn() -> Vec<String>) -> (Option<St
         .find_map(|prefix| message.strip_prefix(prefix)?.rsplit_once(", expected "));
     let text = match misfit {
         Some(("map", "a sequence")) => {
-            "may come several times; write its name in double brackets, [[...]]".into()
+            "may come several times; write its name in double brackets, as [[name]], above its own tables".into()
         }
         Some((found, expected)) => {
             format!("{} does not fit; write {}", noun(found), wanted(expected))
@@ -117,9 +117,9 @@ fn wanted(expected: &str) -> String {
         "a string" | "a borrowed string" => "a text in quotes".into(),
         "path string" | "a borrowed path" => "a path in quotes".into(),
         "a sequence" => "a list in brackets, such as [\"...\"]".into(),
-        "a map" => "a table".into(),
+        "a map" => "a table, as [name] with its keys below it".into(),
         "any value" => "a smaller number".into(),
-        _ if bare.starts_with("struct ") => "a table".into(),
+        _ if bare.starts_with("struct ") => "a table, as [name] with its keys below it".into(),
         _ => expected.into(),
     }
 }
@@ -200,7 +200,7 @@ mod tests {
         );
         assert_eq!(
             text("invalid type: integer `1`, expected struct Limits"),
-            "the value `1` does not fit; write a table"
+            "the value `1` does not fit; write a table, as [name] with its keys below it"
         );
         assert_eq!(
             text("invalid type: integer `99999999999999999999` as i128, expected any value"),

@@ -60,7 +60,7 @@ enum Pattern {
 
 /// A text that is no pattern of media types.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is no media type: write one as in \"application/json\", \"text/*\" or \"*+xml\"")]
+#[error("`{0}` is not a media type; write one as in \"application/json\", \"text/*\" or \"*+xml\"")]
 pub struct NotAType(String);
 
 impl MediaTypes {

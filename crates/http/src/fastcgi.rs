@@ -97,7 +97,7 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordError {
     /// Not FastCGI.
-    #[error("a record of version {0}, and there is only 1: this is no FastCGI")]
+    #[error("a record of version {0}, and only version 1 exists: this is not FastCGI")]
     Version(u8),
     /// A record that has no place in a response.
     #[error("a record of type {0} within a response")]
@@ -106,7 +106,7 @@ pub enum RecordError {
     #[error("a record of request {0}, which was not made")]
     Request(u16),
     /// The end has another length.
-    #[error("an end of {0} bytes in place of 8")]
+    #[error("an end record of {0} bytes instead of 8")]
     EndLength(usize),
     /// The server refuses.
     #[error("the server refuses the request: {0}")]
@@ -197,7 +197,7 @@ fn event(kind: Kind, content: Bytes) -> Result<Event, RecordError> {
             }),
             1 => Err(RecordError::Refused("one request a connection")),
             2 => Err(RecordError::Refused("it is overloaded")),
-            3 => Err(RecordError::Refused("it is no responder")),
+            3 => Err(RecordError::Refused("it is not a responder")),
             _ => Err(RecordError::Refused("for no known reason")),
         },
         (_, short) => Err(RecordError::EndLength(short.len())),
@@ -220,7 +220,7 @@ pub enum HeadError {
     #[error("a head longer than {HEAD_BYTES_MAX} bytes")]
     TooLong,
     /// A line that is no field.
-    #[error("a head with a line that is no field: {0}")]
+    #[error("a head with a line that is not a field: {0}")]
     Malformed(&'static str),
     /// `Status` is no status of a final response, or is there twice.
     #[error("a Status that is not one of 200 to 599")]

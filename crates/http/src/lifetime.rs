@@ -43,7 +43,7 @@ pub enum Lifetime {
 /// Text that is no lifetime.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "{0:?} is no lifetime: write 30d, 1h30m, 0, -1, max, epoch or off; units are s, m, h, d, w, M (30 d) and y"
+    "{0:?} is not a lifetime; write 30d, 1h30m, 0, -1, max, epoch or off; units are s, m, h, d, w, M (30 d) and y"
 )]
 pub struct NotALifetime(String);
 

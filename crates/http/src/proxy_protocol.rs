@@ -38,7 +38,7 @@ pub struct Addresses {
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderError {
     /// It begins like neither version.
-    #[error("a PROXY protocol header is expected from this address, and something else came")]
+    #[error("this address must send a PROXY protocol header, and sent something else")]
     NoHeader,
     /// It does not end.
     #[error("a PROXY protocol header longer than {bytes_max} bytes")]

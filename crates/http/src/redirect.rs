@@ -47,7 +47,7 @@ pub enum RedirectError {
     #[error("from is a path and starts with a slash; the query of a request is kept as it is")]
     FromNotAPath,
     /// A star within `from`.
-    #[error("a star stands at the end of from only, for the rest of the path")]
+    #[error("from may have a star only at its end, for the rest of the path")]
     StarWithin,
     /// `to` is neither path nor URL.
     #[error(
@@ -55,14 +55,14 @@ pub enum RedirectError {
     )]
     ToNotADestination,
     /// `$1` without something it could stand for.
-    #[error("$1 stands for what the star at the end of from stands for, and from has none")]
+    #[error("$1 is the text that the star at the end of from matches, and from has no star")]
     RestOfNothing,
     /// Another `$` and digit.
-    #[error("$1 is the only one there is: what the star at the end of from stands for")]
+    #[error("$1 is the only variable; it is the text that the star at the end of from matches")]
     OtherRest,
     /// `$1` where it could change the host, or where no server sees it.
     #[error(
-        "$1 must stand behind the host and its slash, and before a #: else clients could choose the host"
+        "write $1 behind the host and its slash, and before a #; otherwise clients could choose the host"
     )]
     RestInHost,
     /// A status that is not a redirect's.

@@ -40,7 +40,7 @@ impl Translation<'_> {
             Some(_) => {
                 let setting = &self.source.settings["auth_type"];
                 return Err(setting.at.wrong(format!(
-                    "auth_type: {:?} is none; there are any, trust, plain, md5, scram-sha-256, cert, hba, ldap and pam",
+                    "auth_type: {:?} is not a method; use any, trust, plain, md5, scram-sha-256, cert, hba, ldap and pam",
                     setting.value
                 )));
             }

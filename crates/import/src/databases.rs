@@ -34,15 +34,15 @@ const LEFT_OUT: [(&str, &str); 15] = [
     ("application_name", "it is what the client says"),
     (
         "min_pool_size",
-        "there are no pools, and server connections are opened when they are needed",
+        "the gate has no pools, and server connections are opened when they are needed",
     ),
     (
         "reserve_pool",
-        "there are no pools, and server connections are opened when they are needed",
+        "the gate has no pools, and server connections are opened when they are needed",
     ),
     (
         "reserve_pool_size",
-        "there are no pools, and server connections are opened when they are needed",
+        "the gate has no pools, and server connections are opened when they are needed",
     ),
     (
         "server_lifetime",

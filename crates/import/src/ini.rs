@@ -40,7 +40,7 @@ pub enum ImportError {
         what: String,
     },
     /// The result is not one that Sooner reads.
-    #[error("the result would be wrong, which is a mistake of this program: {what}")]
+    #[error("the result would be wrong, which is a bug in sooner; please report it: {what}")]
     Own {
         /// What it says to it.
         what: String,
@@ -145,7 +145,7 @@ impl Reader<'_> {
         }
         let text = self.files.text(name).map_err(|error| {
             at.wrong(format!(
-                "cannot read {name}: {error}; names are relative to the folder that PgBouncer is started in, so start this there"
+                "cannot read {name}: {error}; names are relative to the folder that PgBouncer is started in, so run this command there"
             ))
         })?;
         self.read(name, &text, depth + 1)

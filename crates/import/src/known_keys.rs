@@ -98,7 +98,7 @@ pub const LEFT_OUT: [LeftOut; 25] = [
     left_out(
         Group::Limits,
         "min_pool_size=0 reserve_pool_size=0 reserve_pool_timeout=5",
-        "there are no pools, and server connections are opened when they are needed",
+        "the gate has no pools, and server connections are opened when they are needed",
     ),
     left_out(
         Group::Limits,

@@ -68,9 +68,9 @@ impl Translation<'_> {
         };
         let text = self.files.text(&setting.value).map_err(|error| {
             let name = &setting.value;
-            setting
-                .at
-                .wrong(format!("cannot read {name}: {error}; it says who may come"))
+            setting.at.wrong(format!(
+                "cannot read {name}: {error}; it says which clients may log in"
+            ))
         })?;
         let file: Arc<str> = setting.value.as_str().into();
         for (index, line) in text.lines().enumerate() {
@@ -81,7 +81,7 @@ impl Translation<'_> {
             self.hba_line(&at, line.trim())?;
         }
         // A client that fits none may not come, and without any rule every client might.
-        let words = format!("Who fits none of {file} may not come.");
+        let words = format!("Clients that match no line of {file} are refused.");
         self.write_rule(&Rule {
             comment: Some(words),
             ..Rule::everybody("reject")
@@ -185,7 +185,7 @@ impl Translation<'_> {
     fn reject_instead(&mut self, rule: Rule<'_>, setting: &str, why: Option<&str>) {
         self.document.gap(GROUP);
         let why = format!(
-            "{}, so all whom it may mean are rejected",
+            "{}, so all that it may mean are rejected",
             why.unwrap_or_default()
         );
         self.document.leave_out(GROUP, setting, &why);

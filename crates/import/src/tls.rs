@@ -75,7 +75,7 @@ impl Translation<'_> {
         let value = &setting.value;
         setting
             .at
-            .wrong(format!("{key}: {value:?} is none; there are {modes}"))
+            .wrong(format!("{key}: {value:?} is not a mode; use {modes}"))
     }
 
     /// `[[tls]]`.
@@ -159,7 +159,7 @@ impl Translation<'_> {
                 }
                 _ => {
                     return Err(setting.at.wrong(format!(
-                        "client_tls_protocols: {name:?} is none; there are tlsv1.2, tlsv1.3, secure and all"
+                        "client_tls_protocols: {name:?} is not a protocol; use tlsv1.2, tlsv1.3, secure and all"
                     )));
                 }
             }

@@ -78,7 +78,7 @@ impl<'a> Translation<'a> {
         let of_process: Vec<&str> = keys.filter(|key| source.get(key).is_some()).collect();
         if !of_process.is_empty() {
             let words = format!(
-                "Of no use here: {}. The gate runs in the foreground, as the user that starts it, and logs to standard error.",
+                "Not needed here: {}. The gate runs in the foreground, as the user that starts it, and logs to standard error.",
                 of_process.join(", ")
             );
             self.document.comment(Group::Head, &words);

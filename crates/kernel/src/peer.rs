@@ -11,7 +11,7 @@ const CREDENTIALS_BYTES: usize = 12;
 /// A process when it connected, or began to listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
-    /// Its number here; none where it is in a PID namespace that is not seen from here.
+    /// Its number here; none where it is in a PID namespace that is not visible from here.
     pub pid: Option<u32>,
     /// Its user.
     pub uid: u32,

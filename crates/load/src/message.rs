@@ -46,7 +46,7 @@ pub enum Message {
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
     /// No `NAME: VALUE`.
-    #[error("`{0}` is no header field; write NAME: VALUE, as in 'accept: text/html'")]
+    #[error("`{0}` is not a header field; write NAME: VALUE, as in 'accept: text/html'")]
     Field(String),
     /// A field that the generator sets itself.
     #[error("`{0}` is set by the body and the connection; leave the field out")]

@@ -106,7 +106,7 @@ fn valid(evidence: &Evidence) -> String {
     let silent_s = evidence.silent_ns / 1_000_000_000;
     if is_lost(evidence) {
         format!(
-            "the generator kept to its schedule; {lost} requests were never answered: nothing came for {silent_s} s"
+            "the generator kept to its schedule; {lost} requests were never answered: nothing arrived for {silent_s} s"
         )
     } else {
         "the generator kept to its schedule".into()

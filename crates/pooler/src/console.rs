@@ -169,7 +169,7 @@ async fn run(pooler: &Rc<Pooler>, command: Command) -> Result<Answer, String> {
     let done = match command {
         Command::Show(what) => {
             let table = show::show(pooler, &what);
-            let unknown = || format!("there is nothing to show as {what}; SHOW HELP lists it");
+            let unknown = || format!("cannot show {what}; SHOW HELP lists what can be shown");
             return table.map(Answer::Table).ok_or_else(unknown);
         }
         Command::Set(name) => {
@@ -300,7 +300,7 @@ fn unseen(pooler: &Pooler, name: &str) -> Option<String> {
     let is_seen = pooler.databases().iter().any(|db| db.name == name);
     let is_seen = is_seen || truncate_name(table.name.get_ref()) == name;
     (!is_seen).then(|| {
-        format!("no client has asked for database {name:?} so far; if it is a slip, take it back")
+        format!("no client has asked for database {name:?} so far; if the name is wrong, undo the command")
     })
 }
 

@@ -164,7 +164,7 @@ async fn find(
             number,
             last: Cell::new(0),
         }),
-        _ => Err("sooner_slot() gives a number that the file has not".into()),
+        _ => Err("sooner_slot() gives a number that is not in the file".into()),
     }
 }
 

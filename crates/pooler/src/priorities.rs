@@ -196,7 +196,7 @@ async fn keep(path: PathBuf, way: Rc<Way>, epoch: Rc<Cell<u64>>) {
 fn complain(path: &Path, error: &std::io::Error) {
     let place = path.display();
     log(&format!(
-        "priorities {place}: {error}; it is tried every second"
+        "priorities {place}: {error}; trying again every second"
     ));
 }
 

@@ -100,7 +100,7 @@ async fn ask(stream: &mut TcpStream) -> io::Result<bool> {
         b'N' => Ok(false),
         // A server that is full or too old says so in an error.
         _ => Err(io::Error::other(
-            "it answers the request for TLS by neither yes nor no",
+            "it answers the request for TLS with neither yes nor no",
         )),
     }
 }

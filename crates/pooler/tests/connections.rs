@@ -95,7 +95,7 @@ fn one_client_too_many_is_told_so_in_the_protocol() {
     };
     ready(&mut first);
     let refused = psql_by_tcp(&gate, &database, "ann").output().unwrap();
-    let words = "1 clients from the same address are here already";
+    let words = "1 clients from the same address are connected already";
     assert!(said(&refused).contains(words), "{}", said(&refused));
     // Each request for encryption is answered first, or libpq would not look at what comes.
     let mut second = connect();
@@ -115,7 +115,7 @@ fn one_client_too_many_is_told_so_in_the_protocol() {
     gate.rewrite(|text| text.replace("connections_per_address = 1\n", ""));
     gate.admin(&database, "RELOAD");
     let refused = psql_by_tcp(&gate, &database, "ann").output().unwrap();
-    let words = "2 clients are here already";
+    let words = "2 clients are connected";
     assert!(said(&refused).contains(words), "{}", said(&refused));
 }
 

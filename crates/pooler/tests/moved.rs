@@ -157,7 +157,7 @@ fn whoever_looks_after_the_gate_comes_in_when_it_is_full() {
         lists.contains("used_clients|2")
     });
     let output = gate.psql(&database, "postgres").args(["-c", HERE]).output();
-    assert!(said(&output.unwrap()).contains("2 clients are here already"));
+    assert!(said(&output.unwrap()).contains("2 clients are connected"));
     assert!(!gate.admin(&database, "SHOW CLIENTS").is_empty());
     drop(talks);
 }

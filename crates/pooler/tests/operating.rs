@@ -243,7 +243,7 @@ fn users_and_databases_have_bounds_of_their_own() {
     });
     let third = fails(&gate, &database, "ann", "postgres", "SELECT 3");
     assert!(
-        third.contains("2 clients of user \"ann\" are here already"),
+        third.contains("2 clients of user \"ann\" are connected already"),
         "{third}"
     );
     first.ask("COMMIT");

@@ -63,7 +63,8 @@ impl RequestedParameters {
         let strings = startup.parameter("standard_conforming_strings");
         if strings.is_some_and(|value| value != "on") {
             return Err(
-                "standard_conforming_strings cannot be off in the first packet: SET it".into(),
+                "standard_conforming_strings cannot be off in the startup packet; SET it later"
+                    .into(),
             );
         }
         for (name, value) in &startup.parameters {

@@ -98,7 +98,7 @@ pub enum SystemError {
     NoMean,
     /// More comes than can be done.
     #[error(
-        "load {0} is more than the server can do: the queue grows for as long as it is simulated; give a load below 1, or an alternating schedule that is below 1 in the mean, or to `sooner sim` also how long (--jobs)"
+        "load {0} is more than the server can do, so the queue grows as long as it is simulated; give a load below 1, or an alternating schedule with a mean below 1, or tell `sooner sim` how long to simulate (--jobs)"
     )]
     Unstable(f64),
     /// The policy tells kinds apart.
@@ -113,7 +113,7 @@ pub enum SystemError {
     OneServer(Policy),
     /// The policy cannot order those outside.
     #[error(
-        "{0} needs to know what jobs have had, but those outside have had nothing; use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf, peljf, boost or nudge with an MPL"
+        "{0} needs to know the service that jobs have received, but those that wait outside have received none; use fair, fcfs, srpt, psjf, sjf, ljf, pljf, pesjf, peljf, boost or nudge with an MPL"
     )]
     NotOutside(Policy),
     /// The policy has no packetised form.

@@ -75,10 +75,12 @@ impl Station {
         let is_time = |time: f64| time.is_finite() && time >= 0.0;
         match self {
             Self::Queue { demand } | Self::Servers { demand, .. } if !is_time(*demand) => {
-                Some(format!("demand {demand}: 0 or above"))
+                Some(format!("demand {demand} is out of range; give 0 or above"))
             }
             Self::Servers { count: 0, .. } => Some("0 servers: at least one".into()),
-            Self::Delay { time } if !is_time(*time) => Some(format!("time {time}: 0 or above")),
+            Self::Delay { time } if !is_time(*time) => {
+                Some(format!("time {time} is out of range; give 0 or above"))
+            }
             Self::LoadDependent { demand, speeds } => {
                 let are_speeds = speeds.iter().all(|speed| speed.is_finite() && *speed > 0.0);
                 (!is_time(*demand) || speeds.is_empty() || !are_speeds || !speeds.is_sorted())
@@ -174,7 +176,7 @@ fn check(stations: &[Station], users: usize) -> Result<(), TheoryError> {
     let is_any_work = stations.iter().any(|one| one.log_weights(1)[1].is_finite());
     if !is_any_work {
         return Err(TheoryError::Station(
-            "nowhere has a job anything to do".into(),
+            "all demands are 0; give one above 0".into(),
         ));
     }
     Ok(())

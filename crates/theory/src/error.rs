@@ -10,7 +10,7 @@ pub enum TheoryError {
     Load(f64),
     /// Nothing alternates, or never above 1.
     #[error(
-        "an alternating overload has one phase above 1 and one below, like 0.2,1.2,10,10: low, high, and for how long"
+        "an alternating overload has one phase above 1 and one below, like 0.2,1.2,10,10: low load, high load, and the length of each"
     )]
     NoOverload,
     /// Sizes without a mean have no load.
@@ -32,7 +32,7 @@ pub enum TheoryError {
     #[error("a limit on jobs is solved only for sizes with phases; give exp or h2")]
     NotHyperexponential,
     /// The iteration found none.
-    #[error("no solution was found: the load is too near to 1")]
+    #[error("no solution was found: the load is too near to 1; give a lower one")]
     NoSolution,
     /// A name that is none.
     #[error("there is no formula for policy `{0}`; use fcfs, fair, sjf, srpt, psjf or las")]

@@ -247,7 +247,7 @@ fn for_all_names<'a, T: PartialEq>(
         Some(other) => Err(Misconfigured::at(
             other,
             key,
-            "another [[tls]] table says something else; it holds for all names, so one table says it",
+            "another [[tls]] table has another value; it holds for all names, so write it in one table",
         )),
         None => Ok(first),
     }

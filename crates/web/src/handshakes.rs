@@ -48,7 +48,7 @@ pub async fn watch(uplink: Uplink, listeners: Vec<OwnedFd>) {
         say(format_args!(
             "{}",
             if is_flood {
-                "far more handshakes begin than anybody completes: they go last until that is over"
+                "far more handshakes begin than complete: they go last until that ends"
             } else {
                 "handshakes go first again"
             }

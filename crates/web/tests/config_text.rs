@@ -138,7 +138,7 @@ fn what_is_wrong_together_is_found() {
         ),
         (
             "root = \"/a\"\n[[site]]\nroot = \"/b\"",
-            "f:1: root: stands for the only site, and there is [[site]] too; move it into a [[site]] of its own",
+            "f:1: root: belongs to the only site, and there is [[site]] too; move it into a [[site]] of its own",
         ),
         (
             "root = \"/a\"\nlisten_tls = [\"[::]:443\"]",

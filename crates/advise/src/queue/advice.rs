@@ -33,7 +33,7 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
     let peak = figures.inside.peak;
     let Some(curve) = &figures.curve else {
         return vec![format!(
-            "Nothing can be said of a limit: too few requests were inside together, {} at most.",
+            "The log says nothing of a limit: too few requests were inside together, {} at most.",
             count(peak)
         )];
     };
@@ -105,7 +105,7 @@ fn servers(curve: &Curve, enough: usize) -> Vec<String> {
         significant(curve.per_sec(enough as f64)),
         match curve.servers {
             Some(1) => ": as one server that shares would do",
-            Some(_) => ": as so many servers that share would do",
+            Some(_) => ": as that many servers that share would do",
             None => "",
         }
     )];

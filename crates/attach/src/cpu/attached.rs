@@ -43,11 +43,11 @@ pub enum AttachError {
     #[error("the server has no worker; name its first process with --pid, or its port with --port")]
     NoWorker,
     /// It was there, and is gone.
-    #[error("none of its processes is left")]
+    #[error("all of its processes have ended")]
     Gone,
     /// Nice values do not weigh its workers against each other.
     #[error(
-        "the workers are in {0} sessions, which the kernel weighs as wholes: nice values order nothing there; kernel.sched_autogroup_enabled=0 or --realtime would"
+        "the workers are in {0} sessions, and the kernel weighs each session as a whole, so nice values have no effect between them; set kernel.sched_autogroup_enabled=0, or give --realtime"
     )]
     Sessions(usize),
     /// Real time is refused.
@@ -57,7 +57,7 @@ pub enum AttachError {
     NoRealTime,
     /// What an earlier one changed is not put back.
     #[error(
-        "what an earlier one changed of this server could not be put back, and is written down in {}; put it back by `sooner attach remove --cpu`, or remove the file", .0.display()
+        "cannot restore what an earlier `sooner attach cpu` changed of this server; {} records it: run `sooner attach remove --cpu`, or remove the file", .0.display()
     )]
     Left(PathBuf),
     /// The system refused something.

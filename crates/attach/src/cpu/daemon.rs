@@ -48,7 +48,7 @@ pub enum DaemonError {
     NotPermitted,
     /// Real time without a bound.
     #[error(
-        "--realtime: kernel.sched_rt_runtime_us is -1, so that a worker that computes would leave nothing to others; set it to 950000"
+        "--realtime: kernel.sched_rt_runtime_us is -1, so a busy worker would leave no processor time to others; set it to 950000"
     )]
     RealTimeIsUnbounded,
     /// The paper's rule counts changes.
@@ -61,7 +61,7 @@ pub enum DaemonError {
     },
     /// Nice values have no effect.
     #[error(
-        "{0}: nothing puts one worker before another here; --realtime would, where real time is allowed"
+        "{0}: no nice value puts one worker before another here; give --realtime, if the system allows it"
     )]
     NothingWorks(Trial),
     /// Another one is attached.

@@ -84,7 +84,7 @@ pub enum ConnectError {
         problem: String,
     },
     /// It is an old one.
-    #[error("the server is PostgreSQL {0}; PostgreSQL 15 and later can be looked into")]
+    #[error("the server is PostgreSQL {0}; this needs PostgreSQL 15 or later")]
     Version(String),
     /// The role sees too little.
     #[error(
@@ -103,7 +103,7 @@ pub enum ConnectError {
     NotHere,
     /// It says nothing.
     #[error(
-        "the server has not let us in for 60 s; it may be stopped, or have no place for a session"
+        "the server has not accepted a session for 60 s; it may be stopped, or have no connection free"
     )]
     Silent,
     /// The connection went away.

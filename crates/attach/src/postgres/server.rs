@@ -64,7 +64,7 @@ pub enum ServerError {
     NoSocket(PathBuf),
     /// The server of the folder has ended without a word, and another one has its place.
     #[error(
-        "the server of {} does not run: at {} listens another one (process {}); start it, or name the other one", folder.display(), place.socket.display(), place.pid
+        "the server of {} does not run: another one listens at {} (process {}); start it, or name the other one", folder.display(), place.socket.display(), place.pid
     )]
     Another {
         /// The data folder.
@@ -82,7 +82,7 @@ pub enum ServerError {
     },
     /// Its processes are in a PID namespace beside this one, or above it.
     #[error(
-        "the server at {} is in a PID namespace that is not seen from here; run sooner beside it, or as root of the host with --pid", .0.display()
+        "the server at {} is in a PID namespace that is not visible from here; run sooner beside it, or as root of the host with --pid", .0.display()
     )]
     Hidden(PathBuf),
     /// What the kernel says cannot be read.

@@ -26,7 +26,7 @@ pub enum DetachError {
     #[error(transparent)]
     Bands(#[from] BandsError),
     /// Whether something is attached cannot be found out.
-    #[error("cannot ask what is attached to device `{device}`: {source}")]
+    #[error("cannot find out what is attached to device `{device}`: {source}")]
     Control {
         /// The device's name.
         device: String,

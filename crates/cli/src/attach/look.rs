@@ -149,7 +149,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode> {
         match ask()? {
             Snapshot::Device(device) => output::print(&exposition::encode(&device)?)?,
             Snapshot::Server(_) | Snapshot::Workers(_) => {
-                bail!("--prometheus: of web servers only; --json has the figures")
+                bail!("--prometheus is for web servers only; use --json")
             }
         }
     } else if args.once || !io::stdout().is_terminal() {

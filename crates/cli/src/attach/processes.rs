@@ -16,7 +16,7 @@ pub fn attached<R: Record, S: DeserializeOwned>() -> Result<Vec<S>> {
             // It has ended meanwhile.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
-                return Err(error).with_context(|| format!("cannot ask process {pid}"));
+                return Err(error).with_context(|| format!("cannot reach process {pid}"));
             }
         }
     }
@@ -27,7 +27,7 @@ pub fn attached<R: Record, S: DeserializeOwned>() -> Result<Vec<S>> {
 pub fn remove<R: Record>() -> Result<(Vec<String>, Vec<String>)> {
     let words = |detached: &Detached| match detached {
         Detached::Ended { name, pid } => {
-            format!("{name}: process {pid} has ended, the server's processes are as they were")
+            format!("{name}: process {pid} has ended, and the server's processes are as they were")
         }
         Detached::Cleaned { server } => {
             format!("server {server}: what a killed process changed was put back")

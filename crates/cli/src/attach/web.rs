@@ -151,7 +151,7 @@ pub fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 return Err(error)
-                    .with_context(|| format!("cannot ask what is attached to {}", device.name));
+                    .with_context(|| format!("cannot find out what is attached to {}", device.name));
             }
         }
     }
@@ -162,7 +162,7 @@ pub fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
 pub fn remove(device: Option<&str>) -> Result<Vec<String>> {
     let words = |detached: &Detached| match detached {
         Detached::Ended { device, pid } => {
-            format!("{device}: process {pid} has ended, the device is as it was")
+            format!("{device}: process {pid} has ended, and the device is as it was")
         }
         Detached::Cleaned { device } => format!("{device}: what a killed process left is gone"),
     };

@@ -145,7 +145,7 @@ fn of_one_server(look: Look) -> Result<Look> {
         let servers = look.servers.iter().map(|server| server.address.as_str());
         let servers: Vec<&str> = servers.collect();
         bail!(
-            "the gate that runs has {} servers ({}), and its classes are counted over all of them together; watch a gate with one server",
+            "the running gate has {} servers ({}), and its classes are counted over all of them together; watch a gate with one server",
             servers.len(),
             servers.join(", ")
         );

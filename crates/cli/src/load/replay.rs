@@ -41,7 +41,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
         return replay_log::run(&args.trace, &args.measure, &args.log, args.seed);
     }
     if let Some(flag) = args.log.given() {
-        bail!("{flag} is for access logs, and `{}` is none", args.trace);
+        bail!("{flag} is for access logs, and `{}` is not one", args.trace);
     }
     let trace = || Trace::open(&args.trace);
     let options = args

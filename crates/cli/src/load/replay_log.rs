@@ -92,7 +92,7 @@ fn factor(text: &str) -> Result<f64, String> {
     let value = number.parse().ok();
     value
         .filter(|value| (1e-6..=1e6).contains(value))
-        .ok_or_else(|| format!("`{text}` is no speed; write for example 2x or 0.5x"))
+        .ok_or_else(|| format!("`{text}` is not a speed; write for example 2x or 0.5x"))
 }
 
 /// Whether this names an access log and no trace.

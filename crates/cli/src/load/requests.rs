@@ -93,7 +93,7 @@ fn body(data: &str) -> Result<bytes::Bytes> {
 
 fn method(text: &str) -> Result<http::Method, String> {
     let method = text.to_ascii_uppercase();
-    let wrong = || format!("`{text}` is no method; write for example GET, HEAD or POST");
+    let wrong = || format!("`{text}` is not a method; write for example GET, HEAD or POST");
     match method.parse::<http::Method>() {
         Ok(http::Method::CONNECT) | Err(_) => Err(wrong()),
         Ok(method) => Ok(method),

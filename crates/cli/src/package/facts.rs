@@ -139,7 +139,10 @@ const FAILURES: &[(&str, &str)] = &[
         "serve",
         "The server failed; with --check --observe: a target cannot be met",
     ),
-    ("sim", "Ctrl-C ended the simulation; finished runs are printed"),
+    (
+        "sim",
+        "Ctrl-C ended the simulation; finished runs are printed",
+    ),
 ];
 const RUN: &str = "The run is INVALID or failed, or an expectation is not met";
 const FAILED: &str = "The command failed";

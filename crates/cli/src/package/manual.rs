@@ -81,7 +81,9 @@ fn own_sections(command: &clap::Command, path: &[&str]) -> String {
     for (number, (line, what)) in examples(path).iter().enumerate() {
         // A heading begins a paragraph already.
         let begin = if number > 0 { ".PP\n" } else { "" };
-        let shown = broken(line, EXAMPLE_COLUMNS).replace('\\', "\\e").replace('-', "\\-");
+        let shown = broken(line, EXAMPLE_COLUMNS)
+            .replace('\\', "\\e")
+            .replace('-', "\\-");
         // Writing to a string cannot fail.
         let _ = write!(
             text,

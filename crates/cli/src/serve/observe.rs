@@ -84,7 +84,7 @@ fn admin_address(config: &Config) -> Result<SocketAddr, Misconfigured> {
     let Some(listen) = &config.admin.listen else {
         return Err(Misconfigured::without_place(
             "admin.listen",
-            "the server that runs is watched by its admin address, and none is named; write listen = \"127.0.0.1:9090\" there, or give --admin ADDR:PORT",
+            "--observe asks the running server at its admin address, and none is configured; write [admin] listen = \"127.0.0.1:9090\", or give --admin ADDR:PORT",
         ));
     };
     let mut address = listen.get_ref().0;
@@ -112,7 +112,7 @@ fn check_upstream(upstream: &str, config: &Config, look: &Look) -> Result<()> {
         let mut names: Vec<&str> = servers().map(|server| server.upstream.as_str()).collect();
         names.dedup();
         bail!(
-            "the server that runs has no upstream `{upstream}` ({}); give it this one first, the targets do not matter",
+            "the running server has no upstream `{upstream}` ({}); configure this one there first, with any targets",
             if names.is_empty() {
                 "it has none".to_owned()
             } else {
@@ -126,7 +126,7 @@ fn check_upstream(upstream: &str, config: &Config, look: &Look) -> Result<()> {
         .any(|row| row.upstream == upstream)
     {
         bail!(
-            "upstream `{upstream}` of the server that runs holds nothing back (observe = true), so what its requests take says nothing of a queue; look at upstream_rehearsals in its status.json"
+            "upstream `{upstream}` of the running server holds nothing back (observe = true), so the times of its requests do not tell of a queue; see upstream_rehearsals in its status.json"
         );
     }
     let has: Vec<&str> = rows(look, upstream).map(|row| row.class.as_str()).collect();
@@ -135,7 +135,7 @@ fn check_upstream(upstream: &str, config: &Config, look: &Look) -> Result<()> {
     if has != wanted.chain([""]).collect::<Vec<_>>() {
         let named: Vec<&str> = has.into_iter().filter(|name| !name.is_empty()).collect();
         bail!(
-            "the server that runs has other classes before upstream `{upstream}` ({}); give it these first, their targets do not matter",
+            "the running server has other classes before upstream `{upstream}` ({}); configure these there first, with any targets",
             if named.is_empty() {
                 "none".to_owned()
             } else {
@@ -158,7 +158,7 @@ fn remark(upstream: &str, look: &Look) {
     let by_arrival = ["fifo", "targets", "weights"];
     if let Some(server) = server.filter(|one| !by_arrival.contains(&one.order.as_str())) {
         say(format_args!(
-            "upstream `{upstream}` of the server that runs orders requests by {}; beside targets they go by when they came, within a class, and the mean of all may be another one; for certainty watch it with targets, or with order = \"fifo\"",
+            "upstream `{upstream}` of the running server orders requests by {}; with targets, the requests of a class go in order of arrival, so the mean of all may differ; to be certain, watch it with targets or with order = \"fifo\"",
             match server.order.as_str() {
                 "share_by" => "what their client had",
                 _ => "how long they are expected to take",
@@ -180,10 +180,10 @@ fn seen(
     let of_class = |(name, response_targets)| {
         let find = |look| rows(look, upstream).find(|row| row.class == name);
         let (Some(then), Some(now)) = (find(before), find(after)) else {
-            bail!("the server that runs has no class `{name}` any more; watch it again");
+            bail!("the running server has no class `{name}` any more; watch it again");
         };
         let Some(jobs) = now.done_total.checked_sub(then.done_total) else {
-            bail!("the server that runs was started anew meanwhile; watch it again");
+            bail!("the server was restarted meanwhile; watch it again");
         };
         let always = [
             (0.95, now.p95_response_seconds),

@@ -21,7 +21,12 @@ pub struct MplArgs {
     #[arg(long, value_name = "LOAD")]
     load: f64,
     /// Limits to solve, one row each, separated by commas, 1 to 400
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8,16,32")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "1,2,4,8,16,32"
+    )]
     mpl: Vec<usize>,
     /// Print JSON instead of a table
     #[arg(long)]

@@ -20,7 +20,12 @@ pub struct MvaArgs {
     #[arg(long, value_name = "TIME", value_parser = seconds::number, default_value_t = 0.0)]
     think: f64,
     /// Numbers of users to solve, separated by commas, 1 to 5000
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,5,10,20,50,100")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "1,2,5,10,20,50,100"
+    )]
     users: Vec<usize>,
     /// Also find the fewest users that reach this share of the highest throughput, such as 0.95
     #[arg(long, value_name = "SHARE")]

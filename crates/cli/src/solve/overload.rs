@@ -21,7 +21,12 @@ pub struct OverloadArgs {
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Schedule,
     /// Jobs to report, as places in the order of size from 0 to 1
-    #[arg(long, value_name = "SHARE", value_delimiter = ',', default_value = "0.5,0.9,0.99,0.999")]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        value_delimiter = ',',
+        default_value = "0.5,0.9,0.99,0.999"
+    )]
     shares: Vec<f64>,
     /// Print JSON instead of a table
     #[arg(long)]

@@ -59,11 +59,11 @@ fn a_wrong_configuration_is_one_line_with_its_place() {
         ),
         (
             "[[site]]\nroot = \"one\"\n[[site.expires]]\nafter = \"1 day\"",
-            "4: site.expires.after: \"1 day\" is no lifetime: write 30d, 1h30m,",
+            "4: site.expires.after: \"1 day\" is not a lifetime; write 30d, 1h30m,",
         ),
         (
             "[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"two\"\nhosts = [\"A.example\"]",
-            "6: site.hosts: \"A.example\" is named before: ",
+            "6: site.hosts: \"A.example\" is named before; a host belongs to one site",
         ),
         (
             "[[site]]\nroot = \"one\"\nhosts = [\"a.example\"]\n[[site]]\nroot = \"three\"\nhosts = [\"b.example\"]",
@@ -120,7 +120,7 @@ fn what_is_wrong_about_a_limit_or_a_target_is_one_line() {
         ),
         (
             "order = \"auto\"",
-            "7: upstream.order: what each order would give is played before a limit, and there is none: write limit = \"auto\" or a number as well, or another order",
+            "7: upstream.order: order = \"auto\" compares orders before a limit, and there is none: write limit = \"auto\" or a number as well, or another order",
         ),
         ("limit = \"auto\"\nthroughput_loss = 0.9", loss),
         ("limit = \"auto\"\nthroughput_loss = nan", loss),

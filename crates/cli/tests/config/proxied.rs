@@ -93,7 +93,7 @@ fn why_a_request_failed_is_logged_each_time_and_said_once() {
     // Of the same kind nothing more is said within a minute.
     let said = server.says();
     let down =
-        format!("no server is up, the first is asked again in 1 s; the last to fail was {refused}");
+        format!("no server is up; the first is tried again in 1 s; the last to fail was {refused}");
     assert_eq!(
         said.trim_end(),
         format!("sooner: upstream `app`: {down}; status 503 for GET /app/z of 127.0.0.1")

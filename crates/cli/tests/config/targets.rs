@@ -148,9 +148,9 @@ fn targets_are_held_against_what_a_server_sees() {
         let file = place.file().display().to_string();
         for line in [
             "upstream app\n",
-            &format!("{file}:14: class.target.mean: high: 1.00 ms cannot be had, it is inside for"),
-            "fewer at a time (upstream.limit), or a longer target",
-            "NOT FEASIBLE: high is inside for longer than it may take; ",
+            &format!("{file}:14: class.target.mean: high: 1.00 ms cannot be met, because"),
+            "pass in the server; lower upstream.limit, or give a longer target",
+            "NOT FEASIBLE: high takes longer in the server than its target allows; ",
         ] {
             assert!(words.contains(line), "{line}: {words}");
         }

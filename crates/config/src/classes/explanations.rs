@@ -47,7 +47,7 @@ mod tests {
         for (key, message, expected) in [
             (
                 "class.target",
-                "the text \"30ms\" does not fit; write a table",
+                "the text \"30ms\" does not fit; write a table, as [name] with its keys below it",
                 "targets have names; ",
             ),
             (

@@ -21,7 +21,7 @@ const BY_TOKEN: &str = "Sooner knows no such passwords; all are refused with 403
 const BY_REQUEST: &str = "Sooner asks no other server who may come; all are refused with 403";
 const BY_METHOD: &str = "Sooner has no rule by method; all are refused with 403";
 const BY_CONDITION: &str =
-    "there are no variables; all are refused with 403, as this may keep clients out";
+    "Sooner has no variables; all are refused with 403, as this may keep clients out";
 
 /// The access to a place, but for passwords. `is_of_files` says that only GET and HEAD get anything
 /// there.

@@ -85,10 +85,13 @@ pub struct Actions<'s, 'a> {
 const OTHER_HANDLERS: [(&str, &str); 7] = [
     (
         "uwsgi_pass",
-        "there is no uwsgi protocol; requests get 501; let uWSGI speak HTTP (http-socket)",
+        "Sooner does not speak uwsgi; requests get 501; let uWSGI speak HTTP (http-socket)",
     ),
-    ("scgi_pass", "there is no SCGI; requests get 501"),
-    ("memcached_pass", "there is no memcached; requests get 501"),
+    ("scgi_pass", "Sooner has no SCGI; requests get 501"),
+    (
+        "memcached_pass",
+        "Sooner does not speak memcached; requests get 501",
+    ),
     ("stub_status", "requests get 501; admin.listen has figures"),
     ("dav_methods", "files are only read; requests get 501"),
     ("random_index", "requests get 501"),
@@ -196,7 +199,7 @@ impl<'a> Actions<'_, 'a> {
             }
         }
         if let Some(own) = scope.own().iter().find(|own| own.name.contains("_by_lua")) {
-            self.leave_out(own, "there are no scripts; requests get 501");
+            self.leave_out(own, "Sooner runs no scripts; requests get 501");
             return Action::Answer(NOT_CARRIED, None);
         }
         self.files(location)

@@ -129,7 +129,7 @@ impl<'a> Builder<'_, 'a> {
                 continue;
             }
             if value.contains('$') {
-                self.actions.leave_out(own, "there are no variables");
+                self.actions.leave_out(own, "Sooner has no variables");
                 continue;
             }
             if let Err(error) = ExtraHeaders::default().push(name, value) {

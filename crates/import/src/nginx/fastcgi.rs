@@ -143,7 +143,7 @@ fn read(pass: &Directive, location: &Location<'_>, blocks: &Blocks<'_>) -> Resul
     let scope = &location.scope;
     let place = scope.expanded(pass.first());
     if place.contains('$') {
-        return Err("there are no variables; name the servers".into());
+        return Err("Sooner has no variables; name the servers".into());
     }
     let mut left_out = Vec::new();
     let mut upstream = upstreams::of_scripts(&place, blocks, &mut left_out)?;
@@ -219,7 +219,7 @@ fn document_root(location: &Location<'_>, is_alias_right: bool) -> Result<String
     let named = all.last().ok_or("no root says where scripts are")?;
     let text = scope.expanded(named.first());
     if text.contains('$') {
-        return Err("there are no variables; name the root of the scripts".into());
+        return Err("Sooner has no variables; name the root of the scripts".into());
     }
     if !text.starts_with('/') {
         return Err("its root is below the --prefix that nginx was built with".into());

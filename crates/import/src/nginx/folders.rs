@@ -26,7 +26,7 @@ impl<'a> Actions<'_, 'a> {
             return aliased(location, &text).map_err(|why| (named, why));
         }
         if text.contains('$') {
-            return Err((named, "there are no variables; name the directory"));
+            return Err((named, "Sooner has no variables; name the directory"));
         }
         if !text.starts_with('/') {
             self.leave_out(
@@ -94,9 +94,9 @@ fn aliased(location: &Location<'_>, alias: &str) -> Result<Files, &'static str> 
                 (Some(prefix), Some(folder)) if prefix.ends_with('/') && !folder.contains('$') => {
                     Ok(files(folder, prefix))
                 }
-                _ => Err("there are no variables; name the directory"),
+                _ => Err("Sooner has no variables; name the directory"),
             }
         }
-        _ => Err("there are no variables; name the directory"),
+        _ => Err("Sooner has no variables; name the directory"),
     }
 }

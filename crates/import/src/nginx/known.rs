@@ -210,7 +210,7 @@ const LEFT_OUT: [(&str, &str); 32] = [
     ),
     (
         "limit_req_zone",
-        "there are no zones; limits.connections_per_address bounds connections",
+        "Sooner has no zones; limits.connections_per_address bounds connections",
     ),
     (
         "limit_conn",
@@ -218,21 +218,21 @@ const LEFT_OUT: [(&str, &str); 32] = [
     ),
     (
         "limit_conn_zone",
-        "there are no zones; limits.connections_per_address bounds connections",
+        "Sooner has no zones; limits.connections_per_address bounds connections",
     ),
     (
         "limit_rate",
-        "who goes first is what Sooner orders: uplink.rate and uplink.policy",
+        "Sooner orders responses and does not slow them down: uplink.rate and uplink.policy",
     ),
     (
         "limit_rate_after",
-        "who goes first is what Sooner orders: uplink.rate and uplink.policy",
+        "Sooner orders responses and does not slow them down: uplink.rate and uplink.policy",
     ),
-    ("map", "there are no variables"),
-    ("geo", "there are no variables"),
+    ("map", "Sooner has no variables"),
+    ("geo", "Sooner has no variables"),
     (
         "split_clients",
-        "there are no variables; an upstream of several servers shares requests out",
+        "Sooner has no variables; an upstream of several servers shares requests out",
     ),
     ("sub_filter", "answers are sent as they are"),
     ("proxy_cache", "answers of upstreams are not kept"),
@@ -291,8 +291,8 @@ const LEFT_OUT: [(&str, &str); 32] = [
     ("mirror", "a request goes to one upstream"),
     ("ssl_dhparam", "keys are agreed on by elliptic curves alone"),
     ("slice", "answers of upstreams pass as they are"),
-    ("userid", "there are no variables"),
-    ("js_content", "there are no scripts"),
+    ("userid", "Sooner has no variables"),
+    ("js_content", "Sooner runs no scripts"),
 ];
 
 /// Beginnings of names, and why what begins so is left out.
@@ -313,9 +313,9 @@ const LEFT_OUT_BEGINNINGS: [(&str, &str); 14] = [
     ("fastcgi_", "an upstream of scripts has nothing like it"),
     (
         "uwsgi_",
-        "there is no uwsgi protocol; let uWSGI speak HTTP (http-socket)",
+        "Sooner does not speak uwsgi; let uWSGI speak HTTP (http-socket)",
     ),
-    ("scgi_", "there is no SCGI"),
+    ("scgi_", "Sooner has no SCGI"),
     (
         "grpc_",
         "upstream and route have keys for what an upstream may take",
@@ -330,8 +330,8 @@ const LEFT_OUT_BEGINNINGS: [(&str, &str); 14] = [
         "TLS 1.2 and 1.3 with what both sides like best; tickets and resumption are on",
     ),
     ("sub_filter_", "answers are sent as they are"),
-    ("quic", "there is no HTTP/3"),
-    ("http3", "there is no HTTP/3"),
+    ("quic", "Sooner has no HTTP/3"),
+    ("http3", "Sooner has no HTTP/3"),
 ];
 
 /// What is to be done about a directive that no part looked at.
@@ -354,7 +354,7 @@ pub fn class(name: &str) -> Class {
     };
     match whole.or_else(begun) {
         Some((_, why)) => Class::LeftOut(why),
-        None if name.contains("_by_lua") => Class::LeftOut("there are no scripts"),
+        None if name.contains("_by_lua") => Class::LeftOut("Sooner runs no scripts"),
         None => Class::LeftOut("Sooner has nothing like it"),
     }
 }

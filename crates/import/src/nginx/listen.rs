@@ -49,15 +49,15 @@ impl Listen {
         }
         let has = |name: &str| flags.iter().any(|flag| flag == name);
         if has("quic") {
-            return Ok(Err("there is no HTTP/3"));
+            return Ok(Err("Sooner has no HTTP/3"));
         }
         let address = match parse(address) {
             Some(address) => address,
             None if address.contains(|letter: char| letter.is_ascii_alphabetic()) => {
-                return Ok(Err("a name is no address; write the address"));
+                return Ok(Err("a host name is not an address; write the address"));
             }
             None => {
-                let what = format!("listen: {address:?} is no address or port");
+                let what = format!("listen: {address:?} is not an address or a port");
                 return Err(directive.at.wrong(what));
             }
         };
@@ -101,7 +101,7 @@ pub fn hosts(name: &str) -> Result<Vec<String>, &'static str> {
         _ if name.starts_with('~') => {
             return Err("hosts are names, or *.NAME for all below it; write the names");
         }
-        _ if name.contains('$') => return Err("there are no variables; write the name"),
+        _ if name.contains('$') => return Err("Sooner has no variables; write the name"),
         _ => match name.strip_prefix('.') {
             Some(bare) => vec![bare.to_owned(), format!("*.{bare}")],
             None => vec![name],

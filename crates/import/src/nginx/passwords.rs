@@ -67,7 +67,7 @@ pub struct Plan<'a> {
 }
 
 const NO_FILE: &str = "no auth_basic_user_file says who; all are refused with 403";
-const VARIABLE: &str = "there are no variables; all are refused with 403";
+const VARIABLE: &str = "Sooner has no variables; all are refused with 403";
 const ANY: &str =
     "a password or an address, whichever is right, cannot be said; all are refused with 403";
 const SERVED: &str =

@@ -27,7 +27,7 @@ impl<'a> Builder<'_, 'a> {
                     self.actions.leave_out(own, why);
                 }
                 "set" if own.args.iter().skip(1).any(|value| value.contains('$')) => {
-                    self.actions.leave_out(own, "there are no variables");
+                    self.actions.leave_out(own, "Sooner has no variables");
                 }
                 _ => {}
             }
@@ -40,7 +40,7 @@ impl<'a> Builder<'_, 'a> {
         let is_done = has_return && (condition.host("x").is_some() || condition.is_clear_text());
         let is_files = condition.subject.starts_with("!-") && own.inside().iter().any(is_pass);
         if !is_done && !is_files && !fastcgi::is_front(own) {
-            self.actions.leave_out(own, "there are no conditions");
+            self.actions.leave_out(own, "Sooner has no conditions");
         }
     }
 }

@@ -85,7 +85,7 @@ pub fn read_return(directive: &Directive, place: Place<'_>) -> Result<Return, St
             without_loops(redirects(url, status, place)?, place).map(Return::Redirect)
         }
         (200 | 204 | 400..=599, Some(text)) if text.contains('$') => Err(format!(
-            "there are no variables; status {status} and its text are left out"
+            "Sooner has no variables; status {status} and its text are left out"
         )),
         (200 | 204 | 400..=599, text) => Ok(Return::Fixed(
             status,
@@ -100,7 +100,7 @@ fn number(text: &str) -> Result<u16, String> {
         .parse()
         .ok()
         .filter(|status| (100..=599).contains(status));
-    status.ok_or_else(|| format!("{text:?} is no status"))
+    status.ok_or_else(|| format!("{text:?} is not a status"))
 }
 
 fn redirects(url: &str, status: u16, place: Place<'_>) -> Result<Vec<Redirect>, String> {
@@ -175,7 +175,7 @@ fn destination(url: &str, place: Place<'_>) -> Result<String, String> {
     }
     let variables = url.replacen("://$host", "", 1).replacen("/$1", "", 1);
     if variables.contains('$') {
-        return Err("there are no variables but $host and the path".into());
+        return Err("Sooner has no variables but $host and the path".into());
     }
     Ok(url)
 }
@@ -204,13 +204,13 @@ pub fn read_rewrite(directive: &Directive, place: Place<'_>) -> Result<Rewrite, 
         _ => return Err("write rewrite EXPRESSION PATH [FLAG]".into()),
     };
     let (prefix, tail) = literal_beginning(expression)
-        .ok_or("only ^/PATH$ and ^/PATH(.*)$ can be said, as from = \"/PATH\" or \"/PATH*\"")?;
+        .ok_or("only ^/PATH$ and ^/PATH(.*)$ can be written, as from = \"/PATH\" or \"/PATH*\"")?;
     let (froms, has_rest) = match tail {
         "$" => (vec![prefix.clone()], false),
         "/?$" => (vec![prefix.clone(), format!("{prefix}/")], false),
         "(.*)$" | "(.*)" | "(.+)$" | "(.+)" => (vec![format!("{prefix}*")], true),
         "" | ".*" | ".*$" => (vec![format!("{prefix}*")], false),
-        _ => return Err("only ^/PATH$ and ^/PATH(.*)$ can be said, as from and to".into()),
+        _ => return Err("only ^/PATH$ and ^/PATH(.*)$ can be written, as from and to".into()),
     };
     let status = match flag {
         "permanent" => 301,

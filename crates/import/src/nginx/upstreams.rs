@@ -69,7 +69,7 @@ pub fn target(pass: &Directive, scope: &Scope<'_>, blocks: &Blocks<'_>) -> Resul
         None => return Err("an upstream begins with http:// or https://".into()),
     };
     if rest.contains('$') {
-        return Err("there are no variables; name the servers".into());
+        return Err("Sooner has no variables; name the servers".into());
     }
     let (place, uri) = split(rest);
     let mut left_out = Vec::new();
@@ -157,7 +157,7 @@ fn server(place: &str, scheme: &str) -> Result<String, String> {
     }
     let is_host = sooner_http::host::parse(place.as_bytes()).is_some_and(|host| !host.is_empty());
     if !is_host {
-        return Err(format!("{place:?} is no host with a port"));
+        return Err(format!("{place:?} is not a host with a port"));
     }
     let bare = place.rsplit_once(']').map_or(place, |(_, behind)| behind);
     let port = match scheme {

@@ -11,7 +11,7 @@ use crate::qdisc::Handle;
 pub enum BandsError {
     /// The device only leads back to this host.
     #[error(
-        "bands on loopback device `{device}` would delay everything this host says to itself; name another device"
+        "bands on loopback device `{device}` would delay all traffic of this host to itself; name another device"
     )]
     Loopback {
         /// The device's name.
@@ -55,7 +55,7 @@ pub enum BandsError {
     )]
     NoPrio,
     /// The rate is too low to share out.
-    #[error("an uplink of {rate_bits_per_sec} bit/s is too slow for bands; at least 1kbit")]
+    #[error("an uplink of {rate_bits_per_sec} bit/s is too slow for bands; give at least 1kbit")]
     Rate {
         /// The requested rate.
         rate_bits_per_sec: u64,

@@ -264,7 +264,7 @@ mod tests {
         let error = Plan::new(999, 1514, 8, 0).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "an uplink of 999 bit/s is too slow for bands; at least 1kbit"
+            "an uplink of 999 bit/s is too slow for bands; give at least 1kbit"
         );
     }
 

@@ -12,7 +12,7 @@ use crate::device::Device;
 #[derive(Debug, thiserror::Error)]
 pub enum ClassifierError {
     /// The kernel does not take them.
-    #[error("this kernel does not take the BPF programs: {}", why_not_loaded(.0))]
+    #[error("this kernel refuses the BPF programs: {}", why_not_loaded(.0))]
     Load(#[source] Box<EbpfError>),
     /// They cannot be attached.
     #[error("cannot attach BPF programs to device `{device}`: {}", chain(.source))]
@@ -26,7 +26,7 @@ pub enum ClassifierError {
     #[error("a map of the BPF programs: {}", chain(.0))]
     Map(#[from] MapError),
     /// The system refuses something else.
-    #[error("the BPF programs cannot be talked to: {0}")]
+    #[error("cannot communicate with the BPF programs: {0}")]
     System(#[source] io::Error),
     /// The object is not the one this program was made with.
     #[error("the BPF object lacks `{0}`; it is not the one this was built with")]

@@ -39,7 +39,7 @@ pub enum AccountError {
         uid: u32,
     },
     /// That is who may do everything.
-    #[error("{user} is root, so nothing would be given up; name another user, or none")]
+    #[error("{user} is root, so no privilege would be dropped; name another user, or none")]
     Root {
         /// The requested user.
         user: String,

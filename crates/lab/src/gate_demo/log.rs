@@ -39,7 +39,7 @@ impl Window {
 pub fn parse(text: &str) -> Result<Vec<Entry>> {
     let lines = text.lines().enumerate();
     let entries = lines.map(|(index, line)| {
-        entry(line).with_context(|| format!("line {} is no transaction: {line}", index + 1))
+        entry(line).with_context(|| format!("line {} is not a transaction: {line}", index + 1))
     });
     entries.collect()
 }

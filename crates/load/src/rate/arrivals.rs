@@ -37,13 +37,13 @@ pub struct Stage {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RateError {
     /// No number.
-    #[error("`{0}` is no rate; write requests a second as in 500, 30000/min or 100..1000")]
+    #[error("`{0}` is not a rate; write requests a second as in 500, 30000/min or 100..1000")]
     Rate(String),
     /// A number that is not sent.
     #[error("`{0}`: a rate is above 0 and at most 10 million a second")]
     Range(String),
     /// No time and rate.
-    #[error("`{0}` is no stage; write TIME:RATE as in 30s:500 or 1min:100..1000")]
+    #[error("`{0}` is not a stage; write TIME:RATE as in 30s:500 or 1min:100..1000")]
     Stage(String),
     /// A time that is none.
     #[error("`{stage}`: {problem}")]

@@ -130,8 +130,11 @@ impl Authentication<'_> {
             _ => Look::Unknown,
         };
         loop {
-            let broke =
-                |error: FrameError| Refusal::of_protocol(&format!("a proof is asked for: {error}"));
+            let broke = |error: FrameError| {
+                Refusal::of_protocol(&format!(
+                    "the answer to an authentication request is malformed: {error}"
+                ))
+            };
             let piece = Splitter::new(look).next(self.input).map_err(broke)?;
             let length = piece.map(|piece| piece.bytes.len());
             if let Some(length) = length {

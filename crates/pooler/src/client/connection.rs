@@ -69,8 +69,8 @@ async fn authenticated(
         }
         Err(_) => {
             pooler.overdue.log(1, |times| match times {
-                1 => "a client took too long to say who it is".into(),
-                _ => format!("{times} clients took too long to say who they are"),
+                1 => "a client took too long to log in".into(),
+                _ => format!("{times} clients took too long to log in"),
             });
             None
         }

@@ -64,11 +64,11 @@ impl Refusal {
     pub fn full(no_slot: NoSlot) -> Self {
         let (message, hint) = match no_slot {
             NoSlot::Clients(max) => (
-                format!("{max} clients are here already, and no more may come"),
+                format!("{max} clients are connected, and no more are allowed"),
                 "raise --clients-max, or limits.clients in gate.toml",
             ),
             NoSlot::OfOrigin(max) => (
-                format!("{max} clients from the same address are here already"),
+                format!("{max} clients from the same address are connected already"),
                 "raise limits.connections_per_address in gate.toml",
             ),
             NoSlot::Consoles(max) => (
@@ -81,7 +81,7 @@ impl Refusal {
 
     /// There are too many of the same user or database.
     pub fn full_of(clients_max: usize, what: &str, name: &str) -> Self {
-        let message = format!("{clients_max} clients of {what} {name:?} are here already");
+        let message = format!("{clients_max} clients of {what} {name:?} are connected already");
         let hint = "raise clients in its table of gate.toml";
         Self::new("53300", message, Some(hint))
     }

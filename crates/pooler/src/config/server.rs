@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// PostgreSQL's.
 const DEFAULT_PORT: u16 = 5432;
 const FORM: &str =
-    "postgresql://HOST:PORT, or postgresql:///?host=FOLDER&port=PORT for a socket file";
+    "postgresql://HOST:PORT, or postgresql:///?host=DIRECTORY&port=PORT for a socket file";
 
 /// Where a server is and how it is spoken to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,16 +87,16 @@ impl FromStr for ServerAddress {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let uri = ConnectionUri::parse(text).map_err(|error| match error {
-            UriError::Scheme => format!("it is {FORM}"),
-            error => format!("{error}; it is {FORM}"),
+            UriError::Scheme => format!("write {FORM}"),
+            error => format!("{error}; write {FORM}"),
         })?;
         if uri.user_info.is_some_and(|user| !user.is_empty()) || !uri.database.is_empty() {
             return Err(format!(
-                "users and databases are the clients'; it is {FORM}"
+                "clients name the user and the database, so leave them out; write {FORM}"
             ));
         }
         let [of_authority] = <[Host; 1]>::try_from(uri.hosts)
-            .map_err(|_| format!("a database has one server; it is {FORM}"))?;
+            .map_err(|_| format!("a database has one server; write {FORM}"))?;
         let mut parameters = uri.parameters;
         let mut take = |name: &str| {
             let at = parameters.iter().position(|(own, _)| own == name)?;
@@ -113,7 +113,7 @@ impl FromStr for ServerAddress {
         let mut address = Self::at(endpoint);
         address.read_encryption(&mut take)?;
         match parameters.first() {
-            Some((name, _)) => Err(format!("{name:?} is not known; it is {FORM}")),
+            Some((name, _)) => Err(format!("{name:?} is not a parameter here; write {FORM}")),
             None => Ok(address),
         }
     }
@@ -121,7 +121,7 @@ impl FromStr for ServerAddress {
 
 fn endpoint(host: &str, port: u16) -> Result<Endpoint, String> {
     match host {
-        "" => Err(format!("it names no host; it is {FORM}")),
+        "" => Err(format!("it names no host; write {FORM}")),
         folder if folder.starts_with('/') => Ok(Endpoint::Unix(folder.into(), port)),
         host => Ok(Endpoint::Tcp(
             host.trim_matches(['[', ']']).to_owned(),

@@ -49,7 +49,7 @@ pub async fn look(pooler: Rc<Pooler>, upstream: Rc<Upstream>, late: Vec<Rc<Clien
                 error => (error.to_string(), RETRY_PAUSE),
             };
             pooler.lock_waits.failures.log(1, |_| {
-                format!("{address} does not say who waits for which lock: {why}; wait_target says nothing until it does")
+                format!("{address} does not tell which sessions wait for which lock: {why}; wait_target has no effect until it does")
             });
             tokio::time::sleep(pause).await;
         }

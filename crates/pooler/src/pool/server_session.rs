@@ -208,13 +208,13 @@ async fn authenticate(
                     .split(|byte| *byte == 0)
                     .any(|name| name == SCRAM.as_bytes());
                 if !offers {
-                    return Err(odd("it offers no mechanism that is spoken here"));
+                    return Err(odd("it offers no SASL mechanism that the gate supports"));
                 }
                 return scram(stream, input, user, secret).await;
             }
             BackendMessage::Authentication(code, _) => {
                 return Err(odd(&format!(
-                    "it asks for proof number {code}, which is not known here"
+                    "it asks for authentication method {code}, which the gate does not support"
                 )));
             }
             BackendMessage::Error(_) => return Err(LoginError::Refused(message)),
@@ -247,7 +247,7 @@ async fn scram(
     let answer = sasl(stream, input, 11).await?;
     let (end, last) = exchange
         .answer(&answer)
-        .map_err(|error| odd(&format!("{error}: has the server another verifier?")))?;
+        .map_err(|error| odd(&format!("{error}; does the server have another verifier?")))?;
     write_password(&mut out, last.as_bytes());
     stream.flush_all(&mut out).await?;
     let answer = sasl(stream, input, 12).await?;
@@ -276,7 +276,7 @@ fn odd(what: &str) -> LoginError {
 
 fn lacks(user: &str, what: &str) -> LoginError {
     odd(&format!(
-        "it wants a proof of user {user:?}, and the gate does not have {what}"
+        "it wants user {user:?} to authenticate, and the gate does not have {what}"
     ))
 }
 

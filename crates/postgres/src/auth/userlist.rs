@@ -40,7 +40,7 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Secret>, BadLine> {
             .insert(truncate_name(&name).to_owned(), secret)
             .is_some()
         {
-            return Err(bad(format!("{name:?} was there before")));
+            return Err(bad(format!("{name:?} is listed twice")));
         }
     }
     Ok(users)

@@ -8,7 +8,7 @@ use super::shape::{KEPT_BYTES, shape_of_shape};
 pub enum NeverFits {
     /// It is not written as shapes are.
     #[error(
-        "{written:?} fits nothing, because shapes are written another way (SHOW STATEMENTS has them); write {right:?}"
+        "{written:?} matches no statement, because shapes are written another way (SHOW STATEMENTS has them); write {right:?}"
     )]
     Written {
         /// The pattern.
@@ -18,7 +18,7 @@ pub enum NeverFits {
     },
     /// No statement has such a shape.
     #[error(
-        "{written:?} fits nothing: shapes are of statements that do something, not of BEGIN, SET and their like; write one that SHOW STATEMENTS has"
+        "{written:?} matches no statement: BEGIN, SET and their like have no shape; write one that SHOW STATEMENTS has"
     )]
     NoStatement {
         /// The pattern.

@@ -66,7 +66,7 @@ pub enum FrameError {
         length: i32,
     },
     /// A message that has to be whole is longer than any that makes sense.
-    #[error("a message of type {:?} has {body_bytes} bytes, at most {max_bytes} are taken", char::from(*.tag))]
+    #[error("a message of type {:?} has {body_bytes} bytes, at most {max_bytes} are allowed", char::from(*.tag))]
     TooLong {
         /// The message's tag.
         tag: u8,

@@ -121,16 +121,16 @@ impl Startup {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartupError {
     /// Too short to say anything, or longer than [`FIRST_PACKET_BYTES_MAX`].
-    #[error("the first packet has the length {0}: this is not a PostgreSQL client")]
+    #[error("the startup packet has the length {0}: this is not a PostgreSQL client")]
     Length(i32),
     /// Neither 3 nor a request with a number of its own.
-    #[error("protocol {}.{} is not spoken here; 3.0 to 3.2 are", .0.major, .0.minor)]
+    #[error("protocol {}.{} is not supported; use 3.0 to 3.2", .0.major, .0.minor)]
     Version(Version),
     /// Not what the packet's kind has.
-    #[error("the first packet is malformed: {0}")]
+    #[error("the startup packet is malformed: {0}")]
     Malformed(#[from] Malformed),
     /// A user without a name is refused.
-    #[error("the first packet names no user")]
+    #[error("the startup packet names no user")]
     NoUser,
 }
 
@@ -308,33 +308,33 @@ mod tests {
         let cases = [
             (
                 packet(0x30000, b"database\0shop\0\0"),
-                "28000 the first packet names no user",
+                "28000 the startup packet names no user",
             ),
             (
                 packet(0x30000, b"user\0ann\0\0x\0y\0\0"),
-                "08P01 the first packet is malformed: an option has no name",
+                "08P01 the startup packet is malformed: an option has no name",
             ),
             (
                 packet(0x30000, b"user\0ann"),
-                "08P01 the first packet is malformed: a text does not end",
+                "08P01 the startup packet is malformed: a text does not end",
             ),
             (
                 packet(0x30000, b"user\0\xff\0\0"),
-                "08P01 the first packet is malformed: a name or value is not UTF-8",
+                "08P01 the startup packet is malformed: a name or value is not UTF-8",
             ),
             (
                 packet(0x20000, b"user\0ann\0\0"),
-                "0A000 protocol 2.0 is not spoken here",
+                "0A000 protocol 2.0 is not supported; use 3.0 to 3.2",
             ),
             (
                 packet(CANCEL, &[0; 7]),
-                "08P01 the first packet is malformed: a key has 4 to 256 bytes",
+                "08P01 the startup packet is malformed: a key has 4 to 256 bytes",
             ),
             (
                 b"GET / HTTP/1.1\r\n".to_vec(),
-                "08P01 the first packet has the length 1195725856",
+                "08P01 the startup packet has the length 1195725856",
             ),
-            (vec![0xff; 8], "08P01 the first packet has the length -1"),
+            (vec![0xff; 8], "08P01 the startup packet has the length -1"),
         ];
         for (bytes, beginning) in cases {
             assert!(said(&bytes).starts_with(beginning), "{}", said(&bytes));

@@ -180,7 +180,7 @@ impl Drop for Closer {
         self.shared.is_worth_writing.notify_one();
         if self.has_ended.recv_timeout(CLOSE_WITHIN) == Err(RecvTimeoutError::Timeout) {
             say(format_args!(
-                "the access log's reader does not read: its last lines are lost"
+                "the reader of the access log does not read: its last lines are lost"
             ));
         }
     }
@@ -261,7 +261,7 @@ impl Writer {
             }
             Ok(None) => {}
             Err(error) => say(format_args!(
-                "the access log {} cannot be opened anew: {}; writing on to where it went before",
+                "the access log {} cannot be reopened: {}; it continues where it went before",
                 self.destination,
                 without_code(&error)
             )),

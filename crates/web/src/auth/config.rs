@@ -82,7 +82,7 @@ impl Guards {
                 false => protect(config)?,
             };
             if !guards.0.add(path, guard) {
-                let message = format!("`{path}` is said before; one table is about a path");
+                let message = format!("`{path}` has a table already; write one for each path");
                 return Err(wrong_path(&message));
             }
         }

@@ -72,7 +72,7 @@ pub enum LineMistake {
     #[error("`{0}` is in line {1} already; keep one of them")]
     Twice(String, usize),
     /// The password.
-    #[error("`{0}` {1}; make it anew: htpasswd -B FILE {0}")]
+    #[error("`{0}` {1}; set it again: htpasswd -B FILE {0}")]
     Secret(String, SecretError),
 }
 

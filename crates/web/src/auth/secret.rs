@@ -52,21 +52,21 @@ pub enum SecretError {
     #[error("has no password")]
     Empty,
     /// Of no known kind.
-    #[error("has a password in plain text or by the old crypt, and either is as good as none")]
+    #[error("has a password in plain text or in the old crypt format, and neither is safe")]
     Plain,
     /// A kind that is not read here.
-    #[error("has a password of the kind `{0}`, which is not read here")]
+    #[error("has a password of the kind `{0}`, which Sooner does not read")]
     Kind(String),
     /// A known kind, but not complete.
-    #[error("has a password that is cut off or changed: this is no {0}")]
+    #[error("has a password that is cut off or changed: this is not a valid {0}")]
     Broken(&'static str),
     /// Checking takes too long.
     #[error(
-        "has a password of bcrypt with cost {0}; {BCRYPT_COST_MIN} to {BCRYPT_COST_MAX} are taken, 10 is usual"
+        "has a password of bcrypt with cost {0}; {BCRYPT_COST_MIN} to {BCRYPT_COST_MAX} are allowed, 10 is usual"
     )]
     Cost(u32),
     /// Checking takes too long, or it is no such hash.
-    #[error("has a password with rounds={0}; 1000 to 1000000 are taken, 5000 is usual")]
+    #[error("has a password with rounds={0}; 1000 to 1000000 are allowed, 5000 is usual")]
     Rounds(String),
 }
 

@@ -142,7 +142,7 @@ fn check_level(
         return Ok(());
     }
     let (least, most) = (range.start(), range.end());
-    let message = format!("{level} is no level; choose {least} to {most}");
+    let message = format!("{level} is not a level; choose {least} to {most}");
     Err(Misconfigured::at(value, key, message))
 }
 

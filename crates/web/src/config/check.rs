@@ -80,7 +80,7 @@ impl Config {
             Some(root) if !self.site.is_empty() => Err(Misconfigured::at(
                 root,
                 "root",
-                "stands for the only site, and there is [[site]] too; move it into a [[site]] of its own",
+                "belongs to the only site, and there is [[site]] too; move it into a [[site]] of its own",
             )),
             None if self.site.is_empty() && self.route.is_empty() => {
                 Err(Misconfigured::without_place(

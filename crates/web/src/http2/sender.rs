@@ -26,7 +26,7 @@ pub enum SendError {
     #[error("the client cancelled it")]
     Unwanted,
     /// The client's window stayed shut.
-    #[error("the client took nothing for too long")]
+    #[error("the client read nothing for too long")]
     Stalled,
     /// The body ended with an error.
     #[error("its body broke off: {0}")]

@@ -182,7 +182,7 @@ fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Miscon
                 class,
                 "route.class",
                 format!(
-                    "{} is no class; write 0 (first) to {CLASS_MAX}",
+                    "{} is not a class; write 0 (first) to {CLASS_MAX}",
                     class.get_ref()
                 ),
             ));

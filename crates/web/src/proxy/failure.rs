@@ -18,7 +18,7 @@ pub enum Failure {
     #[error("refused: {0}")]
     Refused(Refusal),
     /// No server is up.
-    #[error("no server is up, the first is asked again in {retry_seconds} s{}", because(.last))]
+    #[error("no server is up; the first is tried again in {retry_seconds} s{}", because(.last))]
     AllDown {
         /// When the first may get a request again, s.
         retry_seconds: u64,
@@ -57,16 +57,18 @@ pub enum Failure {
     #[error("it ran for longer than {0:?} (class.longest)")]
     RanTooLong(Duration),
     /// What came was no response.
-    #[error("sent no valid response: {0}")]
+    #[error("sent an invalid response: {0}")]
     Unreadable(String),
     /// What came was a response that is not passed on.
     #[error("sent a response that is not passed on: {0}")]
     BadResponse(BadResponse),
     /// The answer came behind comments, and is nothing that could follow them.
-    #[error("answered with status {0} and no plain event stream, when comments had been sent")]
+    #[error(
+        "answered with status {0} and not with a plain event stream, after comments had been sent to the client"
+    )]
     Unfit(StatusCode),
     /// The client's body does not come to its end.
-    #[error("no whole body came from the client: {0:?}")]
+    #[error("the client did not send its whole body: {0:?}")]
     ClientBody(ClientFault),
 }
 
@@ -193,15 +195,15 @@ impl Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exhausted {
     /// EMFILE.
-    #[error("this process has no descriptor left; a higher `ulimit -n` helps")]
+    #[error("this process has no descriptor left; raise `ulimit -n`")]
     Descriptors,
     /// ENFILE.
-    #[error("the system has no descriptor left; a higher fs.file-max helps")]
+    #[error("the system has no descriptor left; raise fs.file-max")]
     SystemDescriptors,
     /// EADDRNOTAVAIL: all ports towards the server are in use, or no address of this machine leads
     /// there.
     #[error(
-        "no local address and port is left to connect from; a wider net.ipv4.ip_local_port_range or a `limit` helps"
+        "no local address and port is left to connect from; widen net.ipv4.ip_local_port_range, or set a `limit`"
     )]
     Ports,
     /// ENOBUFS, ENOMEM.
@@ -258,7 +260,7 @@ mod tests {
         };
         assert_eq!(
             down.to_string(),
-            "no server is up, the first is asked again in 0 s; the last to fail was 10.0.0.7:3000: connection refused"
+            "no server is up; the first is tried again in 0 s; the last to fail was 10.0.0.7:3000: connection refused"
         );
         let down = down.response();
         assert_eq!(down.headers[RETRY_AFTER], "1");

@@ -40,7 +40,7 @@ impl ShareBy {
                 .map(Self::Body)
                 .map_err(|error| wrong(format!("`{field}` {error}"))),
             _ => Err(wrong(format!(
-                "`{name}` names nothing that a request has; write client, header:NAME, cookie:NAME or body:FIELD"
+                "`{name}` is not a part of a request; write client, header:NAME, cookie:NAME or body:FIELD"
             ))),
         }
     }

@@ -164,7 +164,7 @@ impl Kind {
         for text in table.kind.iter().flatten() {
             let part = KindPart::parse(text)?;
             if parts.contains(&part) {
-                let words = format!("`{}` stands here twice; once is enough", text.get_ref());
+                let words = format!("`{}` is listed twice; keep one of them", text.get_ref());
                 return Err(Misconfigured::at(text, "upstream.kind", words));
             }
             parts.push(part);

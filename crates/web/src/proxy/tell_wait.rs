@@ -60,7 +60,7 @@ impl TellWait {
                 }
                 other => {
                     return Err(wrong(format!(
-                        "`{other}` cannot be told; write \"server\", \"client\" or \"stream\""
+                        "`{other}` is unknown; write \"server\", \"client\" or \"stream\""
                     )));
                 }
             }

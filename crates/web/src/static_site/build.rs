@@ -278,7 +278,7 @@ fn redirects(
         if let Some(index) = redirects.iter().position(|other| other.covers(&redirect)) {
             let other = configs[index].from.get_ref();
             let message = format!(
-                "is never reached: the redirect from {other:?} comes first and is about it too; put the narrower one first"
+                "is never reached: the redirect from {other:?} comes first and matches it too; put the narrower one first"
             );
             return Err(Misconfigured::at(from, "site.redirect.from", message));
         }

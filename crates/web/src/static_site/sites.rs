@@ -177,7 +177,7 @@ fn register(
                 .map_err(|error| Misconfigured::at(host, "site.hosts", error))?;
             if before.is_some() {
                 let message = format!(
-                    "{:?} is named before: one site answers to a host",
+                    "{:?} is named before; a host belongs to one site",
                     host.get_ref()
                 );
                 return Err(Misconfigured::at(host, "site.hosts", message));

@@ -171,13 +171,13 @@ fn what_holds_for_all_names() {
         (
             "client_ca = \"FOLDER/ca.pem\"",
             "client_ca = \"FOLDER/empty.pem\"",
-            "tls.client_ca: another [[tls]] table says something else",
+            "tls.client_ca: another [[tls]] table has another value",
             "empty.pem",
         ),
         (
             "versions = [\"1.3\"]",
             "versions = [\"1.2\", \"1.3\"]",
-            "tls.versions: another [[tls]] table says something else",
+            "tls.versions: another [[tls]] table has another value",
             "[\"1.2\", \"1.3\"]",
         ),
         ("versions = []", "", "tls.versions: no version", "[]"),

@@ -121,7 +121,7 @@ impl Source<'_> {
     ) -> Result<(), Mistake> {
         match value {
             None => Ok(()),
-            Some(value) => Err(self.mistake(value, key, format!("{reason}; take it away"))),
+            Some(value) => Err(self.mistake(value, key, format!("{reason}; remove it"))),
         }
     }
 

@@ -87,11 +87,11 @@ fn what_a_class_names_and_nobody_can_be_is_a_mistake() {
     for (text, expected) in [
         (
             class("statement = [\"select a\",\n  \"SELECT * FROM t*\"]"),
-            "gate.toml:7: class.statement: \"SELECT * FROM t*\" fits nothing",
+            "gate.toml:7: class.statement: \"SELECT * FROM t*\" matches no statement",
         ),
         (
             class("statement = [\"set*\"]"),
-            "gate.toml:6: class.statement: \"set*\" fits nothing: shapes are of statements",
+            "gate.toml:6: class.statement: \"set*\" matches no statement: BEGIN, SET",
         ),
         (
             class("database = [\"shop\",\n  \"shpo\"]"),

@@ -29,16 +29,16 @@ pub enum ExchangeError {
     #[error("a second request on one connection")]
     Spent,
     /// The connection broke.
-    #[error("the connection breaks: {0}")]
+    #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
     /// Not all was said.
-    #[error("the script ends, and the server with it, before its response does")]
+    #[error("the script and its server ended before the response did")]
     Ended,
     /// There is nothing to pass on.
-    #[error("the script ends without a response")]
+    #[error("the script ended without a response")]
     Nothing,
     /// Not FastCGI.
-    #[error("no FastCGI: {0}")]
+    #[error("not FastCGI: {0}")]
     Record(#[from] RecordError),
     /// Not the head of a response.
     #[error("a script responds with {0}")]

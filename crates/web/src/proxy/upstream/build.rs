@@ -193,7 +193,7 @@ fn check_followed(table: &UpstreamTable) -> Result<(), Misconfigured> {
         (Some(order), None) => Err(Misconfigured::at(
             order,
             "upstream.order",
-            "what each order would give is played before a limit, and there is none: write limit = \"auto\" or a number as well, or another order",
+            "order = \"auto\" compares orders before a limit, and there is none: write limit = \"auto\" or a number as well, or another order",
         )),
         _ => Ok(()),
     }
@@ -276,7 +276,7 @@ fn health(table: &UpstreamTable) -> Result<(Option<HealthCheck>, HealthLimits), 
         return Err(Misconfigured::at(
             &health.path,
             "upstream.health.path",
-            format!("`{path}` is no path; write for example /health"),
+            format!("`{path}` is not a path; write for example /health"),
         ));
     }
     let check = HealthCheck {
