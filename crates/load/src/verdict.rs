@@ -183,7 +183,7 @@ fn send_lag(evidence: &Evidence) -> Option<String> {
 fn users(evidence: &Evidence) -> Option<String> {
     evidence.is_exhausted.then(|| {
         format!(
-            "users went, because a run has at most {MAX_REQUESTS} requests: give a shorter --for"
+            "users left, because a run has at most {MAX_REQUESTS} requests: give a shorter --for"
         )
     })
 }

@@ -13,7 +13,7 @@ const BACKLOG: i32 = 4096;
 #[derive(Debug, Error)]
 pub enum ListenError {
     /// Another socket listens there already.
-    #[error("cannot listen on {address}: the port is in use; `ss -ltnp 'sport = :{port}'` shows by whom; stop it, or choose another port", port = address.port())]
+    #[error("cannot listen on {address}: the port is in use; `ss -ltnp 'sport = :{port}'` shows the process; stop it, or choose another port", port = address.port())]
     InUse {
         /// The requested address.
         address: SocketAddr,

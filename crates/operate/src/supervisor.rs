@@ -39,7 +39,7 @@ impl Supervisor {
             told.inspect_err(|error| {
                 let name = name.to_string_lossy();
                 say(format_args!(
-                    "the supervisor at {VARIABLE}={name} is not told: {error}"
+                    "the supervisor at {VARIABLE}={name} cannot be notified: {error}"
                 ));
             })
             .ok()

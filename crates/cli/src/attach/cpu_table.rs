@@ -142,7 +142,7 @@ pub fn explanation(snapshot: &Snapshot) -> String {
     if snapshot.requests < REQUESTS_MIN {
         return text
             + &format!(
-                "{} requests say too little; look for longer, or while there is load\n",
+                "{} requests are too few; watch for longer, or under load\n",
                 snapshot.requests
             );
     }
@@ -185,7 +185,7 @@ fn order_line(snapshot: &Snapshot) -> String {
     match gain < GAIN_MIN {
         true => format!("order: nothing to gain; {times} in the mean\n"),
         false => format!(
-            "order: {times} in the mean, {:.0} % less, were the processors the server's alone\n",
+            "order: {times} in the mean, {:.0} % less if the server had the processors alone\n",
             100.0 * gain
         ),
     }

@@ -96,7 +96,7 @@ fn reservations(found: &Explanation) -> Vec<String> {
     }
     if let (CountOf::Ages, Some(per_sec)) = (found.count_of, found.server_per_sec) {
         lines.push(format!(
-            "the server counts {} transactions a second, and clients' sessions show {} by their ages, which is taken",
+            "the server counts {} transactions a second, and clients' sessions show {} by their ages; the report uses these",
             significant(per_sec),
             significant(found.all.per_sec)
         ));

@@ -150,8 +150,9 @@ pub fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
             Ok(snapshot) => found.push(snapshot),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("cannot find out what is attached to {}", device.name));
+                return Err(error).with_context(|| {
+                    format!("cannot find out what is attached to {}", device.name)
+                });
             }
         }
     }

@@ -138,7 +138,7 @@ impl GateArgs {
             || config.user.iter().any(|user| user.password.is_some());
         if !lets_anybody_in && !knows_somebody {
             anyhow::bail!(
-                "no client could log in: give --users FILE, or --auth trust to let every client in"
+                "no client could log in: give --users FILE (key `users`), or --auth trust (key `auth`) to let every client in"
             );
         }
         Ok((config, source))

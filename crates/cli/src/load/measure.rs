@@ -145,10 +145,10 @@ impl MeasureArgs {
         seed: u64,
     ) -> Result<ReplayOptions> {
         let Some(rate) = self.uplink else {
-            bail!("give --uplink RATE, the rate of the link that limits the server, like 10mbit")
+            bail!("give --uplink RATE, the rate of the link that limits the server, such as 10mbit")
         };
         let Some(duration) = self.duration else {
-            bail!("give --for TIME, the length of the run, like 60s")
+            bail!("give --for TIME, the length of the run, such as 60s")
         };
         Ok(ReplayOptions {
             model,

@@ -194,7 +194,7 @@ fn think(text: &str) -> Result<f64, String> {
         Ok(value)
     } else {
         Err(format!(
-            "`{text}`: a pause is at most {THINK_S_MAX} seconds"
+            "`{text}`: a pause is out of range; give at most {THINK_S_MAX} seconds"
         ))
     }
 }

@@ -203,7 +203,7 @@ fn arrivals(
     };
     if let Some(ramp) = log.rate {
         let Some(duration) = measure.duration else {
-            bail!("give --for TIME with --rate, the length of the run, like 60s");
+            bail!("give --for TIME with --rate, the length of the run, such as 60s");
         };
         let times = Stages::one(ramp, duration.as_secs_f64())?.times(log.constant, seed);
         let pairs = times.zip(requests.iter().cycle());

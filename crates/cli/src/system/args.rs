@@ -101,7 +101,7 @@ fn gaps(text: &str) -> Result<Arrivals, String> {
         Ok(Arrivals::Renewal(law))
     } else {
         Err(format!(
-            "`{text}` has no mean above 0; give a law that has one"
+            "`{text}` has no mean above 0; give a distribution that has one"
         ))
     }
 }

@@ -23,8 +23,10 @@ pub fn users(args: &SystemArgs, model: Option<&Model>) -> Result<Vec<Named>> {
     }
     match (&schedules[..], model) {
         (some, Some(model)) if args.stay.is_empty() => changed(args, &model.users, some),
-        ([], _) if !args.stay.is_empty() => bail!("--stay: give the load too, like --load 0.8"),
-        ([], _) => bail!("no load: give --load, like --load 0.8, or --users for a closed system"),
+        ([], _) if !args.stay.is_empty() => bail!("--stay: give the load too, such as --load 0.8"),
+        ([], _) => {
+            bail!("no load: give --load, such as --load 0.8, or --users for a closed system")
+        }
         (some, _) => coming(args, some, of_file),
     }
 }

@@ -247,7 +247,7 @@ impl RateRun {
     fn busy(&self, lasted: &Lasted) -> Option<String> {
         (lasted.cpu_share > CPU_SHARE_MAX).then(|| {
             format!(
-                "the generator used {:.0} % of a core: it may be what was slow; ask for less",
+                "the generator used {:.0} % of a core: the generator may be the slow part; lower the rate",
                 lasted.cpu_share * 100.0
             )
         })

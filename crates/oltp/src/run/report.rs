@@ -147,9 +147,9 @@ fn reason(measured: &Measured) -> String {
     if measured.waited_for_session as f64 > WAITED_SHARE_MAX * ended {
         let waited = measured.waited_for_session;
         return match measured.not_begun {
-            0 => format!("{waited} waited for a session: give more by --sessions"),
+            0 => format!("{waited} waited for a session: raise --sessions"),
             left => format!(
-                "{waited} waited for a session, {left} were not begun: the system was overloaded, or give more by --sessions"
+                "{waited} waited for a session, {left} were not begun: the system was overloaded; if it was not, raise --sessions"
             ),
         };
     }

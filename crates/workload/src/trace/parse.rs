@@ -56,7 +56,7 @@ pub fn parse_objects(reader: impl BufRead, file_name: &str) -> Result<Vec<Object
     parse_table(reader, file_name, OBJECTS_HEADER, |index, line| {
         let object = object_row(line)?;
         if object.id as usize != index {
-            let problem = format!("object {} where {index} is due", object.id);
+            let problem = format!("object {} where {index} is expected", object.id);
             return Err((
                 problem,
                 "objects are numbered 0, 1, 2 and so on, one a line",
@@ -120,7 +120,7 @@ fn fields<'a, const N: usize>(line: &'a str, header: &'static str) -> Result<[&'
     let count = fields.len();
     fields.try_into().map_err(|_| {
         (
-            format!("{count} fields where {N} are due"),
+            format!("{count} fields where {N} are expected"),
             header_hint(header),
         )
     })
@@ -283,9 +283,9 @@ mod tests {
         for (line, problem) in [
             (
                 "",
-                "1 fields where 5 are due; a line is t,bytes,client,object,status like 12,1497,0,0,200",
+                "1 fields where 5 are expected; a line is t,bytes,client,object,status like 12,1497,0,0,200",
             ),
-            ("1,2,3,4,5,6", "6 fields where 5 are due"),
+            ("1,2,3,4,5,6", "6 fields where 5 are expected"),
             (
                 "x,1,0,0,200",
                 "t is `x`; t is seconds since the first request",
@@ -319,14 +319,14 @@ mod tests {
         for (line, problem) in [
             (
                 "2,1,10,html",
-                "object 2 where 1 is due; objects are numbered 0, 1, 2",
+                "object 2 where 1 is expected; objects are numbered 0, 1, 2",
             ),
             (
                 "1,1,10,../../etc",
                 "ext is `../../etc`; ext is 1 to 16 lower-case letters or digits",
             ),
             ("1,1,10,", "ext is ``"),
-            ("1,1,10", "3 fields where 4 are due"),
+            ("1,1,10", "3 fields where 4 are expected"),
             ("1,1,10.5,html", "max_bytes is `10.5`"),
         ] {
             let message = objects(&format!("0,1,10,html\n{line}\n")).expect_err(line);
