@@ -128,6 +128,6 @@ fn no_request(args: &AdviseArgs, surveyor: &Surveyor) -> String {
         Some(first) => {
             format!("{names}: no line is a request in a known format; the first: {first}")
         }
-        None => format!("{names}: the log is empty"),
+        None => format!("{names}: no line is a request in a known format; the log is empty"),
     }
 }

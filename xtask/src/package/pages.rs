@@ -28,18 +28,18 @@ const PAGES: [Page; 2] = [
         name: "sooner.toml",
         about: "configuration of sooner serve",
         marker: "site.redirect.status",
-        description: "The file is TOML. Nothing in it is ignored: a key that does not exist is \
-            refused, and the nearest one that does is named. A mistake is one line: file, line, \
-            key, what is wrong, what would be right. \"sooner serve --config FILE --check\" looks \
-            for mistakes and starts nothing. SIGHUP reads the file again; a file with a mistake \
-            changes nothing. Relative paths are beside the file.",
+        description: "The file is TOML. Sooner refuses a key that does not exist, and names the \
+            nearest one that does. It reports each mistake in one line: file, line, key, what is \
+            wrong, what would be right. \"sooner serve --config FILE --check\" checks the file and \
+            starts nothing. SIGHUP reads the file again; a file with a mistake changes nothing. \
+            A relative path is relative to the directory of the file.",
         notation: "The key root of a table [[site]] is written site.root here, as messages name it.",
         lists: &["tls", "site", "site.redirect", "upstream", "route", "class"],
         files: &[
-            ("/etc/sooner/sooner.toml", "What sooner.service reads"),
+            ("/etc/sooner/sooner.toml", "The configuration of sooner.service"),
             (
                 "/usr/share/doc/sooner/examples/sooner.toml",
-                "An example with every table and a comment for each",
+                "A commented example with every table",
             ),
         ],
         see_also: &[("sooner", 1), ("sooner-serve", 1), ("gate.toml", 5)],
@@ -48,17 +48,17 @@ const PAGES: [Page; 2] = [
         name: "gate.toml",
         about: "configuration of sooner gate",
         marker: "limits.transactions_max",
-        description: "The file is TOML. Nothing in it is ignored: a key that does not exist is \
-            refused, and the nearest one that does is named. A mistake is one line: file, line, \
-            key, what is wrong, what would be right. \"sooner gate --config FILE --check\" looks \
-            for mistakes and starts nothing; \"sooner gate import\" makes such a file of a \
-            pgbouncer.ini. SIGHUP reads the file again; a file with a mistake changes nothing. \
-            Relative paths are beside the file.",
+        description: "The file is TOML. The gate refuses a key that does not exist, and names the \
+            nearest one that does. It reports each mistake in one line: file, line, key, what is \
+            wrong, what would be right. \"sooner gate --config FILE --check\" checks the file and \
+            starts nothing; \"sooner gate import\" converts a pgbouncer.ini to such a file. \
+            SIGHUP reads the file again; a file with a mistake changes nothing. A relative path is \
+            relative to the directory of the file.",
         notation: "The key server of a table [[database]] is written database.server here, as \
             messages name it.",
         lists: &["tls", "database", "user", "rule", "class"],
         files: &[
-            ("/etc/sooner/gate.toml", "What sooner-gate.service reads"),
+            ("/etc/sooner/gate.toml", "The configuration of sooner-gate.service"),
             (
                 "/etc/sooner/users.txt",
                 "Users and their secrets, where the key users names it",
