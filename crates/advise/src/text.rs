@@ -68,13 +68,13 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
     said.extend(survey.disbelieved.iter().cloned());
     if survey.sizeless_requests > 0 {
         said.push(format!(
-            "{} requests have no size in the log: the uplink carried more than is said here.",
+            "{} requests have no size in the log: the uplink carried more than this forecast assumes.",
             count(survey.sizeless_requests)
         ));
     }
     if survey.requests < REQUESTS_FEW {
         said.push(format!(
-            "The log has only {} requests: a longer one makes the forecast surer.",
+            "The log has only {} requests: a longer one gives a more certain forecast.",
             count(survey.requests)
         ));
     }
@@ -85,7 +85,7 @@ pub fn advice(forecast: &Forecast) -> Vec<String> {
             .replace("/s", "")
             .to_lowercase();
         said.push(format!(
-            "To try it: sudo sooner attach web --dev DEVICE --uplink {rate} before the server that runs, or sooner serve DIRECTORY --uplink {rate}."
+            "To try it: sudo sooner attach web --dev DEVICE --uplink {rate} beside the running server, or sooner serve DIRECTORY --uplink {rate}."
         ));
     }
     said

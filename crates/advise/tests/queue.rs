@@ -243,7 +243,7 @@ fn nothing_is_to_be_gained_where_requests_never_wait() {
     assert!(figures.orders.is_empty());
     let said = &figures.advice[0];
     assert!(
-        said.starts_with("Nothing to gain from a limit at this traffic"),
+        said.starts_with("A limit gains nothing at this traffic"),
         "{said}"
     );
     // One at a time: no queue, whatever the limit.

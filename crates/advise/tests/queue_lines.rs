@@ -210,12 +210,12 @@ fn what_the_log_cannot_say_is_said() {
         format!(r#"10.0.1.2:33317 [28/Nov/2026:06:00:00.655] in back/{server} 10/40/30/69/159 200 2750 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1""#)
     });
     for (lines, words, is_said) in [
-        (&whole[..], "Times of whole seconds", true),
+        (&whole[..], "The log has whole seconds", true),
         (&whole, "sending to slow clients", true),
-        (&whole, "does not say how many servers", true),
+        (&whole, "does not name the servers", true),
         (&upstream, "sending to slow clients", false),
-        (&upstream, "waiting inside it", true),
-        (&haproxy, "Times of whole seconds", false),
+        (&upstream, "includes waiting in it", true),
+        (&haproxy, "The log has whole seconds", false),
         (&haproxy, "2 servers answered", true),
         (&haproxy, "one request in n", true),
     ] {

@@ -36,7 +36,10 @@ const PAGES: [Page; 2] = [
         notation: "The key root of a table [[site]] is written site.root here, as messages name it.",
         lists: &["tls", "site", "site.redirect", "upstream", "route", "class"],
         files: &[
-            ("/etc/sooner/sooner.toml", "The configuration of sooner.service"),
+            (
+                "/etc/sooner/sooner.toml",
+                "The configuration of sooner.service",
+            ),
             (
                 "/usr/share/doc/sooner/examples/sooner.toml",
                 "A commented example with every table",
@@ -58,7 +61,10 @@ const PAGES: [Page; 2] = [
             messages name it.",
         lists: &["tls", "database", "user", "rule", "class"],
         files: &[
-            ("/etc/sooner/gate.toml", "The configuration of sooner-gate.service"),
+            (
+                "/etc/sooner/gate.toml",
+                "The configuration of sooner-gate.service",
+            ),
             (
                 "/etc/sooner/users.txt",
                 "Users and their secrets, where the key users names it",

@@ -22,7 +22,7 @@ pub fn advice(figures: &QueueFigures) -> Vec<String> {
     let mut said = verdict(figures);
     if figures.requests < REQUESTS_FEW {
         said.push(format!(
-            "Only {} requests have a time taken: a longer log makes this surer.",
+            "Only {} requests have a time taken: a longer log gives a more certain answer.",
             count(figures.requests)
         ));
     }
@@ -33,13 +33,13 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
     let peak = figures.inside.peak;
     let Some(curve) = &figures.curve else {
         return vec![format!(
-            "The log says nothing of a limit: too few requests were inside together, {} at most.",
+            "The log says nothing of a limit: too few requests were in the servers at a time, {} at most.",
             count(peak)
         )];
     };
     let Some(enough) = curve.enough else {
         return vec![format!(
-            "Nothing to gain from a limit at this traffic: the more were inside, up to {} at once, the more left a second, and the log never shows the most that the servers can do.",
+            "A limit gains nothing at this traffic: with more requests inside, up to {} at a time, more left per second, and the log never shows the servers at their capacity.",
             count(peak)
         )];
     };
@@ -51,7 +51,7 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
         order("perfect"),
     ];
     let [Some(was), Some(fifo), Some(shortest), Some(perfect)] = all else {
-        return vec!["Nothing can be said of an order: too few requests.".into()];
+        return vec!["The log says nothing of an order: too few requests.".into()];
     };
     let (best, other) = if shortest.mean_ms <= fifo.mean_ms {
         (shortest, fifo)
@@ -61,7 +61,7 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
     let mut said = if was.mean_ms < GAIN_LOW * best.mean_ms {
         let limit = best.limit.unwrap_or(enough);
         vec![format!(
-            "Nothing to gain: with a limit of {limit} the mean would have been {} in the best order, and was {}; perfect knowledge of every time would have given {}.",
+            "Nothing to gain: with a limit of {limit} the mean would have been {} in the best order, and was {}; with perfect knowledge of every time, {}.",
             duration(best.mean_ms),
             duration(was.mean_ms),
             duration(perfect.mean_ms)
@@ -79,7 +79,7 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
 fn gained(was: &Order, best: &Order, other: &Order, perfect: &Order) -> Vec<String> {
     let limit = best.limit.unwrap_or(0);
     let mut said = vec![format!(
-        "A limit of {limit} inside and order = \"{}\" would have made the mean {} times shorter: {} instead of {} (99 % within {} instead of {}). {} would have given {}, perfect knowledge of every time {}.",
+        "A limit of {limit} inside and order = \"{}\" would have made the mean {} times shorter: {} instead of {} (99 % within {} instead of {}). {} would have given {}, and perfect knowledge of every time {}.",
         best.order,
         significant(was.mean_ms / best.mean_ms),
         duration(best.mean_ms),
@@ -101,7 +101,7 @@ fn gained(was: &Order, best: &Order, other: &Order, perfect: &Order) -> Vec<Stri
 /// What the servers do, and with how many inside.
 fn servers(curve: &Curve, enough: usize) -> Vec<String> {
     let mut said = vec![format!(
-        "{enough} inside are enough for {} departures a second, at least 95 % of the most{}.",
+        "{enough} requests inside are enough for {} departures per second, at least 95 % of the most{}.",
         significant(curve.per_sec(enough as f64)),
         match curve.servers {
             Some(1) => ": as one server that shares would do",
@@ -111,7 +111,7 @@ fn servers(curve: &Curve, enough: usize) -> Vec<String> {
     )];
     if curve.last_per_sec < FALLS * curve.most_per_sec {
         said.push(format!(
-            "With more inside the servers do less: {} departures a second with the most inside, {} at best.",
+            "With more requests inside the servers get slower: {} departures per second with the most inside, {} at best.",
             significant(curve.last_per_sec),
             significant(curve.most_per_sec)
         ));
@@ -124,7 +124,7 @@ fn too_few(figures: &QueueFigures, enough: usize, was: &Order) -> Option<String>
     let fewest = figures.limits_tried.first()?;
     (fewest.mean_ms > was.mean_ms * GAIN_LOW).then(|| {
         format!(
-            "No more than {enough} inside would have made the mean {} instead of {}: times vary (C² {}), and with more inside short requests overtake long ones that nothing told apart.",
+            "No more than {enough} inside would have made the mean {} instead of {}: times vary (C² {}), and with more inside, short requests overtake long ones even where nothing tells them apart.",
             duration(fewest.mean_ms),
             duration(was.mean_ms),
             significant(figures.times.c2)
@@ -146,7 +146,7 @@ fn longer(was: &Order, best: &Order) -> Option<String> {
     match longer.len() {
         0 => None,
         _ => Some(format!(
-            "Longer in the mean would have been {}{}.",
+            "These would have taken longer in the mean: {}{}.",
             longer[..longer.len() - more].join(", "),
             if more > 0 {
                 format!(" and {more} more kinds")
@@ -163,7 +163,7 @@ fn ranking(figures: &QueueFigures, shortest: &Order, perfect: &Order) -> Option<
     let is_far = shortest.mean_ms > GAIN_LOW * perfect.mean_ms;
     (is_far && ranked < RANKED_LOW).then(|| {
         format!(
-            "What is known before a request runs tells little of its time here: {} % of pairs are ranked rightly by it, and 50 % are by chance.",
+            "What is known of a request before it runs tells little of its time here: it ranks {} % of pairs correctly, and chance ranks 50 %.",
             significant(100.0 * ranked)
         )
     })

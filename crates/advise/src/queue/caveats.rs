@@ -9,34 +9,34 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// The sentences.
 pub fn caveats(collected: &Collected, timed: Timed) -> Vec<String> {
     let mut said = vec![
-        "Assumed: those inside share the servers equally, and a request takes as many times longer as departures a request are fewer; servers that take one request after the other have the same means and other extremes.".to_owned(),
+        "Assumed: requests in the servers share them equally, so a request slows down as the departures per request fall; servers that process one request after the other have the same means but other extremes.".to_owned(),
     ];
     if collected.resolution_ns >= SECOND_NS {
-        said.push("Times of whole seconds: requests are spread over their second, so who was inside together within it is a guess; log milliseconds ($msec) to know.".to_owned());
+        said.push("The log has whole seconds: requests are spread over their second, so which of them overlapped within it is a guess; log milliseconds ($msec) to know.".to_owned());
     }
     match timed {
         Timed::Whole => said.push(
-            "The time taken is all that the request took: it includes sending to slow clients and, where a queue is, waiting; log the server's own time ($upstream_response_time) to leave that out.".to_owned(),
+            "The time taken is that of the whole request: it includes sending to slow clients and waiting in a queue; log the server's own time ($upstream_response_time) to exclude them.".to_owned(),
         ),
         Timed::AtServer if collected.waits.count() == 0 => said.push(
-            "The time at the server includes waiting inside it, in its backlog too.".to_owned(),
+            "The time at the server includes waiting in it and in its backlog.".to_owned(),
         ),
         Timed::AtServer => {}
     }
     match collected.servers.len() {
         0 => said.push(
-            "The log does not say how many servers answered: they are taken for one with one queue."
+            "The log does not name the servers: they count as one server with one queue."
                 .to_owned(),
         ),
         1 => {}
         more => said.push(format!(
-            "{} servers answered: they are taken for one, with one queue and the sum of their limits.",
+            "{} servers answered: they count as one server, with one queue and the sum of their limits.",
             count(more as u64)
         )),
     }
     if collected.let_go() > 0 {
         said.push(format!(
-            "{} requests of quieter hours are in the means by Little's law and in the law of the times, not in what is played.",
+            "{} requests of quieter hours count in the means and in the distribution of times, but are not simulated.",
             count(collected.let_go())
         ));
     }
@@ -46,7 +46,7 @@ pub fn caveats(collected: &Collected, timed: Timed) -> Vec<String> {
         .map_or(0.0, |times| times.mean_bytes)
         / 1e6;
     said.push(format!(
-        "A log that has one request in n shows n times fewer inside, and so does one of several proxies; times of less than a few of the clock's steps are rough (the mean is {}).",
+        "If the log has only one request in n, or is that of one of several proxies, it shows fewer requests inside than there were; times near the resolution of the clock are rough (the mean is {}).",
         duration(mean_ms)
     ));
     said

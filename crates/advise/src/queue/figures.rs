@@ -91,8 +91,8 @@ pub struct KindFigures {
     pub kinds: u64,
     /// Share of the variance of times that lies between kinds; `null` where times do not vary.
     pub explained_share: Option<f64>,
-    /// Share of pairs of requests that are ranked rightly by what is expected of them from those
-    /// before, by kind, tokens of the prompt and client; 0.5 is chance.
+    /// Share of pairs of requests that are ranked correctly by what earlier requests let expect, by
+    /// kind, tokens of the prompt and client; 0.5 is chance.
     pub ranked_rightly_share: Option<f64>,
 }
 

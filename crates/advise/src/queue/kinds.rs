@@ -81,8 +81,8 @@ pub fn explained(visits: &[Visit], times: &[f64], kinds: usize) -> Option<f64> {
     Some((1.0 - within / (n - groups) / (all / (n - 1.0))).clamp(0.0, 1.0))
 }
 
-/// Share of pairs of requests with different times that are ranked rightly by what is expected
-/// of them from those before; a pair of one rank counts half. None where no times differ.
+/// Share of pairs of requests with different times that are ranked correctly by what earlier
+/// requests let expect; a pair of one rank counts half. None where no times differ.
 pub fn ranked_rightly(visits: &[Visit], times: &[f64], names: &[String]) -> Option<f64> {
     let mut predictor = Predictor::new(KIND_MEMORY);
     let mut expect = |(visit, time): (&Visit, &f64)| {

@@ -97,7 +97,7 @@ fn kinds(figures: &QueueFigures) -> String {
         None => "an unknown part".into(),
     };
     format!(
-        "kinds: {}, which explain {} of the variance of times; {} of pairs of requests are ranked rightly by what is expected of them from those before\n",
+        "kinds: {}, which explain {} of the variance of times; {} of pairs of requests are ranked correctly by what earlier requests let expect\n",
         count(kinds.kinds),
         share(kinds.explained_share),
         share(kinds.ranked_rightly_share)
