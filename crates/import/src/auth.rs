@@ -125,7 +125,7 @@ impl Translation<'_> {
     /// `mode`.
     pub fn mode(&mut self) -> Result<(), ImportError> {
         let Some(setting) = self.source.settings.get("pool_mode") else {
-            let words = "PgBouncer's default. In transaction mode a client has a server connection for a transaction, so few serve many.";
+            let words = "PgBouncer's default. In transaction mode a client has a server connection only for a transaction, so few serve many clients.";
             self.document.comment(Group::Head, words);
             self.document.text(Group::Head, "mode", "session");
             return Ok(());

@@ -183,7 +183,7 @@ impl Translation<'_> {
         }
         if let (Some(size), None) = (entry.get("pool_size"), entry.get("user")) {
             let setting = format!("pool_size={size}");
-            let why = "it is of each user, and is in the sum of limits.transactions; transactions bounds all users of a database";
+            let why = "it holds for each user, and is part of the sum in limits.transactions; transactions bounds all users of a database";
             self.document.leave_out(GROUP, &setting, why);
         }
         for (key, why) in LEFT_OUT {

@@ -64,7 +64,7 @@ impl Translation<'_> {
             };
             if found.len() > 1 {
                 let words = format!(
-                    "{name} is IPv4 and IPv6: without the latter leave the second address out."
+                    "{name} means IPv4 and IPv6; if this machine has no IPv6, remove the second address."
                 );
                 self.document.comment(Group::Head, &words);
             }

@@ -155,7 +155,7 @@ fn sites<'a>(
             });
             if plan.hosts.len() < before {
                 let text = format!("server_name ({})", servers::place(server.directive));
-                document.leave_out(Group::Site, &text, "a server before it has the name");
+                document.leave_out(Group::Site, &text, "an earlier server has the name");
                 if plan.hosts.is_empty() && !plan.is_default.contains(&true) {
                     continue;
                 }
@@ -193,7 +193,7 @@ fn moot(names: &BTreeSet<String>, document: &mut Document) {
         return;
     }
     document.gap(Group::Head);
-    let mut line = "Without a word for it here:".to_owned();
+    let mut line = "No equivalent is needed for:".to_owned();
     for name in names {
         if line.len() + name.len() + 3 > LINE {
             document.comment(Group::Head, &line);

@@ -33,7 +33,9 @@ impl<'a> Translation<'a> {
 
     /// Everything; `file` is what was read.
     pub fn translate(&mut self, file: &str) -> Result<(), ImportError> {
-        let words = format!("Made from {file} by `sooner gate import`. Every key: docs/manual.md.");
+        let words = format!(
+            "Made from {file} by `sooner gate import`. Every key: man gate.toml, or docs/gate/configuration.md."
+        );
         self.document.comment(Group::Head, &words);
         self.document.gap(Group::Head);
         self.listen()?;

@@ -199,7 +199,7 @@ impl<'a> Actions<'_, 'a> {
             }
         }
         if let Some(own) = scope.own().iter().find(|own| own.name.contains("_by_lua")) {
-            self.leave_out(own, "Sooner runs no scripts; requests get 501");
+            self.leave_out(own, "Sooner has no scripting; requests get 501");
             return Action::Answer(NOT_CARRIED, None);
         }
         self.files(location)

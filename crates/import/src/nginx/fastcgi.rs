@@ -132,7 +132,7 @@ impl<'a> Actions<'_, 'a> {
         let is_known =
             |own: &String| matches!(own.as_str(), "$uri" | "$fastcgi_script_name" | "=404");
         if !tried.args.iter().all(is_known) {
-            self.leave_out(tried, "a script that is not there gets 404");
+            self.leave_out(tried, "a script that does not exist gets 404");
         }
     }
 }

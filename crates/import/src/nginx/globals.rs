@@ -154,7 +154,7 @@ impl Globals<'_, '_> {
         for own in all {
             let is_chosen = chosen.is_some_and(|chosen| chosen.first() == own.first());
             if !is_chosen && own.first() != "off" {
-                self.leave_out(Group::Log, own, "there is one log, of all sites");
+                self.leave_out(Group::Log, own, "Sooner writes one log for all sites");
             }
         }
     }

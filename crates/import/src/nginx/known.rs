@@ -206,7 +206,7 @@ const MOOT_BEGINNINGS: [&str; 13] = [
 const LEFT_OUT: [(&str, &str); 32] = [
     (
         "limit_req",
-        "requests are not counted by time; limits.connections_per_address bounds connections",
+        "Sooner does not limit the rate of requests; limits.connections_per_address bounds connections",
     ),
     (
         "limit_req_zone",
@@ -234,15 +234,15 @@ const LEFT_OUT: [(&str, &str); 32] = [
         "split_clients",
         "Sooner has no variables; an upstream of several servers shares requests out",
     ),
-    ("sub_filter", "answers are sent as they are"),
-    ("proxy_cache", "answers of upstreams are not kept"),
+    ("sub_filter", "Sooner does not change answers"),
+    ("proxy_cache", "Sooner does not cache answers of upstreams"),
     (
         "proxy_next_upstream",
-        "upstream.retries says how often a request is sent again",
+        "upstream.retries sets how often a request is sent again",
     ),
     (
         "proxy_next_upstream_tries",
-        "upstream.retries says how often a request is sent again",
+        "upstream.retries sets how often a request is sent again",
     ),
     (
         "proxy_intercept_errors",
@@ -268,7 +268,7 @@ const LEFT_OUT: [(&str, &str); 32] = [
         "fastcgi_send_timeout",
         "upstream.connect_seconds and response_seconds bound what a server takes",
     ),
-    ("fastcgi_cache", "answers of scripts are not kept"),
+    ("fastcgi_cache", "Sooner does not cache answers of scripts"),
     ("proxy_pass_header", "headers of upstreams pass as they are"),
     ("proxy_cookie_path", "headers of upstreams pass as they are"),
     (
@@ -282,17 +282,20 @@ const LEFT_OUT: [(&str, &str); 32] = [
     ("proxy_method", "the method of the client is passed on"),
     (
         "real_ip_recursive",
-        "of the addresses in X-Forwarded-For the last that is not trusted counts",
+        "the last address in X-Forwarded-For that is not trusted counts",
     ),
     (
         "disable_symlinks",
         "links that lead out of the root are refused; site.symlinks = \"none\" refuses all",
     ),
     ("mirror", "a request goes to one upstream"),
-    ("ssl_dhparam", "keys are agreed on by elliptic curves alone"),
+    (
+        "ssl_dhparam",
+        "Sooner agrees on keys by elliptic curves only",
+    ),
     ("slice", "answers of upstreams pass as they are"),
     ("userid", "Sooner has no variables"),
-    ("js_content", "Sooner runs no scripts"),
+    ("js_content", "Sooner has no scripting"),
 ];
 
 /// Beginnings of names, and why what begins so is left out.
@@ -305,12 +308,12 @@ const LEFT_OUT_BEGINNINGS: [(&str, &str); 14] = [
         "brotli",
         "[compression] has codings, types, levels and the least length",
     ),
-    ("fastcgi_cache_", "answers of scripts are not kept"),
+    ("fastcgi_cache_", "Sooner does not cache answers of scripts"),
     (
         "fastcgi_next_upstream",
-        "upstream.retries says how often a request is sent again",
+        "upstream.retries sets how often a request is sent again",
     ),
-    ("fastcgi_", "an upstream of scripts has nothing like it"),
+    ("fastcgi_", "an upstream of scripts has no equivalent"),
     (
         "uwsgi_",
         "Sooner does not speak uwsgi; let uWSGI speak HTTP (http-socket)",
@@ -320,16 +323,16 @@ const LEFT_OUT_BEGINNINGS: [(&str, &str); 14] = [
         "grpc_",
         "upstream and route have keys for what an upstream may take",
     ),
-    ("proxy_cache_", "answers of upstreams are not kept"),
+    ("proxy_cache_", "Sooner does not cache answers of upstreams"),
     (
         "proxy_ssl_",
-        "upstream.ca says whose certificates count; nothing else of TLS is set",
+        "upstream.ca names the authorities to trust; nothing else of TLS is set",
     ),
     (
         "ssl_",
-        "TLS 1.2 and 1.3 with what both sides like best; tickets and resumption are on",
+        "TLS 1.2 and 1.3 use what both sides prefer; tickets and resumption are on",
     ),
-    ("sub_filter_", "answers are sent as they are"),
+    ("sub_filter_", "Sooner does not change answers"),
     ("quic", "Sooner has no HTTP/3"),
     ("http3", "Sooner has no HTTP/3"),
 ];
@@ -354,7 +357,7 @@ pub fn class(name: &str) -> Class {
     };
     match whole.or_else(begun) {
         Some((_, why)) => Class::LeftOut(why),
-        None if name.contains("_by_lua") => Class::LeftOut("Sooner runs no scripts"),
-        None => Class::LeftOut("Sooner has nothing like it"),
+        None if name.contains("_by_lua") => Class::LeftOut("Sooner has no scripting"),
+        None => Class::LeftOut("Sooner has no equivalent"),
     }
 }

@@ -21,12 +21,12 @@ use sooner_http::forwarding::routes;
 /// In place of the script of a directory, where none may have its own: no file has this name.
 pub const NO_INDEX: &str = "off";
 const ELSEWHERE: &str = "a site has one root and one pool for scripts, which end in .php, but for those below a path of their own; requests get 501";
-const NOT_RUN: &str = "no location runs this script; what is not there gets 404";
+const NOT_RUN: &str = "no location runs this script; files that do not exist get 404";
 const OTHER_ROOT: &str =
-    "the script is below another root than the files; what is not there gets 404";
+    "the script is below another root than the files; files that do not exist get 404";
 const HEADERS: &str =
     "files with a script as their last resort have the headers of the script, and no others";
-const SHUT: &str = "not all may have the script; what is not there gets 404";
+const SHUT: &str = "not all may have the script; files that do not exist get 404";
 
 /// A route to scripts.
 #[derive(Clone, Debug)]
@@ -308,7 +308,7 @@ impl<'a> Builder<'_, 'a> {
             }
         }
         if !refused.is_empty() {
-            let why = "below a path that is passed on no scripts are run; these get 501";
+            let why = "Sooner runs no scripts below a path that goes to an upstream; these requests get 501";
             self.actions.leave_out(pass_of(&self.all[at]), why);
             self.site.places.push(refusing(refused, true, NOT_CARRIED));
         }

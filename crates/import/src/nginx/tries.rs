@@ -57,7 +57,7 @@ impl<'a> Actions<'_, 'a> {
             (page, _) if page.starts_with('/') => {
                 self.fall_back(tried, location, &mut files, page);
             }
-            _ => self.leave_out(tried, "what is not there gets 404"),
+            _ => self.leave_out(tried, "files that do not exist get 404"),
         }
         Action::Files(files)
     }
@@ -82,13 +82,13 @@ impl<'a> Actions<'_, 'a> {
             |page: &&str| page.starts_with('/') && !page.ends_with('/') && !is_script(page);
         match below.filter(is_file) {
             Some(_) if !self.may_lead(&location.scope, page) => {
-                let why = "not all may have the last one; what is not there gets 404";
+                let why = "not all may have the last one; files that do not exist get 404";
                 self.leave_out(tried, why);
             }
             Some(below) if files.root.is_some() => files.fallback = Some(below.to_owned()),
             _ => self.leave_out(
                 tried,
-                "fallback is a file below the root; what is not there gets 404",
+                "fallback is a file below the root; files that do not exist get 404",
             ),
         }
     }
@@ -127,7 +127,7 @@ impl<'a> Actions<'_, 'a> {
         let Some(named) = self.named.iter().find(|own| own.path == name) else {
             self.leave_out(
                 tried,
-                "there is no such location; what is not there gets 404",
+                "there is no such location; files that do not exist get 404",
             );
             return Action::Files(files);
         };
@@ -147,7 +147,7 @@ impl<'a> Actions<'_, 'a> {
                 self.files_first(pass, &at, files)
             }
             _ => {
-                self.leave_out(tried, "only a location that passes requests on can be the last; what is not there gets 404");
+                self.leave_out(tried, "only a location that passes requests on can be the last; files that do not exist get 404");
                 Action::Files(files)
             }
         }

@@ -273,7 +273,7 @@ fn remarks(block: &Directive) -> Vec<(Directive, &'static str)> {
             }
             "server" | "least_conn" | "zone" | "queue" => continue,
             name if name.starts_with("keepalive") => continue,
-            _ => "an upstream has nothing like it",
+            _ => "an upstream has no equivalent",
         };
         all.push((own.clone(), why));
     }
