@@ -120,11 +120,11 @@ impl fmt::Display for Why {
                     "with the fewest there can be a class is inside for {factor:.2} times its target, which no number keeps: given up for an hour"
                 )
             }
-            Self::Freed => f.write_str("no class with a target comes any more: looking anew"),
+            Self::Freed => f.write_str("no class with a target arrives any more: searching again"),
             Self::Changed(known, tried, ratio) => {
                 write!(
                     f,
-                    "{tried} give {ratio:.2} times what {known} give: looking anew"
+                    "{tried} give {ratio:.2} times what {known} give: searching again"
                 )
             }
         }

@@ -28,7 +28,7 @@ pub enum DetachError {
     #[error("process {0} has not ended 10 s after it was asked to")]
     Stays(Pid),
     /// What is attached cannot be found out, or put back.
-    #[error("cannot put back what is attached to {kind}: {source}")]
+    #[error("cannot restore what was changed for {kind}: {source}")]
     System {
         /// What.
         kind: &'static str,

@@ -214,7 +214,7 @@ fn where_it_only_looks_nothing_changes_and_it_says_what_it_would_do() {
     };
     let before = (site.host.qdiscs(), site.host.link());
     let (running, ready) = attach_by(site.host.inside(SOONER), "auto", &["--observe"]);
-    assert!(ready.contains("are looked at and not ordered"), "{ready}");
+    assert!(ready.contains("are observed and not ordered"), "{ready}");
     let _downloads = site.downloads(60);
     let uplink = until("it would do something", || {
         let uplink = top(&site.host)["uplink"].clone();

@@ -108,7 +108,7 @@ pub const LEFT_OUT: [LeftOut; 25] = [
     left_out(
         Group::Limits,
         "query_wait_notify=5",
-        "clients that wait are told nothing",
+        "the gate tells waiting clients nothing",
     ),
     left_out(
         Group::Limits,

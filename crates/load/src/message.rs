@@ -52,7 +52,9 @@ pub enum MessageError {
     #[error("`{0}` is set by the body and the connection; leave the field out")]
     OwnField(HeaderName),
     /// Not a path that HTTP allows.
-    #[error("{0}: not a URL that HTTP allows; encode what is not a letter or a digit as %20 is")]
+    #[error(
+        "{0}: not a URL that HTTP allows; encode other characters than letters and digits, as in %20"
+    )]
     Url(String),
 }
 

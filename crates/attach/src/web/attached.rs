@@ -157,7 +157,7 @@ impl Attached {
         let order = if self.bands.is_some() {
             format!("in {BAND_COUNT} bands {limit}")
         } else {
-            format!("are looked at and not ordered, {limit}")
+            format!("are observed and not ordered, {limit}")
         };
         let lengths = if self.options.reads_heads {
             "lengths of plain HTTP read"

@@ -200,7 +200,7 @@ fn above() -> Result<ExitCode> {
                 );
             }
             if !cleaned.servers.is_empty() {
-                say_as(NAME, format_args!("what it changed is put back"));
+                say_as(NAME, format_args!("what it changed is restored"));
             }
             Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
         }

@@ -12,7 +12,7 @@ const REQUESTS_MIN: u64 = 100;
 /// One line: which server, how, since when.
 pub fn status_line(snapshot: &Snapshot) -> String {
     let what = match snapshot.observes {
-        true => "only looked at",
+        true => "only observed",
         false => "ordered",
     };
     format!(
@@ -131,7 +131,7 @@ fn waits(snapshot: &Snapshot) -> String {
 /// What the weight and the order would give.
 pub fn explanation(snapshot: &Snapshot) -> String {
     let mut text = format!(
-        "{} workers of {} (process {}), looked at for {} s\n",
+        "{} workers of {} (process {}), watched for {} s\n",
         snapshot.workers,
         snapshot.program,
         snapshot.server_pid,

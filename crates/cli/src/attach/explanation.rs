@@ -103,7 +103,7 @@ fn reservations(found: &Explanation) -> Vec<String> {
     }
     if found.unread_sessions > 0 {
         lines.push(format!(
-            "up to {} sessions at a time could not be looked at: raise the limit of open files, or mount /proc without hidepid",
+            "up to {} sessions at a time could not be watched: raise the limit of open files, or mount /proc without hidepid",
             found.unread_sessions
         ));
     }

@@ -123,7 +123,7 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
         .count() as u64;
     if errors_known > 0 {
         remarks.push(format!(
-            "  {errors_known} of what is sent had status 400 or above in the log, and may have it again"
+            "  {errors_known} of the requests had status 400 or above in the log, and may get it again"
         ));
     }
     let warm_up = measure.warm_up.unwrap_or_default();

@@ -404,7 +404,7 @@ pub fn write(tables: &[Table], document: &mut Document) {
         }
     }
     if tables.iter().any(|own| own.asked.is_some()) {
-        let words = "Passwords in plain text and of the old crypt are refused at the start: htpasswd -B makes them anew.";
+        let words = "Passwords in plain text and of the old crypt are refused at the start: set them again with htpasswd -B.";
         document.comment(group, words);
     }
 }

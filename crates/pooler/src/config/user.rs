@@ -82,7 +82,7 @@ impl AuthQueryTable {
     }
 }
 
-const OWNERS_ANSWER: &str = "it is asked in the client's own database, where its owner may answer for every user; name a trusted one, database = \"NAME\"";
+const OWNERS_ANSWER: &str = "it runs in the client's own database, where its owner may answer for every user; name a trusted one, database = \"NAME\"";
 const NO_SCHEMA: &str =
     "names without a schema are looked for in pg_catalog alone; write FROM SCHEMA.NAME";
 

@@ -232,8 +232,7 @@ fn rule(config: &ExpiresConfig) -> Result<Rule, Misconfigured> {
         })?;
     let immutable = config.immutable.as_ref();
     if let Some(immutable) = immutable.filter(|it| *it.get_ref() && !lifetime.lets_keep()) {
-        let message =
-            "is for what is kept: write after = \"1y\" or the like beside it, or leave it out";
+        let message = "is for answers that clients keep: write after = \"1y\" or the like beside it, or leave it out";
         return Err(Misconfigured::at(
             immutable,
             "site.expires.immutable",

@@ -42,7 +42,7 @@ pub enum ExtraHeaderError {
     )]
     Name(String),
     /// A header that says where bytes begin and end, or which they are.
-    #[error("{0} is what the server says itself about what it sends: leave it out")]
+    #[error("the server sets {0} itself: leave it out")]
     Ours(HeaderName),
     /// Given twice, in different spellings.
     #[error("{0} is given twice: names of headers are the same in capitals")]

@@ -161,7 +161,7 @@ impl Failure {
             Self::ResponseTimeout(_) => "the server behind this one did not answer in time",
             Self::ClientBody(ClientFault::BrokeOff) => "the request ended early",
             Self::ClientBody(ClientFault::TooLong) => "the request's body is too long",
-            Self::ClientBody(ClientFault::TooSlow) => "the request's body comes too slowly",
+            Self::ClientBody(ClientFault::TooSlow) => "the request body arrives too slowly",
         }
     }
 

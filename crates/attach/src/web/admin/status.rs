@@ -68,7 +68,7 @@ impl<'a> Status<'a> {
 /// What the order was worth since the start, to those that an equally shared link has done too.
 fn headline(snapshot: &Snapshot) -> String {
     if snapshot.observed.is_some() {
-        return "Only looked at: nothing is ordered".into();
+        return "Only observed: nothing is ordered".into();
     }
     let sizes = snapshot.sizes.iter();
     let compared: u64 = sizes.map(|size| size.compared_responses).sum();
