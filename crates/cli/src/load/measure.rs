@@ -38,8 +38,8 @@ pub struct MeasureArgs {
     pub url: String,
     #[command(flatten)]
     pub protocol: ProtocolArgs,
-    /// Rate of the link that limits the server, such as 10mbit or 12.5MB/s [default: as in the
-    /// model file]
+    /// Rate of the link that limits the server, such as 10mbit or 12.5MB/s; required, except with a
+    /// model file that has one or an access log
     #[arg(long, value_name = "RATE")]
     uplink: Option<Rate>,
     /// Length of the run including the warm-up, such as 60s or 5min
