@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_long_command_line_is_one_to_a_shell_and_fits() {
         let (line, _) = examples(&["load", "replay"])[1];
-        let broken = broken(line);
+        let broken = broken(line, EXAMPLE_COLUMNS);
         assert!(broken.lines().count() > 1, "{broken}");
         assert!(broken.lines().all(|line| line.len() <= 72), "{broken}");
         let joined = broken.replace("\\\n", "");
