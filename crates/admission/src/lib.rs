@@ -34,7 +34,7 @@ pub use order::{Order, Tuning, Within};
 pub use playback::{OrderFigures, PlayedOrders};
 pub use player::{Player, Recorded};
 pub use predict::{
-    KIND_MEMORY, Outcome, Prediction, Predictor, Quality, Shadows, quality, tuning_of,
+    KIND_MEMORY, Outcome, Prediction, Predictor, Quality, Shadows, Trust, quality, tuning_of,
 };
 pub use queue::{AdmissionQueue, QueueFull, Request, TURN_NS};
 pub use rehearsal::{Rehearsal, WouldWait};

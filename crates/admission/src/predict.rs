@@ -28,6 +28,7 @@ pub use outcomes::Outcome;
 pub(crate) use outcomes::Outcomes;
 pub use outcomes::tuning_of;
 pub use quality::{Quality, Shadows, quality};
+pub use trust::Trust;
 
 use crate::second_chance::SecondChance;
 use crate::subject::Subject;

@@ -1,6 +1,8 @@
 //! Down to which level a worker falls with the processor time it has used, learned from what
 //! requests use.
 
+use crate::law::{Law, STEPS, end_of};
+
 /// How many levels there are; 0 is the top.
 pub const LEVEL_COUNT: usize = 3;
 /// The shares of the requests, least and most, that are over where the second level begins, and the
@@ -14,9 +16,6 @@ const NEVER_NS: [u64; LEVEL_COUNT - 1] = [u64::MAX - 1, u64::MAX];
 const FIRST_MIN_NS: u64 = 500_000;
 /// What may be used down to the end of a level, at least, as a multiple of the one above.
 const FACTOR_MIN: u64 = 2;
-/// Bins in an octave, and of all: 1 us to more than a day.
-const BINS_OF_OCTAVE: f64 = 4.0;
-const BINS: usize = 148;
 /// The least squared coefficient of variation of what requests use: those that are alike would only
 /// get in each other's way.
 const VARIATION_MIN: f64 = 0.3;
@@ -29,8 +28,7 @@ const REMEMBERED: u64 = 4000;
 pub struct Bounds {
     bounds_ns: [u64; LEVEL_COUNT - 1],
     is_fixed: bool,
-    counts: [u64; BINS],
-    total: u64,
+    law: Law,
     since: u32,
 }
 
@@ -39,8 +37,7 @@ impl Default for Bounds {
         Bounds {
             bounds_ns: AT_FIRST_NS,
             is_fixed: false,
-            counts: [0; BINS],
-            total: 0,
+            law: Law::default(),
             since: 0,
         }
     }
@@ -73,84 +70,67 @@ impl Bounds {
         next.map(|bound| bound - used_ns)
     }
 
-    /// A request is over.
-    pub fn note(&mut self, used_ns: u64) {
-        self.counts[bin_of(used_ns)] += 1;
-        self.total += 1;
+    /// A request is over; gives whether the bounds were worked out anew.
+    pub fn note(&mut self, used_ns: u64) -> bool {
+        self.law.note(used_ns);
         self.since += 1;
-        if self.since >= BETWEEN && !self.is_fixed {
+        let learns = self.since >= BETWEEN;
+        if learns {
             self.since = 0;
             self.learn();
         }
-        if self.total >= REMEMBERED {
-            self.counts.iter_mut().for_each(|count| *count /= 2);
-            self.total = self.counts.iter().sum();
+        if self.law.total() >= REMEMBERED {
+            self.law.halve();
         }
+        learns
     }
 
-    /// So much or less is used by this share of the requests, ns, rounded up to a bin of a quarter
+    /// So much or less is used by this share of the requests, ns, rounded up to a step of a quarter
     /// octave; none before the first.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
-        let wanted = (share * self.total as f64).ceil().max(1.0) as u64;
-        let mut sum = 0;
-        let bin = self.counts.iter().position(|count| {
-            sum += count;
-            sum >= wanted
-        });
-        bin.map(end_of)
+        self.law.quantile_ns(share)
+    }
+
+    /// What all requests use.
+    pub(crate) fn law(&self) -> &Law {
+        &self.law
     }
 
     fn learn(&mut self) {
-        if self.variation() < VARIATION_MIN {
+        if self.is_fixed {
+            return;
+        }
+        if self.law.variation() < VARIATION_MIN {
             self.bounds_ns = NEVER_NS;
             return;
         }
         let mut least_ns = FIRST_MIN_NS;
         for (bound_ns, shares) in self.bounds_ns.iter_mut().zip(SHARES) {
-            *bound_ns = valley(&self.counts, self.total, shares).max(least_ns);
+            *bound_ns = valley(&self.law, shares).max(least_ns);
             least_ns = FACTOR_MIN * *bound_ns;
         }
         assert!(self.bounds_ns.is_sorted(), "bounds ascend");
     }
-
-    /// The squared coefficient of variation of what requests use.
-    fn variation(&self) -> f64 {
-        let moment = |power: i32| {
-            let bins = self.counts.iter().enumerate();
-            let sum = bins.map(|(bin, count)| *count as f64 * (end_of(bin) as f64).powi(power));
-            sum.sum::<f64>() / self.total.max(1) as f64
-        };
-        let mean = moment(1).max(1.0);
-        moment(2) / (mean * mean) - 1.0
-    }
 }
 
 /// Where the fewest requests end, between these shares of them, ns: those that are alike are to end
-/// on one level. The first bin of two that have the fewest ends there.
-fn valley(counts: &[u64; BINS], total: u64, (least, most): (f64, f64)) -> u64 {
+/// on one level. The first step of two that have the fewest ends there.
+fn valley(law: &Law, (least, most): (f64, f64)) -> u64 {
+    let counts = law.counts();
     let mut sum = 0;
-    let mut best: Option<(u64, usize)> = None;
-    for bin in 0..BINS - 1 {
-        sum += counts[bin];
-        let share = sum as f64 / total.max(1) as f64;
-        let here = counts[bin] + counts[bin + 1];
-        // Where one bin goes from too few to too many, there is no choice.
+    let mut best: Option<(u32, usize)> = None;
+    for step in 0..STEPS - 1 {
+        sum += u64::from(counts[step]);
+        let share = sum as f64 / law.total().max(1) as f64;
+        let here = counts[step] + counts[step + 1];
+        // Where one step goes from too few to too many, there is no choice.
         let is_first = best.is_none() && share >= least;
         let is_better = share >= least && share <= most && best.is_some_and(|(few, _)| here < few);
         if is_first || is_better {
-            best = Some((here, bin));
+            best = Some((here, step));
         }
     }
-    end_of(best.map_or(BINS - 1, |(_, bin)| bin))
-}
-
-fn bin_of(used_ns: u64) -> usize {
-    let octaves = (used_ns as f64 / 1000.0).max(1.0).log2();
-    ((octaves * BINS_OF_OCTAVE) as usize).min(BINS - 1)
-}
-
-fn end_of(bin: usize) -> u64 {
-    (1000.0 * ((bin + 1) as f64 / BINS_OF_OCTAVE).exp2()) as u64
+    end_of(best.map_or(STEPS - 1, |(_, step)| step))
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::bounds::{Bounds, LEVEL_COUNT};
-use crate::reading::{Doing, Reading};
+use crate::history::{History, HistoryFigures, Start};
+use crate::reading::{Doing, Ended, Reading};
 use crate::run_wait::RunWait;
 use crate::shadow::{Finished, Shadow};
 use crate::worker::Worker;
@@ -20,18 +21,22 @@ const FAVOUR_NS: u64 = 10_000_000;
 const IDLE_SHARE_MIN: f64 = 0.2;
 /// They are ordered again when so many are.
 const IDLE_SHARE_AGAIN: f64 = 0.3;
+/// After so many requests it is worked out again whether history is of use, for twice as many.
+const JUDGED_AFTER: u64 = 256;
 
 /// How the order is made.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Rule {
     /// By processor time used since the request began.
     Used,
+    /// By that, and by what requests of the same kind used before.
+    History(Box<History>),
     /// By the paper's rule.
     RunWait(RunWait),
 }
 
 /// What the operator says.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Settings {
     /// The order.
     pub rule: Rule,
@@ -39,6 +44,8 @@ pub struct Settings {
     pub bounds: Bounds,
     /// A worker that has waited for a processor so long goes before all for a moment, ns.
     pub wait_max_ns: u64,
+    /// How many processors workers have.
+    pub processors: f64,
 }
 
 /// When to look again.
@@ -97,26 +104,23 @@ impl Order {
             .workers
             .entry(number)
             .or_insert_with(|| Worker::new(reading, now_ns));
-        if let Some(over) = worker.take(reading, now_ns) {
-            for at in 0..over.count {
-                self.settings.bounds.note(over.used_ns);
-                self.shadow.note(Finished {
-                    began_ns: over.began_ns + at * over.step_ns,
-                    used_ns: over.used_ns,
-                });
-            }
-            self.requests += over.count;
-        }
+        let ended = worker.take(reading, now_ns);
         let used_ns = worker.used_ns(reading);
         let rests = worker.rests(reading, now_ns);
         self.active += usize::from(reading.doing.is_active());
         let is_unseen = reading.requests == 0;
         self.resting += usize::from(rests && is_unseen);
         self.unseen += usize::from(is_unseen);
-        let bounds = &self.settings.bounds;
+        let known = match &mut self.settings.rule {
+            Rule::History(history) if !rests => history.profile(worker.kind(reading)),
+            _ => None,
+        };
         let wanted = match &mut self.settings.rule {
-            Rule::Used if rests => 0,
-            Rule::Used => bounds.level(used_ns),
+            Rule::Used | Rule::History(_) if rests => 0,
+            Rule::Used | Rule::History(_) => match &known {
+                Some(known) => known.level(used_ns),
+                None => self.settings.bounds.level(used_ns),
+            },
             Rule::RunWait(rule) => 1 - u8::from(rule.goes_first(number, reading, now_ns)),
         };
         let favoured = favour(worker, reading, now_ns, self.settings.wait_max_ns);
@@ -128,9 +132,11 @@ impl Order {
         };
         // When this worker has to be looked at again.
         let due_ns = match reading.doing {
-            Doing::Runs | Doing::Ready { .. } if level + 1 < LEVEL_COUNT as u8 => bounds
-                .left_ns(used_ns)
-                .map(|left_ns| now_ns.saturating_add(left_ns)),
+            Doing::Runs | Doing::Ready { .. } => match &known {
+                Some(known) => known.left_ns(used_ns),
+                None => self.settings.bounds.left_ns(used_ns),
+            }
+            .map(|left_ns| now_ns.saturating_add(left_ns)),
             Doing::Asleep { since_ns } if level > 0 => {
                 let after_ns = worker.rests_after_ns(reading);
                 after_ns.map(|after_ns| since_ns + after_ns)
@@ -151,7 +157,59 @@ impl Order {
             self.due_ns = self.due_ns.min(due_ns.max(now_ns + CLOSEST_NS));
         }
         let before = std::mem::replace(&mut worker.level, level);
+        if let Some(ended) = ended {
+            self.finish(&ended);
+        }
         (before != level).then_some(level)
+    }
+
+    /// A request is over.
+    pub fn finish(&mut self, ended: &Ended) {
+        let bounds = &mut self.settings.bounds;
+        let has_learned = bounds.note(ended.used_ns);
+        let finished = Finished {
+            began_ns: ended.began_ns,
+            used_ns: ended.used_ns,
+        };
+        let known = match &mut self.settings.rule {
+            Rule::History(history) => {
+                history.finish(ended.kind, ended.used_ns, bounds, has_learned)
+            }
+            _ => None,
+        };
+        self.shadow.note_known(finished, known);
+        self.requests += 1;
+        if self.requests.is_multiple_of(JUDGED_AFTER) {
+            self.judge();
+        }
+    }
+
+    fn judge(&mut self) {
+        if let Rule::History(history) = &mut self.settings.rule {
+            let bounds_ns = self.settings.bounds.bounds_ns();
+            let count = 2 * JUDGED_AFTER as usize;
+            let processors = self.settings.processors;
+            let played = self.shadow.with_and_without(count, processors, bounds_ns);
+            if let Some((with_ns, without_ns)) = played {
+                history.judge(with_ns, without_ns);
+            }
+        }
+    }
+
+    /// Changes of the levels on which requests of a kind begin, since the last call.
+    pub fn take_starts(&mut self) -> Vec<Start> {
+        match &mut self.settings.rule {
+            Rule::History(history) => history.take_starts(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// How much is known of requests beforehand; none where that is not looked at.
+    pub fn history(&self) -> Option<HistoryFigures> {
+        match &self.settings.rule {
+            Rule::History(history) => Some(history.figures()),
+            _ => None,
+        }
     }
 
     /// Ends a look at all workers.
@@ -221,7 +279,8 @@ impl Order {
 
     /// Whether a worker that wants a processor could change a level by that.
     pub fn has_levels(&self) -> bool {
-        !matches!(self.settings.rule, Rule::Used) || self.settings.bounds.level(u64::MAX - 2) > 0
+        matches!(self.settings.rule, Rule::RunWait(_))
+            || self.settings.bounds.level(u64::MAX - 2) > 0
     }
 
     /// How many workers are on each level, and how many want a processor.

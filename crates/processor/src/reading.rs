@@ -1,5 +1,7 @@
 //! What is known of a worker at a moment.
 
+use crate::history::RequestKind;
+
 /// What it does. Times are of one monotonic clock, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
@@ -56,4 +58,19 @@ pub struct Reading {
     pub begin_at_ns: u64,
     /// Whether it has written to its client since.
     pub has_answered: bool,
+    /// What the last of them has in common with others, where that is known.
+    pub kind: Option<RequestKind>,
+    /// Whether others work on the connections that it accepts: it has no request of its own.
+    pub hands_on: bool,
+}
+
+/// A request that is over, of a worker of which beginnings are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// What it has in common with others, where that is known.
+    pub kind: Option<RequestKind>,
+    /// When it began, ns.
+    pub began_ns: u64,
+    /// Processor time that it used, ns.
+    pub used_ns: u64,
 }

@@ -141,6 +141,8 @@ mod tests {
             begin_run_ns: 0,
             begin_at_ns: 0,
             has_answered: false,
+            kind: None,
+            hands_on: false,
         }
     }
 

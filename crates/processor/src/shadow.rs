@@ -1,9 +1,12 @@
 //! What the requests that were seen would have taken: with equal shares, as a kernel gives them, by
-//! levels, and shortest first. Of processors, or of a link, which is one.
+//! levels without and with what was known of them beforehand, and shortest first. Of processors, or
+//! of a link, which is one.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::bounds::LEVEL_COUNT;
+use crate::profile::Profile;
 
 /// The last requests count, so many at most.
 const KEPT: usize = 4096;
@@ -22,7 +25,7 @@ pub struct Finished {
 /// The last requests.
 #[derive(Debug, Clone, Default)]
 pub struct Shadow {
-    finished: VecDeque<Finished>,
+    finished: VecDeque<Past>,
 }
 
 /// Mean times from beginning to end, ns.
@@ -32,6 +35,8 @@ pub struct Means {
     pub equal_ns: f64,
     /// By levels.
     pub levels_ns: f64,
+    /// By levels that follow what was known of each beforehand.
+    pub history_ns: f64,
     /// By what they lack, were that known.
     pub shortest_ns: f64,
     /// Of so many requests.
@@ -39,65 +44,98 @@ pub struct Means {
 }
 
 /// An order.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Played {
     Equal,
-    Levels([f64; LEVEL_COUNT - 1]),
+    Levels(Profile),
+    /// These, or its own.
+    History(Profile),
     Shortest,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Job {
+#[derive(Debug, Clone)]
+struct Job<'a> {
     began_ns: f64,
     used_ns: f64,
     left_ns: f64,
+    own: Option<&'a Profile>,
 }
+
+/// A request that is over, with the levels that it was to have.
+type Past = (Finished, Option<Arc<Profile>>);
 
 impl Shadow {
     /// One more is over.
     pub fn note(&mut self, finished: Finished) {
+        self.note_known(finished, None);
+    }
+
+    /// The same, of which these levels were known beforehand.
+    pub(crate) fn note_known(&mut self, finished: Finished, known: Option<Arc<Profile>>) {
         if self.finished.len() == KEPT {
             self.finished.pop_front();
         }
-        self.finished.push_back(finished);
+        self.finished.push_back((finished, known));
     }
 
     /// What they would have taken on so many processors, had they had them for themselves, with
     /// these bounds; none before the first.
     pub fn means(&self, processors: f64, bounds_ns: [u64; LEVEL_COUNT - 1]) -> Option<Means> {
-        let mut jobs: Vec<Finished> = self.finished.iter().copied().collect();
-        jobs.sort_unstable_by_key(|job| job.began_ns);
-        let first_ns = jobs.first()?.began_ns;
-        for job in &mut jobs {
-            job.began_ns -= first_ns;
-        }
+        let jobs = self.last(usize::MAX)?;
+        let levels = Profile::of_bounds(bounds_ns);
+        let mean_of = |played| mean(&jobs, processors, &played);
         Some(Means {
-            equal_ns: mean(&jobs, processors, Played::Equal),
-            levels_ns: mean(
-                &jobs,
-                processors,
-                Played::Levels(bounds_ns.map(|bound| bound as f64)),
-            ),
-            shortest_ns: mean(&jobs, processors, Played::Shortest),
+            equal_ns: mean_of(Played::Equal),
+            levels_ns: mean_of(Played::Levels(levels.clone())),
+            history_ns: mean_of(Played::History(levels)),
+            shortest_ns: mean_of(Played::Shortest),
             requests: jobs.len(),
         })
+    }
+
+    /// What so many of the last would have taken by levels with what was known of them, and without;
+    /// none before the first.
+    pub(crate) fn with_and_without(
+        &self,
+        count: usize,
+        processors: f64,
+        bounds_ns: [u64; LEVEL_COUNT - 1],
+    ) -> Option<(f64, f64)> {
+        let jobs = self.last(count)?;
+        let levels = Profile::of_bounds(bounds_ns);
+        let mean_of = |played| mean(&jobs, processors, &played);
+        Some((
+            mean_of(Played::History(levels.clone())),
+            mean_of(Played::Levels(levels)),
+        ))
+    }
+
+    /// So many of the last, from the first of them on.
+    fn last(&self, count: usize) -> Option<Vec<Past>> {
+        let mut jobs: Vec<Past> = self.finished.iter().rev().take(count).cloned().collect();
+        jobs.sort_by_key(|(job, _)| job.began_ns);
+        let first_ns = jobs.first()?.0.began_ns;
+        for (job, _) in &mut jobs {
+            job.began_ns -= first_ns;
+        }
+        Some(jobs)
     }
 }
 
 /// No job has more than one processor. Gives the mean time, ns.
-fn mean(jobs: &[Finished], processors: f64, played: Played) -> f64 {
+fn mean(jobs: &[Past], processors: f64, played: &Played) -> f64 {
     assert!(processors > 0.0);
     let mut coming = jobs.iter().peekable();
-    let mut here: Vec<Job> = Vec::new();
+    let mut here: Vec<Job<'_>> = Vec::new();
     let mut now_ns = 0.0;
     let mut sum_ns = 0.0;
     while !here.is_empty() || coming.peek().is_some() {
         let next_ns = coming
             .peek()
-            .map_or(f64::INFINITY, |job| job.began_ns as f64);
+            .map_or(f64::INFINITY, |(job, _)| job.began_ns as f64);
         let speeds = speeds(&here, processors, played);
         let until = here.iter().zip(&speeds).map(|(job, speed)| {
-            let fall_ns = played.left_ns(job.used_ns);
+            let fall_ns = played.left_ns(job);
             now_ns + job.left_ns.min(fall_ns) / speed
         });
         let end_ns = until.fold(next_ns, f64::min);
@@ -114,11 +152,12 @@ fn mean(jobs: &[Finished], processors: f64, played: Played) -> f64 {
             }
             stays
         });
-        while let Some(job) = coming.next_if(|job| job.began_ns as f64 <= now_ns) {
+        while let Some((job, own)) = coming.next_if(|(job, _)| job.began_ns as f64 <= now_ns) {
             here.push(Job {
                 began_ns: job.began_ns as f64,
                 used_ns: 0.0,
                 left_ns: (job.used_ns as f64).max(2.0 * NOTHING_NS),
+                own: own.as_deref(),
             });
         }
     }
@@ -126,32 +165,43 @@ fn mean(jobs: &[Finished], processors: f64, played: Played) -> f64 {
 }
 
 impl Played {
-    /// The level of a job.
-    fn level(self, used_ns: f64) -> usize {
+    /// The levels of a job; none where there are none.
+    fn levels<'a>(&'a self, job: &Job<'a>) -> Option<&'a Profile> {
         match self {
-            Played::Levels(bounds) => {
-                let is_below = |bound: &&f64| **bound <= used_ns + NOTHING_NS;
-                bounds.iter().filter(is_below).count()
-            }
-            Played::Equal | Played::Shortest => 0,
+            Played::Levels(levels) => Some(levels),
+            Played::History(levels) => Some(job.own.unwrap_or(levels)),
+            Played::Equal | Played::Shortest => None,
         }
     }
 
+    /// The level of a job.
+    fn level(&self, job: &Job<'_>) -> usize {
+        let levels = self.levels(job);
+        levels.map_or(0, |levels| levels.level(job.passed_ns()).into())
+    }
+
     /// What it may use until its level is another one, ns.
-    fn left_ns(self, used_ns: f64) -> f64 {
-        match self {
-            Played::Levels(bounds) => {
-                let next = bounds.iter().find(|bound| **bound > used_ns + NOTHING_NS);
-                next.map_or(f64::INFINITY, |bound| bound - used_ns)
-            }
-            Played::Equal | Played::Shortest => f64::INFINITY,
-        }
+    fn left_ns(&self, job: &Job<'_>) -> f64 {
+        let passed_ns = job.passed_ns();
+        let left = self
+            .levels(job)
+            .and_then(|levels| levels.left_ns(passed_ns));
+        left.map_or(f64::INFINITY, |left_ns| {
+            (passed_ns + left_ns) as f64 - job.used_ns
+        })
+    }
+}
+
+impl Job<'_> {
+    /// What it has used; so near to a bound it is behind it.
+    fn passed_ns(&self) -> u64 {
+        (self.used_ns + NOTHING_NS) as u64
     }
 }
 
 /// What each has of a processor, 0 to 1: each level shares equally what those above it leave, or
 /// those that lack least have one each.
-fn speeds(here: &[Job], processors: f64, played: Played) -> Vec<f64> {
+fn speeds(here: &[Job<'_>], processors: f64, played: &Played) -> Vec<f64> {
     let mut left = processors;
     if let Played::Shortest = played {
         let mut order: Vec<usize> = (0..here.len()).collect();
@@ -163,7 +213,7 @@ fn speeds(here: &[Job], processors: f64, played: Played) -> Vec<f64> {
         }
         return speeds;
     }
-    let levels: Vec<usize> = here.iter().map(|job| played.level(job.used_ns)).collect();
+    let levels: Vec<usize> = here.iter().map(|job| played.level(job)).collect();
     let mut shares = [0.0; LEVEL_COUNT];
     for (at, share) in shares.iter_mut().enumerate() {
         let count = levels.iter().filter(|level| **level == at).count() as f64;

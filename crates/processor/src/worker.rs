@@ -1,6 +1,7 @@
 //! One worker between two looks.
 
-use crate::reading::{Doing, Reading};
+use crate::history::RequestKind;
+use crate::reading::{Doing, Ended, Reading};
 
 /// Of one that has answered and sleeps for so long, the client is quiet: a request is over.
 const ANSWERED_NS: u64 = 2_000_000;
@@ -14,25 +15,14 @@ pub struct Worker {
     base_run_ns: u64,
     began_ns: u64,
     requests: u64,
-    /// Whether a request has begun since it is known, and is not over.
+    /// Whether it was at rest since it is known.
     has_begun: bool,
+    /// Whether its last request is over, and what comes next is not known.
+    is_over: bool,
     /// The level it has.
     pub level: u8,
     /// It goes before all until it has used so much.
     pub favoured_until_run_ns: Option<u64>,
-}
-
-/// A request that is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Over {
-    /// When it began, ns.
-    pub began_ns: u64,
-    /// What it used, ns.
-    pub used_ns: u64,
-    /// So many that could not be told apart, each with this.
-    pub count: u64,
-    /// How far apart they are taken to have begun, ns.
-    pub step_ns: u64,
 }
 
 impl Worker {
@@ -51,52 +41,42 @@ impl Worker {
         reading.run_ns.saturating_sub(self.base_run_ns)
     }
 
-    /// Takes a reading; gives what is over since the last.
-    pub fn take(&mut self, reading: &Reading, now_ns: u64) -> Option<Over> {
+    /// Takes a reading; gives what is over since the last, where beginnings cannot be seen: else what
+    /// sees them says it.
+    pub fn take(&mut self, reading: &Reading, now_ns: u64) -> Option<Ended> {
         if reading.requests > self.requests {
-            let count = reading.requests - self.requests;
-            let used_ns = reading.begin_run_ns.saturating_sub(self.base_run_ns);
-            // The last of them has only begun, and of what was under way before the beginning is
-            // not known.
-            let over = count - u64::from(!self.has_begun || self.requests == 0);
-            let over = self.over(used_ns, over, reading.begin_at_ns);
             self.requests = reading.requests;
             self.base_run_ns = reading.begin_run_ns;
             self.began_ns = reading.begin_at_ns;
-            self.has_begun = true;
-            return over;
+            self.is_over = false;
+            return None;
         }
-        if reading.requests > 0 && matches!(reading.doing, Doing::Idle { .. }) {
-            let is_over = std::mem::replace(&mut self.has_begun, false);
-            let over = self.over(self.used_ns(reading), is_over.into(), now_ns);
-            self.base_run_ns = reading.run_ns;
-            self.began_ns = now_ns;
-            return over;
+        let is_seen = reading.requests > 0;
+        if !self.rests(reading, now_ns) {
+            return None;
         }
-        if reading.requests == 0 && self.rests(reading, now_ns) {
-            let used_ns = self.used_ns(reading);
-            let is_over = std::mem::replace(&mut self.has_begun, true) && used_ns > 0;
-            let over = self.over(used_ns, is_over.into(), now_ns);
-            self.base_run_ns = reading.run_ns;
-            self.began_ns = now_ns;
-            return over;
-        }
-        None
+        self.is_over = true;
+        let used_ns = self.used_ns(reading);
+        let began_ns = std::mem::replace(&mut self.began_ns, now_ns);
+        self.base_run_ns = reading.run_ns;
+        // Of what was under way before it was first at rest nothing is known.
+        let had_begun = std::mem::replace(&mut self.has_begun, true);
+        (!is_seen && had_begun && used_ns > 0).then_some(Ended {
+            kind: None,
+            began_ns,
+            used_ns,
+        })
     }
 
-    /// So many requests are over at that time, which used so much together; none where none is.
-    fn over(&self, used_ns: u64, count: u64, end_ns: u64) -> Option<Over> {
-        (count > 0).then(|| Over {
-            began_ns: self.began_ns,
-            used_ns: used_ns / count,
-            count,
-            step_ns: end_ns.saturating_sub(self.began_ns) / count,
-        })
+    /// What its request has in common with others, where that is known.
+    pub fn kind(&self, reading: &Reading) -> Option<RequestKind> {
+        reading.kind.filter(|_| !self.is_over)
     }
 
     /// Whether it waits for its next request.
     pub fn rests(&self, reading: &Reading, now_ns: u64) -> bool {
         match reading.doing {
+            _ if reading.hands_on => true,
             Doing::Idle { .. } => true,
             Doing::Asleep { .. } => self
                 .rests_after_ns(reading)

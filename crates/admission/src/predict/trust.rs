@@ -19,7 +19,7 @@ pub(super) const DOUBT: f64 = 2.0;
 
 /// By how much one prediction was better than another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Trust {
+pub struct Trust {
     score: f64,
     keeps: f64,
     score_max: f64,
@@ -27,7 +27,7 @@ pub(super) struct Trust {
 
 impl Trust {
     /// In what is one of thousands.
-    pub(super) fn of_one() -> Self {
+    pub fn of_one() -> Self {
         Self::new(32.0, 4.0)
     }
 
@@ -46,21 +46,34 @@ impl Trust {
 
     /// A job took `actual` for which the one expected `coarse` and the other `fine`.
     pub(super) fn note(&mut self, actual: f64, coarse: f64, fine: f64) {
-        let better = loss(actual, coarse) - loss(actual, fine);
+        self.note_losses(loss(actual, coarse), loss(actual, fine));
+    }
+
+    /// The coarser prediction of a job had the one loss, and the finer one the other.
+    pub fn note_losses(&mut self, coarse: f64, fine: f64) {
+        let better = coarse - fine;
         let better = better.clamp(-AGAINST_MAX, FOR_MAX);
         self.score = (self.keeps * self.score + better).clamp(-self.score_max, self.score_max);
     }
 
     /// The sum: positive where the finer one was better.
-    pub(super) fn score(&self) -> f64 {
+    pub fn score(&self) -> f64 {
         self.score
+    }
+
+    /// How far the finer one is to be used in place of the coarser one, 0 to 1.
+    pub fn weight(&self) -> f64 {
+        weight(self.score, DOUBT)
     }
 }
 
 /// Between two predictions, by the score of the second and what stands against it.
 pub(super) fn mixed(coarse: f64, fine: f64, score: f64, doubt: f64) -> f64 {
-    let weight = 1.0 / (1.0 + (doubt - GAIN * score).exp());
-    coarse * (fine / coarse).powf(weight)
+    coarse * (fine / coarse).powf(weight(score, doubt))
+}
+
+fn weight(score: f64, doubt: f64) -> f64 {
+    1.0 / (1.0 + (doubt - GAIN * score).exp())
 }
 
 /// How bad it is to expect `expected` where `actual` comes; 0 where they are the same.
