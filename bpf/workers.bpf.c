@@ -3,22 +3,23 @@
 // Watches the workers of a server that works on one request in each: what processor time they use, whether they wait for a processor or
 // for something else, and when a request begins. It changes nothing; the reader does, and sleeps while nothing would change.
 //
-// A request begins when a connection is accepted, or when something is read from it after an answer was written to it. Only the
-// results of those system calls are looked at.
+// A request begins when a connection is accepted, or when something is read from it after an answer was written to it. Of what is read
+// first, the method and the path become a number (request.h), and requests with the same one are alike; of all other system calls only
+// the results are looked at.
 
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#define WORKERS_MAX 4096
+#include "calls.h"
+#include "request.h"
 
-enum { MACHINE_X86_64, MACHINE_AARCH64 };
+#define WORKERS_MAX 4096
+#define KINDS_MAX 1024
+
 enum { UNKNOWN, RUNS, READY, ASLEEP, IDLE };
 enum { TOLD_WOKEN, TOLD_RESTS, TOLD_BEGUN, TOLD_FORKED };
-
-/* How a process's registers lie in memory. */
-volatile const __u32 machine = MACHINE_X86_64;
 
 /* Of the kernel's structures only these; where they lie is looked up when the programs are loaded. */
 struct task_struct {
@@ -46,6 +47,13 @@ struct worker {
 	/* The connection's descriptor, -1: none; whether something was written to it since the request began. */
 	__s32 client;
 	__u32 has_answered;
+	/* What requests like this one have in common, 0: not known. */
+	__u64 kind;
+	struct reading reading;
+	/* Whether a request has begun that is not over. */
+	__u32 has_begun;
+	/* Whether others read from the connections that it accepts. */
+	__u32 hands_on;
 };
 
 struct {
@@ -63,6 +71,14 @@ struct {
 	__type(value, __u32);
 	__uint(max_entries, WORKERS_MAX);
 } places SEC(".maps");
+
+/* Connections of a process that were accepted, by its number and theirs, each with the place of the thread that did. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, __u64);
+	__type(value, __u32);
+	__uint(max_entries, 4 * WORKERS_MAX);
+} accepted SEC(".maps");
 
 /* The processes of the server. */
 struct {
@@ -117,6 +133,26 @@ struct {
 	__uint(max_entries, 65536);
 } tellings SEC(".maps");
 
+/* The level on which requests of a kind begin, where that is not the top one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u64);
+	__type(value, __u32);
+	__uint(max_entries, KINDS_MAX);
+} starts SEC(".maps");
+
+/* A request that is over. */
+struct ended {
+	__u64 kind;
+	__u64 began_at_ns;
+	__u64 used_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 262144);
+} endings SEC(".maps");
+
 static __always_inline void tell(__u32 kind, __u32 number)
 {
 	struct told *told = bpf_ringbuf_reserve(&tellings, sizeof(*told), 0);
@@ -159,55 +195,6 @@ static __always_inline int is_active(struct worker *worker)
 	return worker->doing == RUNS || worker->doing == READY;
 }
 
-static __always_inline __u32 number_of_call(void *registers)
-{
-	__u64 number = ~0ULL;
-
-	if (machine == MACHINE_X86_64)
-		bpf_probe_read_kernel(&number, sizeof(number), registers + 120);
-	else
-		bpf_probe_read_kernel(&number, sizeof(__u32), registers + 280);
-	return number;
-}
-
-/* The first argument, as it was when the call began. */
-static __always_inline __s32 first_argument(void *registers)
-{
-	__u64 argument = ~0ULL;
-
-	bpf_probe_read_kernel(&argument, sizeof(argument), registers + (machine == MACHINE_X86_64 ? 112 : 272));
-	return argument;
-}
-
-static __always_inline int is_accept(__u32 call)
-{
-	return machine == MACHINE_X86_64 ? call == 43 || call == 288 : call == 202 || call == 242;
-}
-
-/* read, readv, recvfrom, recvmsg */
-static __always_inline int is_read(__u32 call)
-{
-	if (machine == MACHINE_X86_64)
-		return call == 0 || call == 19 || call == 45 || call == 47;
-	return call == 63 || call == 65 || call == 207 || call == 212;
-}
-
-/* write, writev, sendfile, sendto, sendmsg */
-static __always_inline int is_write(__u32 call)
-{
-	if (machine == MACHINE_X86_64)
-		return call == 1 || call == 20 || call == 40 || call == 44 || call == 46;
-	return call == 64 || call == 66 || call == 71 || call == 206 || call == 211;
-}
-
-/* close, shutdown: what is read behind that is no request. */
-static __always_inline int is_close(__u32 call)
-{
-	if (machine == MACHINE_X86_64)
-		return call == 3 || call == 48;
-	return call == 57 || call == 210;
-}
-
 /* A processor goes from one task to another: what the first had of it. */
 static __always_inline void account(struct desk *desk, __u64 now, int had_worker, __u32 thread)
 {
@@ -230,6 +217,24 @@ static __always_inline void account(struct desk *desk, __u64 now, int had_worker
 	processor->switched_ns = now;
 }
 
+/* The request is over, if one has begun; the reader is not woken for that. */
+static __always_inline void end(struct worker *worker, __u64 run_ns)
+{
+	struct ended *ended;
+
+	if (!worker->has_begun)
+		return;
+	worker->has_begun = 0;
+	ended = bpf_ringbuf_reserve(&endings, sizeof(*ended), 0);
+	/* What does not fit is not learned from. */
+	if (!ended)
+		return;
+	ended->kind = worker->kind;
+	ended->began_at_ns = worker->begin_at_ns;
+	ended->used_ns = run_ns - worker->begin_run_ns;
+	bpf_ringbuf_submit(ended, BPF_RB_NO_WAKEUP);
+}
+
 static __always_inline void leave(struct desk *desk, struct worker *worker, __u32 place, __u64 now, int sleeps)
 {
 	int was_active = is_active(worker);
@@ -244,6 +249,8 @@ static __always_inline void leave(struct desk *desk, struct worker *worker, __u3
 
 		worker->doing = registers && is_accept(number_of_call(registers)) ? IDLE : ASLEEP;
 		worker->sleeps++;
+		if (worker->doing == IDLE)
+			end(worker, worker->run_ns);
 	} else {
 		worker->doing = READY;
 	}
@@ -324,15 +331,66 @@ int note_wakeup(__u64 *arguments)
 static __always_inline void begin(struct worker *worker, __u32 place)
 {
 	__u64 now = bpf_ktime_get_ns();
+	__u64 run_ns = worker->run_ns + (worker->on_ns ? now - worker->on_ns : 0);
 
+	end(worker, run_ns);
 	change(worker);
 	worker->begin_at_ns = now;
-	worker->begin_run_ns = worker->run_ns + (worker->on_ns ? now - worker->on_ns : 0);
+	worker->begin_run_ns = run_ns;
 	worker->requests++;
 	worker->has_answered = 0;
+	worker->has_begun = 1;
+	worker->kind = 0;
+	worker->reading.awaits = AWAITS_FIRST;
 	change(worker);
 	if (worker->level)
 		tell(TOLD_BEGUN, place);
+}
+
+static __always_inline void take_read(struct worker *worker, __u32 place, __u64 buffer, __u32 length)
+{
+	__u64 kind = kind_of_read(&worker->reading, buffer, length);
+	struct desk *desk = the_desk();
+	__u32 *start, level;
+
+	if (!kind || !desk)
+		return;
+	change(worker);
+	worker->kind = kind;
+	change(worker);
+	start = bpf_map_lookup_elem(&starts, &kind);
+	level = start ? *start : 0;
+	/* One that stands too low was told of when it began, and one alone goes before none. */
+	if (level > worker->level && desk->active > 1)
+		tell(TOLD_BEGUN, place);
+}
+
+/* Whether a thread uses a connection that another one of its process has accepted: it is its own then. */
+static __always_inline int takes_over(struct worker *worker, __u32 place, __u64 key)
+{
+	__u32 *by = bpf_map_lookup_elem(&accepted, &key);
+	struct worker *acceptor;
+	__u32 acceptor_place;
+
+	if (!by || *by == place)
+		return 0;
+	acceptor_place = *by;
+	acceptor = bpf_map_lookup_elem(&workers, &acceptor_place);
+	if (acceptor) {
+		acceptor->hands_on = 1;
+		acceptor->has_begun = 0;
+	}
+	worker->client = (__s32)key;
+	return 1;
+}
+
+static __always_inline void take_accepted(struct worker *worker, __u32 place, __s32 connection, __u64 key)
+{
+	bpf_map_update_elem(&accepted, &key, &place, BPF_ANY);
+	if (worker->hands_on)
+		return;
+	worker->client = connection;
+	begin(worker, place);
 }
 
 SEC("tp_btf/sys_exit")
@@ -340,26 +398,41 @@ int note_call(__u64 *arguments)
 {
 	void *registers = (void *)arguments[0];
 	long result = arguments[1];
+	__u64 thread = bpf_get_current_pid_tgid();
 	__u32 place = 0, call;
-	struct worker *worker = worker_of((__u32)bpf_get_current_pid_tgid(), &place);
+	struct worker *worker = worker_of((__u32)thread, &place);
+	__u64 key = thread & ~0xffffffffULL;
+	__s32 file;
 
 	if (!worker || result < 0)
 		return 0;
 	call = number_of_call(registers);
 	if (is_accept(call)) {
-		worker->client = result;
-		begin(worker, place);
+		take_accepted(worker, place, result, key | (__u32)result);
 		return 0;
 	}
-	if (worker->client < 0 || !(is_read(call) || is_write(call) || is_close(call)) || first_argument(registers) != worker->client)
+	if (!(is_read(call) || is_write(call) || is_close(call)))
 		return 0;
+	file = first_argument(registers);
+	key |= (__u32)file;
+	if (is_close(call))
+		bpf_map_delete_elem(&accepted, &key);
+	if (file != worker->client) {
+		if (is_close(call) || result == 0 || !takes_over(worker, place, key))
+			return 0;
+		/* What it reads begins, as after an answer. */
+		worker->has_answered = 1;
+	}
 	if (is_close(call)) {
 		worker->client = -1;
 		worker->has_answered = 1;
 	} else if (result > 0 && is_write(call)) {
 		worker->has_answered = 1;
-	} else if (result > 0 && worker->has_answered) {
-		begin(worker, place);
+	} else if (result > 0) {
+		if (worker->has_answered)
+			begin(worker, place);
+		if (worker->reading.awaits && is_plain_read(call))
+			take_read(worker, place, second_argument(registers), result > 65535 ? 65535 : result);
 	}
 	return 0;
 }

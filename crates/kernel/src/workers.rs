@@ -4,7 +4,9 @@
 //! them, also by a kill. Needs `CAP_BPF` and `CAP_PERFMON`, and Linux 5.15 with BTF.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::fs::MetadataExt;
 
@@ -15,7 +17,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::capability;
 use crate::classifier::{ClassifierError, lacks_for_delays};
-use crate::netlink::message::u32_at;
+use crate::netlink::message::{u32_at, u64_at};
 use crate::raw;
 use crate::shared_words::SharedWords;
 
@@ -31,11 +33,13 @@ const PROGRAMS: [(&str, &str); 4] = [
 /// So many can be watched.
 pub const WORKERS_MAX: usize = 4096;
 /// Of `struct worker`, in words of 8 bytes; and where its halves are, in words of 4.
-const WORKER_WORDS: usize = 11;
+const WORKER_WORDS: usize = 14;
 const DOING_AT: usize = 18;
 const LEVEL_AT: usize = 19;
 const CLIENT_AT: usize = 20;
 const ANSWERED_AT: usize = 21;
+const KIND_WORD: usize = 11;
+const HANDS_ON_AT: usize = 27;
 /// Of `struct desk`, in words of 4 bytes.
 const READER_WANTS_AT: usize = 0;
 const ACTIVE_AT: usize = 1;
@@ -81,6 +85,21 @@ pub struct WorkerSeen {
     pub begin_at_ns: u64,
     /// Whether it has written to its client since.
     pub has_answered: bool,
+    /// What the last of them has in common with others; none where that is not known, or not yet.
+    pub kind: Option<NonZeroU64>,
+    /// Whether other threads read from the connections that it accepts.
+    pub hands_on: bool,
+}
+
+/// A request that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerEnded {
+    /// What it has in common with others, if that is known.
+    pub kind: Option<NonZeroU64>,
+    /// When it began, ns of the monotonic clock.
+    pub began_at_ns: u64,
+    /// Processor time that it used, ns.
+    pub used_ns: u64,
 }
 
 /// What a program says.
@@ -124,6 +143,8 @@ pub struct Workers {
     places: HashMap<MapData, u32, u32>,
     processes: HashMap<MapData, u32, u8>,
     processors: PerCpuArray<MapData, [u64; 4]>,
+    starts: HashMap<MapData, u64, u32>,
+    endings: RingBuf<MapData>,
     tellings: RingBuf<MapData>,
     /// Its descriptor, on the reactor.
     told: AsyncFd<OwnedFd>,
@@ -155,6 +176,7 @@ impl Workers {
     pub fn watch() -> Result<Workers, ClassifierError> {
         let mut ebpf = EbpfLoader::new()
             .override_global("machine", &u32::from(cfg!(target_arch = "aarch64")), true)
+            .override_global("seed", &RandomState::new().hash_one(0_u8), true)
             .load(OBJECT)
             .map_err(ClassifierError::load)?;
         let types = Btf::from_sys_fs().map_err(|error| ClassifierError::load(error.into()))?;
@@ -174,6 +196,8 @@ impl Workers {
             places: HashMap::try_from(map(&mut ebpf, "places")?)?,
             processes: HashMap::try_from(map(&mut ebpf, "processes")?)?,
             processors: PerCpuArray::try_from(map(&mut ebpf, "processors")?)?,
+            starts: HashMap::try_from(map(&mut ebpf, "starts")?)?,
+            endings: RingBuf::try_from(map(&mut ebpf, "endings")?)?,
             tellings,
             told: told.map_err(ClassifierError::system)?,
             taken: vec![false; WORKERS_MAX],
@@ -276,6 +300,8 @@ impl Workers {
             begin_run_ns: word(7),
             begin_at_ns: word(8),
             has_answered: half(ANSWERED_AT) != 0,
+            kind: NonZeroU64::new(word(KIND_WORD)),
+            hands_on: half(HANDS_ON_AT) != 0,
         }
     }
 
@@ -283,6 +309,32 @@ impl Workers {
     pub fn set_level(&self, place: u32, level: u8) {
         let base = 2 * WORKER_WORDS * place as usize;
         self.seen.store_half(base + LEVEL_AT, level.into());
+    }
+
+    /// Says on which level requests of a kind begin, 0 the top: one that is to begin below it is told
+    /// of when it is read. What finds no room begins on top.
+    pub fn set_start(&mut self, kind: NonZeroU64, level: u8) -> io::Result<()> {
+        match level {
+            0 => {
+                // One that is not there begins on top.
+                let _ = self.starts.remove(&kind.get());
+                Ok(())
+            }
+            _ => self
+                .starts
+                .insert(kind.get(), u32::from(level), 0)
+                .map_err(io::Error::other),
+        }
+    }
+
+    /// The next request that is over.
+    pub fn next_ended(&mut self) -> Option<WorkerEnded> {
+        let bytes = self.endings.next()?;
+        Some(WorkerEnded {
+            kind: NonZeroU64::new(u64_at(&bytes, 0)?),
+            began_at_ns: u64_at(&bytes, 8)?,
+            used_ns: u64_at(&bytes, 16)?,
+        })
     }
 
     /// Says what is to be told.

@@ -6,6 +6,7 @@ mod classifier;
 mod leftovers;
 mod namespace;
 mod privilege;
+mod requests_alike;
 mod sealed_files_max;
 mod sender;
 mod tun;
