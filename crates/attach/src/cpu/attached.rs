@@ -115,6 +115,7 @@ impl<'a> Attached<'a> {
         }
         let rule = match options.rule {
             WantedRule::Used => Rule::Used,
+            WantedRule::History => Rule::History(Box::default()),
             WantedRule::RunWait { changes, long } => {
                 let long_ns = long.map(|long| long.as_nanos() as u64);
                 Rule::RunWait(RunWait::new(changes, long_ns))
@@ -123,10 +124,12 @@ impl<'a> Attached<'a> {
         let bounds = options
             .bounds
             .map(|bounds| bounds.map(|one| one.as_nanos() as u64));
+        let processors = processors_of(first.thread.pid);
         let order = Order::new(Settings {
             rule,
             bounds: bounds.map_or_else(Bounds::default, Bounds::fixed),
             wait_max_ns: options.wait_max.as_nanos() as u64,
+            processors,
         });
         let mut attached = Attached {
             options,
@@ -146,7 +149,7 @@ impl<'a> Attached<'a> {
             own_began_ns: cpu_time_ns(),
             check_ns: now_ns + CHECK_NS,
             find_ns: 0,
-            processors: processors_of(first.thread.pid),
+            processors,
             waited_ns: 0,
             changes: 0,
             refused: 0,
@@ -216,6 +219,9 @@ impl<'a> Attached<'a> {
         } else if now_ns >= self.check_ns {
             self.check(now_ns)?;
         }
+        while let Some(ended) = self.source.next_ended() {
+            self.order.finish(&ended);
+        }
         self.order.begin_look();
         let mut gone = Vec::new();
         let places: Vec<u32> = self.watched.keys().copied().collect();
@@ -239,6 +245,9 @@ impl<'a> Attached<'a> {
             }
         }
         gone.into_iter().for_each(|place| self.forget(place));
+        for start in self.order.take_starts() {
+            self.source.set_start(start);
+        }
         let due_ns = self.check_ns.min(self.find_ns);
         Ok(match (self.order.end_look(now_ns), &self.source) {
             (_, Source::Proc(_)) => Next::At(now_ns + UNTOLD_LOOK_NS),

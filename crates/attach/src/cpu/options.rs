@@ -9,6 +9,8 @@ use crate::web::config::Servers;
 pub enum WantedRule {
     /// By processor time used since the request began.
     Used,
+    /// By that, and by what requests of the same method and path used before.
+    History,
     /// By how often a worker has waited since its last long wait (Suranauwarat and Taniguchi 2001).
     RunWait {
         /// RW; none: predicted.

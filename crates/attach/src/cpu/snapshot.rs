@@ -54,8 +54,23 @@ pub struct Snapshot {
     pub behind_others_share: Option<f64>,
     /// What the last requests would have taken on average with equal shares, ms.
     pub equal_ms: Option<f64>,
-    /// The same by levels.
+    /// The same by levels, which follow what each has used.
     pub by_levels_ms: Option<f64>,
+    /// The same by levels that follow what the like of each used before, where that was known.
+    pub by_history_ms: Option<f64>,
+    /// The same shortest first, were all known beforehand.
+    pub shortest_ms: Option<f64>,
+    /// Kinds of requests (a method and a path) that are remembered.
+    pub kinds: usize,
+    /// Requests that are over and were ordered by what their like used before.
+    pub requests_by_history: u64,
+    /// Requests that are over and were ordered by what they had used alone.
+    pub requests_by_used: u64,
+    /// Whether history is left out now, because the last requests would have been sooner without.
+    pub is_history_left_out: bool,
+    /// Of pairs of the last requests with a history, the share of which the longer was
+    /// expected to be longer, 0 to 1; 0.5 is chance.
+    pub ranked_rightly_share: Option<f64>,
     /// Changes made.
     pub changes: u64,
     /// Changes that the system refused.

@@ -5,7 +5,7 @@ use std::future::pending;
 use std::io;
 
 use sooner_kernel::workers::{WorkerDoing, WorkerTold, Workers, WorkersBehind, WorkersWanted};
-use sooner_processor::{Doing, Reading};
+use sooner_processor::{Doing, Ended, Reading, RequestKind, Start};
 
 use crate::postgres::processor::Processes;
 
@@ -101,6 +101,8 @@ impl Source {
                     begin_run_ns: seen.begin_run_ns,
                     begin_at_ns: seen.begin_at_ns,
                     has_answered: seen.has_answered,
+                    kind: seen.kind.map(RequestKind),
+                    hands_on: seen.hands_on,
                 };
                 Ok((reading, seen.ready_ns))
             }
@@ -112,6 +114,27 @@ impl Source {
     pub fn set_level(&self, place: u32, level: u8) {
         if let Source::Programs(programs) = self {
             programs.set_level(place, level);
+        }
+    }
+
+    /// The next request that is over, where beginnings are seen.
+    pub fn next_ended(&mut self) -> Option<Ended> {
+        let Source::Programs(programs) = self else {
+            return None;
+        };
+        let ended = programs.next_ended()?;
+        Some(Ended {
+            kind: ended.kind.map(RequestKind),
+            began_ns: ended.began_at_ns,
+            used_ns: ended.used_ns,
+        })
+    }
+
+    /// Requests of a kind begin on another level.
+    pub fn set_start(&mut self, start: Start) {
+        if let Source::Programs(programs) = self {
+            // One that finds no room begins on top, and falls at the next look.
+            let _ = programs.set_start(start.kind.0, start.level);
         }
     }
 
@@ -177,6 +200,8 @@ impl Proc {
             begin_run_ns: 0,
             begin_at_ns: 0,
             has_answered: false,
+            kind: None,
+            hands_on: false,
         };
         Ok((reading, 0))
     }

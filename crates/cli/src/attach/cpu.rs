@@ -19,6 +19,9 @@ const NAME: &str = "sooner attach";
 /// How workers are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum RuleName {
+    /// By processor time used since the request began, and by what requests of the same method and
+    /// path used before: what is expected to end first goes first
+    History,
     /// By processor time used since the request began: the least used goes first
     Used,
     /// By how often a worker has waited since its last long wait, as in the paper of 2001
@@ -28,7 +31,8 @@ enum RuleName {
 /// Give short requests the processor first, for servers that use one worker for each request.
 ///
 /// Such servers are Apache prefork, PHP-FPM, gunicorn and puma. A worker falls back as its request
-/// uses processor time, and returns to the front while it waits for the next request.
+/// uses processor time, and returns to the front while it waits for the next request. Where requests
+/// of the same path used the like before, a long one begins at the back.
 ///
 /// Needs CAP_SYS_NICE, and CAP_BPF with CAP_PERFMON to see requests begin. All changes are undone
 /// when the command ends; after a kill, the next start undoes them.
@@ -51,7 +55,7 @@ pub struct CpuArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 80.0)]
     share: f64,
     /// Rule by which workers are ordered
-    #[arg(long, value_enum, default_value_t = RuleName::Used)]
+    #[arg(long, value_enum, default_value_t = RuleName::History)]
     rule: RuleName,
     /// RW of the rule `changes`: workers with fewer changes go first [default: predicted]
     #[arg(long, value_name = "N")]
@@ -111,6 +115,7 @@ impl CpuArgs {
             server,
             front_ports: self.front_port.clone(),
             rule: match self.rule {
+                RuleName::History => WantedRule::History,
                 RuleName::Used => WantedRule::Used,
                 RuleName::Changes => WantedRule::RunWait {
                     changes: self.rw,

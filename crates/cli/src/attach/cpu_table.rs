@@ -80,11 +80,13 @@ fn rows(snapshot: &Snapshot) -> Vec<[String; 2]> {
         row(
             "mean time",
             format!(
-                "{} with equal shares, {} by levels, as the last requests came",
+                "{} with equal shares, {} by what each has used, {} by history, as the last requests came",
                 ms(snapshot.equal_ms),
-                ms(snapshot.by_levels_ms)
+                ms(snapshot.by_levels_ms),
+                ms(snapshot.by_history_ms)
             ),
         ),
+        row("history", history(snapshot)),
         row(
             "changes",
             format!(
@@ -108,6 +110,25 @@ fn rows(snapshot: &Snapshot) -> Vec<[String; 2]> {
             },
         ),
     ]
+}
+
+/// How many requests have a history, and how good it is.
+fn history(snapshot: &Snapshot) -> String {
+    let rightly = match snapshot.ranked_rightly_share {
+        Some(share) => format!(
+            "; of two, the longer is known in {:.0} % of pairs",
+            100.0 * share
+        ),
+        None => String::new(),
+    };
+    let left_out = match snapshot.is_history_left_out {
+        true => "; left out, because requests are sooner without",
+        false => "",
+    };
+    format!(
+        "{} requests by it, {} by what they have used; {} paths{rightly}{left_out}",
+        snapshot.requests_by_history, snapshot.requests_by_used, snapshot.kinds
+    )
 }
 
 /// How long a request waits for a processor, and for whom.
@@ -177,8 +198,13 @@ fn weight_line(snapshot: &Snapshot) -> String {
 
 /// What the order would give.
 fn order_line(snapshot: &Snapshot) -> String {
-    let (Some(equal_ms), Some(ordered_ms)) = (snapshot.equal_ms, snapshot.by_levels_ms) else {
+    let (Some(equal_ms), Some(by_used_ms)) = (snapshot.equal_ms, snapshot.by_levels_ms) else {
         return String::new();
+    };
+    let by_history_ms = snapshot.by_history_ms.unwrap_or(by_used_ms);
+    let ordered_ms = match snapshot.is_history_left_out {
+        true => by_used_ms,
+        false => by_history_ms,
     };
     let gain = 1.0 - ordered_ms / equal_ms;
     let times = format!("{} instead of {}", duration(ordered_ms), duration(equal_ms));

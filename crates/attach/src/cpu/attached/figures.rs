@@ -24,6 +24,7 @@ impl Attached<'_> {
             let all_ns = behind.others_ns + behind.own_ns;
             (all_ns > 0).then(|| behind.others_ns as f64 / all_ns as f64)
         });
+        let history = self.order.history().unwrap_or_default();
         let own_ns = cpu_time_ns().saturating_sub(self.own_began_ns);
         Snapshot {
             pid: std::process::id(),
@@ -55,6 +56,16 @@ impl Attached<'_> {
             behind_others_share,
             equal_ms: means.map(|means| means.equal_ns / 1e6),
             by_levels_ms: means.map(|means| means.levels_ns / 1e6),
+            by_history_ms: means.map(|means| means.history_ns / 1e6),
+            shortest_ms: means.map(|means| means.shortest_ns / 1e6),
+            kinds: history.kinds,
+            requests_by_history: history.by_history,
+            requests_by_used: match self.order.rule() {
+                Rule::History(_) => history.by_used,
+                _ => self.order.requests(),
+            },
+            is_history_left_out: history.is_left_out,
+            ranked_rightly_share: history.ranked_rightly,
             changes: self.changes,
             refused: self.refused,
             favours: self.order.favours(),
@@ -67,6 +78,9 @@ impl Attached<'_> {
 fn rule_in_words(rule: &Rule) -> String {
     match rule {
         Rule::Used => "by processor time used since the request began".into(),
+        Rule::History(_) => {
+            "by what requests of the same path used, and by processor time used".into()
+        }
         Rule::RunWait(rule) => {
             let (changes, long_ns) = rule.now();
             format!(
