@@ -14,7 +14,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use site::{Program, Session, Site};
+use site::{PATHS_MAX, Program, Session, Site};
 use sooner_simulator::{Policy, given};
 use sooner_testbed::OwnedChild;
 use std::time::{Duration, Instant};
@@ -29,6 +29,8 @@ const MEAN_MS: f64 = 11.544;
 const ROUND: Duration = Duration::from_millis(2500);
 /// Requests that warm the server up.
 const WARM_UP: u32 = 200;
+/// Requests of each path before a way begins.
+const LEARNED: u64 = 4;
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(50);
 /// Bounds of the classes of sizes that are shown, ms.
@@ -53,6 +55,10 @@ struct WorkersKeys {
     load: Option<f64>,
     #[serde(default = "twenty_five")]
     seconds: u64,
+    /// Paths, each with requests that are about as long; each is asked for some times before a way
+    /// begins. 0: all requests have the same one.
+    #[serde(default)]
+    paths: u8,
     /// Waits of 15 ms in each request, as for a database.
     #[serde(default)]
     waits: u32,
@@ -100,6 +106,9 @@ impl Workers {
         if own.load.is_some() == own.pages.is_some() {
             return Err(("load".into(), "either `load` or `pages`".into()));
         }
+        if own.paths > PATHS_MAX {
+            return Err(("paths".into(), format!("at most {PATHS_MAX}")));
+        }
         Ok(Box::new(Self {
             keys: own,
             ways: keys.ways()?,
@@ -119,6 +128,9 @@ impl Workers {
             Some(flags) => Some(attach(bench, site, flags)?),
             None => None,
         };
+        if attached.is_some() {
+            self.learn(bench, site)?;
+        }
         let begin = Instant::now();
         let hog_before_s = hog.as_ref().map_or(0.0, Session::cpu_s);
         let mut row = match (&self.keys.load, &self.keys.pages) {
@@ -142,11 +154,31 @@ impl Workers {
         Ok(row)
     }
 
+    /// Each path is asked for some times, one request after the other.
+    fn learn(&self, bench: &Bench<'_>, site: &Site) -> Result<()> {
+        let times = bench.seconds(LEARNED, 1);
+        for class in 0..self.keys.paths {
+            let ms = middle_of_class(class, self.keys.paths);
+            let arrival = Arrival {
+                at_s: 0.0,
+                ms,
+                class: Some(class),
+            };
+            let path = arrival.path(0);
+            for _ in 0..times {
+                let answer = async { Ok(asking::get(site.address, &path).await) };
+                let answer = bench.block_on_work(answer)?;
+                answer.context("the server gives no answer")?;
+            }
+        }
+        Ok(())
+    }
+
     /// Heavy-tailed requests at a load.
     fn open(&self, bench: &Bench<'_>, site: &Site, load: f64, seed: u32) -> Result<Row> {
         let cores = self.cores().split(',').count() as f64;
         let seconds = bench.seconds(self.keys.seconds, 4) as f64;
-        let arrivals = arrivals(seed, load * cores, seconds);
+        let arrivals = arrivals(seed, load * cores, seconds, self.keys.paths);
         let before_s = site.cpu_s();
         let responses = asking::open(site.address, CLIENT_CORE, &arrivals, self.keys.waits)?;
         let answered: Vec<(f64, f64)> = arrivals
@@ -245,7 +277,7 @@ fn attach(bench: &Bench<'_>, site: &Site, flags: &[String]) -> Result<OwnedChild
 }
 
 /// Poisson arrivals for so many seconds at a load of so many cores; the same for the same seed.
-fn arrivals(seed: u32, load: f64, seconds: f64) -> Vec<Arrival> {
+fn arrivals(seed: u32, load: f64, seconds: f64, paths: u8) -> Vec<Arrival> {
     let mut random = Pcg64Mcg::seed_from_u64(seed.into());
     let mut uniform = move || ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     let mut at_s = 0.0;
@@ -257,8 +289,22 @@ fn arrivals(seed: u32, load: f64, seconds: f64) -> Vec<Arrival> {
         }
         let cut = 1.0 - (LEAST_MS / MOST_MS).powf(INDEX);
         let ms = LEAST_MS / (1.0 - uniform() * cut).powf(1.0 / INDEX);
-        arrivals.push(Arrival { at_s, ms });
+        let class = (paths > 0).then(|| class_of(ms, paths));
+        arrivals.push(Arrival { at_s, ms, class });
     }
+}
+
+/// Of so many classes of sizes, each as wide as the others on a logarithmic scale: twenty are each
+/// within a fifth.
+fn class_of(ms: f64, paths: u8) -> u8 {
+    let place = (ms / LEAST_MS).ln() / (MOST_MS / LEAST_MS).ln();
+    ((place * f64::from(paths)) as u8).min(paths - 1)
+}
+
+/// What a request in the middle of a class computes, ms.
+fn middle_of_class(class: u8, paths: u8) -> f64 {
+    let place = (f64::from(class) + 0.5) / f64::from(paths);
+    LEAST_MS * (MOST_MS / LEAST_MS).powf(place)
 }
 
 /// What the same arrivals would have taken on one core without overheads of ordering.
@@ -322,16 +368,38 @@ mod tests {
 
     #[test]
     fn arrivals_have_the_load_and_are_the_same_for_a_seed() {
-        let all = arrivals(1, 0.8, 20_000.0);
-        assert_eq!(all[..50], arrivals(1, 0.8, 20_000.0)[..50]);
+        let all = arrivals(1, 0.8, 20_000.0, 0);
+        assert_eq!(all[..50], arrivals(1, 0.8, 20_000.0, 0)[..50]);
         let load = all.iter().map(|one| one.ms).sum::<f64>() / 1000.0 / 20_000.0;
         assert!((load / 0.8 - 1.0).abs() < 0.03, "{load}");
         assert!(all.iter().all(|one| (LEAST_MS..=MOST_MS).contains(&one.ms)));
     }
 
     #[test]
+    fn a_path_has_requests_that_are_about_as_long() {
+        let plain = arrivals(1, 0.8, 2_000.0, 0);
+        let all = arrivals(1, 0.8, 2_000.0, 20);
+        for (one, same) in all.iter().zip(&plain) {
+            assert_eq!((one.at_s, one.ms), (same.at_s, same.ms));
+            let class = one.class.unwrap();
+            let ratio = one.ms / middle_of_class(class, 20);
+            assert!((0.8..1.2).contains(&ratio), "{ratio}");
+        }
+        let of_class = |class| all.iter().filter(|one| one.class == Some(class)).count();
+        assert!(of_class(0) > of_class(5) && of_class(5) > of_class(12));
+        assert_eq!(
+            all[0].path(0),
+            format!(
+                "/{}.php?us={}&waits=0",
+                site::script_of(class_of(all[0].ms, 20)),
+                (1000.0 * all[0].ms).round()
+            )
+        );
+    }
+
+    #[test]
     fn no_order_is_better_than_the_shortest_first() {
-        let row = ideals(&arrivals(2, 0.8, 60.0), 0.5);
+        let row = ideals(&arrivals(2, 0.8, 60.0, 0), 0.5);
         let of = |name: &str| row[name].as_f64().unwrap();
         assert!(of("ideal_srpt_ms") < of("ideal_las_ms"));
         assert!(of("ideal_las_ms") < of("ideal_ps_ms"));

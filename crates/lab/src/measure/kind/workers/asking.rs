@@ -28,6 +28,17 @@ pub struct Arrival {
     pub at_s: f64,
     /// Milliseconds of processor time.
     pub ms: f64,
+    /// Which of the paths it asks for; none: the only one.
+    pub class: Option<u8>,
+}
+
+impl Arrival {
+    /// What it asks for.
+    pub fn path(&self, waits: u32) -> String {
+        let us = (1000.0 * self.ms).round();
+        let script = self.class.map_or("w".into(), super::site::script_of);
+        format!("/{script}.php?us={us}&waits={waits}")
+    }
 }
 
 /// Browsers that fetch pages in rounds.
@@ -80,8 +91,7 @@ pub fn open(
         for (at, arrival) in arrivals.iter().enumerate() {
             let due = begin + Duration::from_secs_f64(arrival.at_s);
             sleep_until(due.into()).await;
-            let us = (1000.0 * arrival.ms).round();
-            let path = format!("/w.php?us={us}&waits={waits}");
+            let path = arrival.path(waits);
             requests.spawn(async move { (at, get(address, &path).await) });
         }
         let mut times = vec![None; arrivals.len()];

@@ -44,6 +44,14 @@ if ($disks > 0) {
 echo str_repeat('x', 600);
 "#;
 
+/// So many paths there are beside the only one.
+pub const PATHS_MAX: u8 = 26;
+
+/// The script of a path: a letter, as numbers make no difference.
+pub fn script_of(class: u8) -> String {
+    format!("class_{}", char::from(b'a' + class))
+}
+
 /// What serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -116,6 +124,9 @@ impl Site {
         let root = folder.join("root");
         fs::create_dir(&root)?;
         fs::write(root.join("w.php"), SCRIPT)?;
+        for class in 0..PATHS_MAX {
+            fs::write(root.join(format!("{}.php", script_of(class))), SCRIPT)?;
+        }
         for disk in 0..8 {
             fs::write(root.join(format!("disk{disk}")), "")?;
         }
