@@ -65,6 +65,11 @@ pub const FOR_TESTS: &[Need] = &[
         "gunicorn",
         "tests of workers that the processor goes to first",
     ),
+    program(
+        "linux.uml",
+        "user-mode-linux",
+        "tests of the lab in a guest",
+    ),
     program("nghttp", "nghttp2-client", CLIENT),
     program("chromium", "chromium", CLIENT),
     program("go", "golang-go", "h2spec, which tests HTTP/2"),

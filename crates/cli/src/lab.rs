@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use sooner_lab::clients;
 use sooner_lab::experiment::{self, Experiment};
+use sooner_lab::guest;
 use sooner_lab::known::KNOWN;
 use sooner_lab::measure;
 use sooner_lab::pages;
@@ -16,6 +17,7 @@ use sooner_report::number::duration;
 use sooner_testbed::scratch::Scratch;
 use sooner_workload::Trace;
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -51,6 +53,12 @@ enum LabCommand {
         #[arg(value_name = "NAME", value_parser = choice::experiment(), hide_possible_values = true)]
         names: Vec<String>,
     },
+    /// Be the first process in a guest.
+    #[command(hide = true)]
+    Guest {
+        #[arg(required = true)]
+        order: PathBuf,
+    },
     /// Be a client or a backend of an experiment.
     #[command(hide = true)]
     Client {
@@ -80,6 +88,13 @@ struct RunArgs {
     /// Leave out servers that are not installed
     #[arg(long)]
     without_missing: bool,
+    /// Measure in a guest: user-mode Linux, a kernel with every queueing discipline that runs as a
+    /// program; needs no root, and the package user-mode-linux
+    #[arg(long)]
+    guest: bool,
+    /// Directory into which the package user-mode-linux was unpacked, instead of the installed one
+    #[arg(long, value_name = "DIR", requires = "guest")]
+    guest_kernel: Option<PathBuf>,
     /// Directory for the results [default: runs/DATE-MACHINE in the experiment's directory; none
     /// with --quick]
     #[arg(long, value_name = "DIR")]
@@ -109,9 +124,14 @@ pub fn run(args: LabArgs) -> Result<ExitCode> {
                 experiment::all(&args.experiments)?,
                 measure::all(&args.experiments)?,
             );
-            return run_named(&run, all);
+            check_names(&run, &all)?;
+            return match run.guest {
+                true => run_in_guest(&run, &args.experiments),
+                false => run_named(&run, all),
+            };
         }
         LabCommand::Report { names } => report(&args.experiments, &names)?,
+        LabCommand::Guest { order } => guest::init::run(&order)?,
         LabCommand::Client { words } => {
             clients::run(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
@@ -212,11 +232,11 @@ fn report(folder: &Path, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Comparisons and measurements by their names.
-fn run_named(
+/// Refuses names of nothing, before anything is started.
+fn check_names(
     args: &RunArgs,
-    (comparisons, measurements): (Vec<Experiment>, Vec<measure::Experiment>),
-) -> Result<ExitCode> {
+    (comparisons, measurements): &(Vec<Experiment>, Vec<measure::Experiment>),
+) -> Result<()> {
     for name in &args.names {
         let is_known = comparisons.iter().any(|one| one.is_called(name))
             || measurements.iter().any(|one| one.is_called(name));
@@ -225,6 +245,59 @@ fn run_named(
             "no experiment and no row is called {name}; `sooner lab list` shows them"
         );
     }
+    Ok(())
+}
+
+/// The same command without `--guest`, in a guest.
+fn run_in_guest(args: &RunArgs, experiments: &Path) -> Result<ExitCode> {
+    let kernel = guest::Kernel::find(args.guest_kernel.as_deref())?;
+    let results = match &args.out {
+        Some(out) => out,
+        None => experiments,
+    };
+    let within = || format!("{}", results.display());
+    fs::create_dir_all(results).with_context(within)?;
+    let results = results.canonicalize().with_context(within)?;
+    let job = guest::Job {
+        program: env::current_exe().context("cannot find this program's own file")?,
+        words: without_guest(
+            env::args_os()
+                .skip(1)
+                .map(|word| word.to_string_lossy().into()),
+        ),
+        writable: vec![results],
+    };
+    let mut undelivered = None;
+    let code = guest::run(&kernel, &job, &mut |said| match said {
+        guest::Said::Out(line) => undelivered = output::line(line).err().or(undelivered.take()),
+        guest::Said::Err(line) => output::say(line),
+    })?;
+    match undelivered {
+        Some(undelivered) => Err(undelivered.into()),
+        None => Ok(ExitCode::from(code)),
+    }
+}
+
+/// The words of a command without the flags that start a guest.
+fn without_guest(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut left = Vec::new();
+    let mut words = words;
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--guest" => {}
+            "--guest-kernel" => drop(words.next()),
+            _ if word.starts_with("--guest-kernel=") => {}
+            _ => left.push(word),
+        }
+    }
+    left
+}
+
+/// Comparisons and measurements by their names.
+fn run_named(
+    args: &RunArgs,
+    (comparisons, measurements): (Vec<Experiment>, Vec<measure::Experiment>),
+) -> Result<ExitCode> {
     let is_named = |one: &measure::Experiment| args.names.iter().any(|name| one.is_called(name));
     let named: Vec<&measure::Experiment> =
         measurements.iter().filter(|one| is_named(one)).collect();
@@ -357,10 +430,8 @@ fn show(event: Event) {
             "{tasks} to measure, {} one after the other",
             duration(1e3 * seconds as f64)
         )),
-        Event::Missing { peer, package } => {
-            output::say(format_args!(
-                "{peer} is left out: it is not installed (package {package})"
-            ));
+        Event::Missing { peer, why } => {
+            output::say(format_args!("{peer} is left out: it {why}"));
         }
         Event::Begun { case, seed } => output::say(format_args!("{case}, seed {seed}")),
         Event::GivenUp { case, seed } => {
@@ -380,5 +451,17 @@ fn show(event: Event) {
                 line.run["verdict"].as_str().unwrap_or("no verdict")
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guest_is_told_everything_but_that_it_is_one() {
+        let words = "lab run a --guest --quick --guest-kernel k --case b --guest-kernel=k --json";
+        let left = without_guest(words.split(' ').map(String::from));
+        assert_eq!(left.join(" "), "lab run a --quick --case b --json");
     }
 }

@@ -27,6 +27,7 @@ mod gate_under_fire;
 mod help;
 mod host;
 mod lab;
+mod lab_guest;
 mod lab_measures;
 mod load;
 mod load_rate;

@@ -21,6 +21,7 @@
 //! | [`capability`], [`probe`] | what this process may do |
 //! | [`netns`], [`descriptors`], [`process`], [`process_table`], [`scheduling`], [`signals`] | the process and its surroundings |
 //! | [`priority`] | other processes' scheduling |
+//! | [`module`] | modules of the kernel (needs `CAP_SYS_MODULE`) |
 //! | [`activation`], [`privilege`] | sockets from a service manager, and how to become another user |
 
 pub mod activation;
@@ -32,6 +33,7 @@ pub mod descriptors;
 pub mod device;
 pub mod handshakes;
 pub mod initial_timeout;
+pub mod module;
 pub mod netns;
 pub mod peer;
 pub mod priority;

@@ -1,9 +1,9 @@
 //! The calls of ours that no safe wrapper has: an integer by ioctl, a TUN device's name, an
-//! option's bytes or int, a thread's scheduling policy, a descriptor on tokio's reactor, inherited
-//! descriptors, becoming another user, and BPF.
+//! option's bytes or int, a thread's scheduling policy, a module of the kernel, a descriptor on
+//! tokio's reactor, inherited descriptors, becoming another user, and BPF.
 #![expect(
     unsafe_code,
-    reason = "ioctl, getsockopt, scheduling, the ids of a whole process and bpf, which rustix and socket2 do not have; tokio asks for a promise"
+    reason = "ioctl, getsockopt, scheduling, modules, the ids of a whole process and bpf, which rustix and socket2 do not have; tokio asks for a promise"
 )]
 
 use std::io;
@@ -147,6 +147,18 @@ pub fn leave_network() -> io::Result<()> {
     // this unsound, and that stays shared.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }?;
     Ok(())
+}
+
+/// Loads a module of the kernel from its file, without parameters.
+pub fn load_module(file: impl AsFd) -> io::Result<()> {
+    let file = file.as_fd().as_raw_fd();
+    // SAFETY: the kernel only reads the parameters, which end with a zero, and the file.
+    let done = unsafe { libc::syscall(libc::SYS_finit_module, file, c"".as_ptr(), 0) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Sets a thread's scheduling policy and static priority; 0 is the calling one.

@@ -7,6 +7,7 @@
 
 mod check;
 mod claim;
+mod netem;
 mod setup;
 
 pub use claim::{Claim, Standing, median};

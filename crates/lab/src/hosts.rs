@@ -4,7 +4,7 @@
 //! The server stands at 10.77.0.1; client `i` has the address 10.78.0.(i+1). All clients are in one
 //! namespace, so that one load process drives them all, by source address. Clients without delay
 //! and loss are directly connected; as soon as one has any, a router stands between, and behind it
-//! the emulator (`sooner emulate`).
+//! the emulator (`sooner emulate`), or netem before its device where that is wanted.
 //!
 //! Nothing outside these namespaces is touched. Dropping [`Hosts`] ends what runs in them and
 //! removes them; after a kill, the next [`Hosts::up`] or [`clean()`] does, by a record in
@@ -181,7 +181,12 @@ impl Hosts {
             Some(router) => {
                 plumbing::pair(server_end, (router, plumbing::ROUTER_DEVICE))?;
                 plumbing::router_end(router, spec)?;
-                self.emulator = Some(wan::emulate(spec, program, router, clients)?);
+                if spec.has_emulator() {
+                    self.emulator = Some(wan::emulate(spec, program, router, clients)?);
+                } else {
+                    let device = plumbing::WAN_DEVICE;
+                    plumbing::pair((router, device), (clients, device))?;
+                }
                 plumbing::router_to_clients(router, spec)?;
             }
         }
@@ -193,6 +198,9 @@ impl Hosts {
     fn limit(&mut self) -> Result<(), HostsError> {
         let (spec, server) = (&self.spec, &self.namespaces.server);
         tuning::set(server, &tuning::of_server(spec))?;
+        if let (Some(words), Some(router)) = (&spec.netem, &self.namespaces.router) {
+            plumbing::netem(router, words)?;
+        }
         if let (Some(bottleneck), Some(router)) = (&spec.bottleneck, &self.namespaces.router) {
             let clients = spec.client_addresses();
             let (rate, packets) = (spec.rate_bits_per_sec, spec.queue_packets);

@@ -20,6 +20,11 @@ pub const KNOWN: &[Known] = &[
         "What does a server gain that runs already and knows nothing of it?",
     ),
     known(
+        "beside-cake",
+        "J1",
+        "What do CAKE, fq_codel, fq and an expert's own bands give, beside shortest first?",
+    ),
+    known(
         "busy-host",
         "J1",
         "Does a server that orders its responses keep its order on a machine that does other work?",

@@ -7,6 +7,7 @@ pub mod demo;
 pub mod emulator;
 pub mod experiment;
 pub mod gate_demo;
+pub mod guest;
 pub mod hosts;
 pub mod known;
 mod machine;

@@ -225,6 +225,14 @@ impl Peer {
         }
     }
 
+    /// What this kernel lacks for it, in words.
+    pub fn lacks(&self) -> Option<String> {
+        match self {
+            Peer::Queued { queue, .. } => queue.lacks(),
+            _ => None,
+        }
+    }
+
     /// Who has to limit the link for this server.
     pub fn shaper(&self) -> Shaper {
         match self {

@@ -25,6 +25,7 @@ use sooner_workload::{Trace, mkroot};
 use stand::{Measured, Stand};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -64,8 +65,8 @@ pub enum Event {
     Missing {
         /// Its name.
         peer: String,
-        /// The package that has it.
-        package: &'static str,
+        /// Why, as what is said of it.
+        why: String,
     },
     /// A case begins.
     Begun {
@@ -116,29 +117,63 @@ pub fn run(
     )))
 }
 
+/// Why a peer cannot be measured here.
+#[derive(Debug)]
+enum Lack {
+    /// It is not installed; the package that has it.
+    Package(&'static str),
+    /// What the kernel lacks, in words.
+    Kernel(String),
+}
+
+impl Lack {
+    fn remedy(&self) -> String {
+        match self {
+            Lack::Package(package) => format!("install the package {package}"),
+            Lack::Kernel(_) if machine::is_guest() => "measure it on another kernel".into(),
+            Lack::Kernel(_) => "measure it in a guest with --guest".into(),
+        }
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lack::Package(package) => write!(f, "is not installed (package {package})"),
+            Lack::Kernel(what) => write!(f, "cannot be measured here: {what}"),
+        }
+    }
+}
+
 /// Without those that are not installed where that is wanted; else they are an error.
 fn with_present_peers(
     mut experiment: Experiment,
     options: &RunOptions,
     tell: &mut dyn FnMut(Event),
 ) -> Result<Experiment> {
-    let mut missing: BTreeMap<String, &'static str> = BTreeMap::new();
+    let mut missing: BTreeMap<String, Lack> = BTreeMap::new();
     for case in &experiment.cases {
         for name in &case.setup.peers {
             let peer: Peer = name
                 .parse()
                 .with_context(|| format!("case {}", case.name))?;
-            missing.extend(peer.missing().map(|package| (name.clone(), package)));
+            if missing.contains_key(name) {
+                continue;
+            }
+            let lack = peer.missing().map(Lack::Package);
+            let lack = lack.or_else(|| peer.lacks().map(Lack::Kernel));
+            missing.extend(lack.map(|lack| (name.clone(), lack)));
         }
     }
-    for (peer, package) in &missing {
+    for (peer, lack) in &missing {
         ensure!(
             options.without_missing,
-            "{peer} is not installed; install the package {package}, or leave it out with --without-missing"
+            "{peer} {lack}; {}, or leave it out with --without-missing",
+            lack.remedy()
         );
         tell(Event::Missing {
             peer: peer.clone(),
-            package,
+            why: lack.to_string(),
         });
     }
     for case in &mut experiment.cases {

@@ -224,6 +224,8 @@ const TABLES: &[(&str, Table)] = &[
                 "without-missing",
                 "jobs",
                 "attempts",
+                "guest",
+                "guest-kernel",
             ],
         )],
     ),

@@ -1,7 +1,8 @@
 //! What a set-up must fulfil to be run: everything a server, the generator or the kernel would
 //! refuse later is refused here, by its key, before anything is set up.
 
-use super::setup::{Model, Setup, SetupError, wrong};
+use super::netem;
+use super::setup::{Client, Model, Setup, SetupError, wrong};
 use crate::peers::Peer;
 use sooner_workload::{Crowd, Rate, Schedule};
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ impl Setup {
         self.check_crowd()?;
         self.check_beside()?;
         self.check_bottleneck()?;
+        self.check_netem()?;
         self.check_model()
     }
 
@@ -182,6 +184,20 @@ impl Setup {
         Ok(())
     }
 
+    fn check_netem(&self) -> Result<(), SetupError> {
+        let Some(words) = &self.netem else {
+            return Ok(());
+        };
+        let emulated = |client: &Client| *client != Client::default();
+        if self.bottleneck.is_some() || self.clients.iter().any(emulated) {
+            return Err(wrong(
+                "netem",
+                "it goes with neither bottleneck nor rtt_ms, loss or jitter_ms of clients",
+            ));
+        }
+        netem::check(words).map_err(|problem| wrong("netem", problem))
+    }
+
     fn check_model(&self) -> Result<(), SetupError> {
         match self.model {
             Model::Closed | Model::Surge | Model::Saturated if self.users.is_none() => Err(wrong(
@@ -272,6 +288,12 @@ mod tests {
                 "[bottleneck]\nsaved_bytes = 1\nclient_rate = \"2mbit\"",
                 "bottleneck",
             ),
+            ("netem = \"delay 20\"", "netem"),
+            (
+                "netem = \"delay 20ms\"\nclients = [{ rtt_ms = 20 }]",
+                "netem",
+            ),
+            ("netem = \"delay 20ms\"\n[bottleneck]", "netem"),
             ("crowd = \"1000\"", "crowd"),
             (
                 "crowd = \"1000,0.5\"\nmodel = \"closed\"\nusers = 5",

@@ -42,6 +42,7 @@ pub struct SetupTable {
     downloads: Option<u32>,
     busy_processes: Option<u32>,
     bottleneck: Option<RouterLink>,
+    netem: Option<String>,
     tls: Option<bool>,
     streams: Option<u32>,
     expect_refusals: Option<bool>,
@@ -83,7 +84,7 @@ impl Model {
 }
 
 /// A client host.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Client {
     /// Round-trip time of its path without any queue, ms.
@@ -193,6 +194,10 @@ pub struct Setup {
     /// The link is limited by a router and not before the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<RouterLink>,
+    /// What netem does to the packets to all clients, in the words of `tc`; without it the emulator
+    /// makes delay and loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub netem: Option<String>,
     /// Whether requests go over TLS.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tls: bool,
@@ -260,6 +265,7 @@ impl SetupTable {
             downloads: self.downloads.or(other.downloads),
             busy_processes: self.busy_processes.or(other.busy_processes),
             bottleneck: self.bottleneck.or(other.bottleneck),
+            netem: self.netem.or(other.netem),
             tls: self.tls.or(other.tls),
             streams: self.streams.or(other.streams),
             expect_refusals: self.expect_refusals.or(other.expect_refusals),
@@ -294,13 +300,7 @@ impl SetupTable {
             drain_seconds: self.drain_seconds.unwrap_or(60),
             peers: self.peers.unwrap_or_default(),
             seeds: self.seeds.unwrap_or_else(|| vec![1]),
-            clients: self.clients.unwrap_or_else(|| {
-                vec![Client {
-                    rtt_ms: 0.0,
-                    loss: 0.0,
-                    jitter_ms: 0.0,
-                }]
-            }),
+            clients: self.clients.unwrap_or_else(|| vec![Client::default()]),
             // "default" is how an experiment asks for what the kernel does by itself.
             congestion_control: Some(congestion_control).filter(|name| name != "default"),
             super_packets: self.super_packets.unwrap_or(false),
@@ -324,6 +324,7 @@ impl SetupTable {
             downloads: self.downloads.unwrap_or(0),
             busy_processes: self.busy_processes.unwrap_or(0),
             bottleneck: self.bottleneck,
+            netem: self.netem,
             tls: self.tls.unwrap_or(false),
             streams: self.streams,
             expect_refusals: self.expect_refusals.unwrap_or(false),

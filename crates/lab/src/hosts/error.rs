@@ -39,6 +39,11 @@ pub enum HostsError {
         /// Those that were tried.
         kinds: String,
     },
+    /// The kernel lacks netem.
+    #[error(
+        "netem: this kernel does not have it: load the module sch_netem, say delay and loss by `clients`, which an emulator makes, or measure in a guest that has it (sooner lab run NAME --guest)"
+    )]
+    NoNetem,
     /// The kernel does not have the congestion control.
     #[error(
         "congestion control `{name}` is not there ({available} are): load the module tcp_{name}, or name another"

@@ -2,7 +2,8 @@
 //!
 //! Without delay and loss: server `v0` to clients `wan0`, one veth pair. With: server `v0` to
 //! router `s0`, a veth pair; router `wan0` to clients `wan0`, TUN devices with the emulator between
-//! them. Servers and clients see the same addresses in both.
+//! them, or a veth pair with netem on the router's. Servers and clients see the same addresses in
+//! all.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +11,7 @@ use sooner_kernel::netns;
 
 use super::error::HostsError;
 use super::spec::HostsSpec;
-use super::tools::{ip, ip_in};
+use super::tools::{ip, ip_in, is_unknown_kind, tc_in};
 use super::tuning;
 
 /// The server's address.
@@ -134,6 +135,16 @@ pub fn router_end(router: &str, spec: &HostsSpec) -> Result<(), HostsError> {
 pub fn router_to_clients(router: &str, spec: &HostsSpec) -> Result<(), HostsError> {
     up(router, WAN_DEVICE, spec.super_packets)?;
     ip_in(router, &["route", "add", CLIENTS, "dev", WAN_DEVICE])
+}
+
+/// What netem does to packets from the router to the clients.
+pub fn netem(router: &str, words: &str) -> Result<(), HostsError> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let command = format!("qdisc add dev {WAN_DEVICE} root netem {}", words.join(" "));
+    tc_in(router, &command).map_err(|error| match is_unknown_kind(&error) {
+        true => HostsError::NoNetem,
+        false => error,
+    })
 }
 
 /// The clients' end: an address each, and the way to the server.

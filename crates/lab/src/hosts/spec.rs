@@ -65,6 +65,9 @@ pub struct HostsSpec {
     pub shaper: Shaper,
     /// The router limits the link, and neither the host nor the server does; none: no router does.
     pub bottleneck: Option<Bottleneck>,
+    /// What netem does to packets to the clients, in the words of `tc`, instead of an emulator;
+    /// none: nothing.
+    pub netem: Option<String>,
     /// Packets the host's queue has room for.
     pub queue_packets: u32,
     /// Congestion control of both sides; none: what the kernel does by itself.
@@ -101,6 +104,7 @@ impl HostsSpec {
             rate_bits_per_sec,
             shaper: Shaper::Host,
             bottleneck: None,
+            netem: None,
             queue_packets: 100,
             congestion_control: None,
             super_packets: false,
@@ -116,8 +120,13 @@ impl HostsSpec {
         }
     }
 
-    /// Whether a router with an emulated network stands between server and clients.
+    /// Whether a router stands between server and clients.
     pub fn has_router(&self) -> bool {
+        self.netem.is_some() || self.has_emulator()
+    }
+
+    /// Whether there is an emulated network behind the router.
+    pub fn has_emulator(&self) -> bool {
         self.bottleneck.is_some() || !self.clients.iter().all(ClientSpec::is_direct)
     }
 
@@ -147,6 +156,9 @@ impl HostsSpec {
             return refuse(format!(
                 "rate of {rate} bit/s: at least 8 kbit/s are possible"
             ));
+        }
+        if self.netem.is_some() && self.has_emulator() {
+            return refuse("netem and an emulated network: one of them is possible".into());
         }
         if self.queue_packets == 0 {
             return refuse("queue of 0 packets: at least 1 is needed".into());
@@ -195,6 +207,13 @@ mod tests {
         assert!(refusal(|spec| spec.name.clear()).contains("1 to 16 letters"));
         assert!(refusal(|spec| spec.rate_bits_per_sec = 0).contains("at least 8 kbit/s"));
         assert!(refusal(|spec| spec.queue_packets = 0).contains("at least 1"));
+        assert!(
+            refusal(|spec| {
+                spec.netem = Some("delay 1ms".into());
+                spec.clients[0].rtt_ms = 1.0;
+            })
+            .contains("one of them")
+        );
         assert!(refusal(|spec| spec.clients.clear()).contains("1 to 254"));
         assert!(refusal(|spec| spec.mss_bytes = Some(9000)).contains("88 to 1460"));
         assert!(refusal(|spec| spec.initial_rto_ms = Some(0)).contains("1 to 120000"));

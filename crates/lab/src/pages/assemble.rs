@@ -11,6 +11,9 @@ use sooner_stats::Run;
 /// What a run has only for plots, without any.
 const NO_DETAIL: [&str; 3] = ["by_size", "ccdf", "per_second"];
 
+/// What the mark at the names of cases means.
+const GUEST: &str = "(guest): measured in user-mode Linux, a kernel that is a program of the machine; it has one processor, and a system call takes some 15 us there";
+
 /// The page, from the best run of every case, seed and peer.
 pub fn page(experiment: &Experiment, store: &Store) -> Result<report::Page> {
     let mut lines: Vec<&Line> = Vec::new();
@@ -25,6 +28,9 @@ pub fn page(experiment: &Experiment, store: &Store) -> Result<report::Page> {
         lines.extend(best.iter().map(|(_, line)| *line));
     }
     remarks.extend(lines.iter().flat_map(|line| line.remarks.iter().cloned()));
+    if lines.iter().any(|line| line.is_of_guest()) {
+        remarks.push(GUEST.into());
+    }
     Ok(report::Page {
         name: experiment.name.clone(),
         question: experiment.question.clone(),
@@ -73,7 +79,7 @@ fn assemble(
     setup.push(("peers".into(), case.setup.peers.join(", ")));
     setup.push(("seeds".into(), seeds.join(", ")));
     Ok(report::Case {
-        name: case.name.clone(),
+        name: store.shown_name(case),
         published: case.published.clone(),
         published_gain: case.published_gain,
         at: case.at,

@@ -29,7 +29,7 @@ fn standing(claim: &Claim, case: &Case, store: Option<&Store>) -> report::Standi
     });
     let count = judged.as_ref().map_or(0, |judged| judged.count);
     report::Standing {
-        case: case.name.clone(),
+        case: store.map_or(case.name.clone(), |store| store.shown_name(case)),
         value: judged.as_ref().map(|judged| Spread {
             median: judged.value,
             min: judged.range.0,

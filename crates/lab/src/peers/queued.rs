@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::process::Command;
 
+use sooner_kernel::netns;
+
 use crate::hosts::{Hosts, SERVER_DEVICE};
 
 /// A packet's queue before the device.
@@ -24,6 +26,8 @@ pub enum Queue {
 
 /// A frame and a little, as for the link that others limit.
 const BURST: &str = "burst 1600 cburst 1600 quantum 1514";
+/// Any will do.
+const RATE_OF_TRIAL: u64 = 10_000_000;
 /// What a connection has had, bytes, before it falls to the next band.
 const BANDS_BYTES: [u64; 3] = [8_000, 32_000, 128_000];
 
@@ -101,12 +105,37 @@ impl Queue {
 
     /// Puts it before the server's device; it goes with the namespace.
     pub fn put_up(self, hosts: &Hosts, rate_bits_per_sec: u64) -> io::Result<()> {
+        self.carry_out(rate_bits_per_sec, |program| hosts.on_server(program))
+    }
+
+    /// What this kernel lacks for it, found by a trial in a namespace that goes with it; none also
+    /// where a trial is not possible.
+    pub fn lacks(self) -> Option<String> {
+        let tried = netns::in_new(|| {
+            let made = Command::new("ip")
+                .args(["link", "add", SERVER_DEVICE, "type", "veth"])
+                .output()?;
+            Ok(made.status.success().then(|| {
+                self.carry_out(RATE_OF_TRIAL, |program| Command::new(program))
+                    .err()
+            }))
+        });
+        let refusal = tried.ok().flatten().flatten()?;
+        Some(format!("this kernel cannot do {self} ({refusal})"))
+    }
+
+    fn carry_out(
+        self,
+        rate_bits_per_sec: u64,
+        command: impl Fn(&str) -> Command,
+    ) -> io::Result<()> {
         for line in self.commands(rate_bits_per_sec) {
             let mut words = line.split(' ');
-            let mut command: Command = hosts.on_server(words.next().unwrap_or_default());
+            let mut command = command(words.next().unwrap_or_default());
             let output = command.args(words).output()?;
             if !output.status.success() {
-                let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                let message = String::from_utf8_lossy(&output.stderr);
+                let message = message.lines().next().unwrap_or_default().trim();
                 return Err(io::Error::other(format!("`{line}`: {message}")));
             }
         }

@@ -256,6 +256,7 @@ fn hosts_of(setup: &Setup, peer: &Peer, tag: &str, seed: u64) -> HostsSpec {
     HostsSpec {
         shaper: peer.shaper(),
         bottleneck: setup.bottleneck.as_ref().map(bottleneck::of_hosts),
+        netem: setup.netem.clone(),
         queue_packets: setup.queue_packets,
         congestion_control: setup.congestion_control.clone(),
         super_packets: setup.super_packets,

@@ -6,6 +6,7 @@
 //! too much to keep in a repository.
 
 use crate::experiment::{Case, Setup, plain_name};
+use crate::machine;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -86,6 +87,11 @@ impl Line {
     /// Whether the figures may be believed.
     pub fn is_valid(&self) -> bool {
         self.run["verdict"] == "VALID"
+    }
+
+    /// Whether it was measured in a guest.
+    pub fn is_of_guest(&self) -> bool {
+        machine::is_of_guest(&self.machine)
     }
 
     /// A figure of the run by its JSON pointer, or one of the server's host behind `/counters`.
@@ -355,6 +361,21 @@ impl Store {
     pub fn samples_path(&self, case: &str, seed: u64, peer: &str, attempt: u32) -> PathBuf {
         let name = file_name(case, seed, peer, attempt);
         self.folder().join(SAMPLES).join(format!("{name}.jsonl.gz"))
+    }
+
+    /// The name of a case as tables show it: a mark says that what counts was measured in a guest.
+    pub fn shown_name(&self, case: &Case) -> String {
+        let peers = case.setup.peers.iter();
+        let mut of_seeds = peers.flat_map(|peer| {
+            let seeds = case.setup.seeds.iter();
+            seeds.filter_map(move |seed| self.best(case, *seed, peer))
+        });
+        let mark = if of_seeds.any(Line::is_of_guest) {
+            " (guest)"
+        } else {
+            ""
+        };
+        format!("{}{mark}", case.name)
     }
 
     /// The number of the last attempt so far, whatever its set-up was.

@@ -118,6 +118,8 @@ fn row(line: &Line) -> [String; 11] {
         .zip(ideal)
         .map(|(mean, ideal)| mean / ideal);
     let open = figure("/counters/max_open_connections");
+    let verdict = line.run["verdict"].as_str().unwrap_or(NO_VALUE);
+    let mark = if line.is_of_guest() { ", guest" } else { "" };
     [
         line.case.clone(),
         line.seed.to_string(),
@@ -129,7 +131,7 @@ fn row(line: &Line) -> [String; 11] {
         time("/largest/mean_response_ms"),
         count("/all/errors"),
         open.map_or(NO_VALUE.into(), |count| count.to_string()),
-        line.run["verdict"].as_str().unwrap_or(NO_VALUE).to_owned(),
+        format!("{verdict}{mark}"),
     ]
 }
 
@@ -137,6 +139,31 @@ fn row(line: &Line) -> [String; 11] {
 mod tests {
     use super::*;
     use crate::run::example;
+
+    #[test]
+    fn what_was_measured_in_a_guest_is_marked() {
+        let experiment = example::experiment("peers = [\"nginx\", \"caddy\"]");
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(folder.path()).unwrap();
+        let case = &experiment.cases[0];
+        for (peer, machine) in [
+            ("nginx", "Some CPU"),
+            ("caddy", "user-mode Linux 6.1, 1 CPU"),
+        ] {
+            assert_eq!(store.shown_name(case), "a b");
+            let mut line = example::line(case, peer, 1);
+            line.run = json!({"verdict": "VALID"});
+            line.machine = machine.into();
+            store.add(line, &[]).unwrap();
+        }
+        let table = table(&experiment, &store);
+        let marked: Vec<bool> = table
+            .lines()
+            .map(|line| line.ends_with("VALID, guest"))
+            .collect();
+        assert_eq!(marked, [false, false, true], "{table}");
+        assert_eq!(store.shown_name(case), "a b (guest)");
+    }
 
     #[test]
     fn an_invalid_run_proves_nothing() {
