@@ -56,8 +56,9 @@ enum LabCommand {
     /// Be the first process in a guest.
     #[command(hide = true)]
     Guest {
+        /// The order, and what the guest's kernel puts behind it.
         #[arg(required = true)]
-        order: PathBuf,
+        words: Vec<PathBuf>,
     },
     /// Be a client or a backend of an experiment.
     #[command(hide = true)]
@@ -131,7 +132,7 @@ pub fn run(args: LabArgs) -> Result<ExitCode> {
             };
         }
         LabCommand::Report { names } => report(&args.experiments, &names)?,
-        LabCommand::Guest { order } => guest::init::run(&order)?,
+        LabCommand::Guest { words } => guest::init::run(&words[0])?,
         LabCommand::Client { words } => {
             clients::run(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
         }

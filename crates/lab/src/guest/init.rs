@@ -68,10 +68,7 @@ fn carry_out(order: &Path) -> Result<()> {
     let mut child = Command::new(&order.program)
         .args(&order.words)
         .current_dir(&order.folder)
-        .env(
-            "PATH",
-            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        )
+        .env("PATH", &order.path)
         .env("HOME", "/root")
         .env("TMPDIR", SCRATCH)
         .stdin(Stdio::null())
@@ -110,7 +107,7 @@ fn put_up(order: &Order) -> Result<()> {
         order.modules.as_deref(),
     ];
     let needed: Vec<PathBuf> = needed.into_iter().flatten().map(Path::to_owned).collect();
-    for folder in FRESH {
+    for folder in FRESH.iter().filter(|folder| Path::new(folder).is_dir()) {
         mount(&["-t", "tmpfs", "tmp", folder])?;
     }
     for folder in EXPECTED {
