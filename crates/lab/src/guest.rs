@@ -7,7 +7,7 @@
 //! needed only inside. The caller holds the guest's third console open. When that ends, by Ctrl-C or
 //! because the caller was killed, the command inside is ended and the guest with it.
 //!
-//! A system call costs some 15 us there, and programs of BPF that need a JIT do not run.
+//! A system call costs some 16 us there, and programs of BPF that need a JIT do not run.
 
 pub mod init;
 mod kernel;

@@ -12,7 +12,7 @@ use sooner_stats::Run;
 const NO_DETAIL: [&str; 3] = ["by_size", "ccdf", "per_second"];
 
 /// What the mark at the names of cases means.
-const GUEST: &str = "(guest): measured in user-mode Linux, a kernel that is a program of the machine; it has one processor, and a system call takes some 15 us there";
+const GUEST: &str = "(guest): measured in user-mode Linux, a kernel that is a program of the machine; it has one processor, and a system call takes some 16 us there";
 
 /// The page, from the best run of every case, seed and peer.
 pub fn page(experiment: &Experiment, store: &Store) -> Result<report::Page> {
