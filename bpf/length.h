@@ -2,10 +2,16 @@
 //
 // How long a response will be, where its head says so in plain text.
 
-enum { SEARCHING, IN_DIGITS, HAS_LENGTH };
+enum { SEARCHING, BEFORE_DIGITS, IN_DIGITS, BEHIND_DIGITS, HAS_LENGTH, NO_LENGTH };
 
-const char field_name[] = "\r\ncontent-length:";
-#define FIELD_NAME_BYTES (sizeof(field_name) - 1)
+enum { CONTENT_LENGTH, TRANSFER_ENCODING };
+
+/* In lower case, each in so many bytes. */
+#define FIELD_BYTES 32
+const char fields_sought[2 * FIELD_BYTES] = "\r\ncontent-length:\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+					    "\r\ntransfer-encoding:";
+#define CONTENT_LENGTH_BYTES 17
+#define TRANSFER_ENCODING_BYTES 20
 
 enum { OF_PACKETS, OF_TLS };
 
@@ -37,6 +43,49 @@ static __always_inline __u32 bytes_before_return(__u64 bytes)
 	return before + !(returns & 0xff);
 }
 
+/* The next byte of a length: digits with blanks around them and nothing else, and no other number than one before. */
+static __always_inline void read_digit(struct search *search, __u8 byte)
+{
+	__u32 state = search->state;
+
+	if (byte >= '0' && byte <= '9') {
+		if (state == BEHIND_DIGITS || search->length >= SIZE_MAX_BYTES / 10) {
+			search->state = NO_LENGTH;
+			return;
+		}
+		search->length = search->length * 10 + (byte - '0');
+		search->state = IN_DIGITS;
+	} else if (byte == ' ' || byte == '\t') {
+		search->state = state == IN_DIGITS ? BEHIND_DIGITS : state;
+	} else if (byte == '\r' && state != BEFORE_DIGITS) {
+		search->state = search->first_length && search->first_length != search->length + 1 ? NO_LENGTH : HAS_LENGTH;
+		search->matched = 1;
+	} else {
+		search->state = NO_LENGTH;
+	}
+}
+
+/* A field's name has ended. */
+static __always_inline void note_field(struct search *search)
+{
+	search->matched = 0;
+	if (search->field == TRANSFER_ENCODING) {
+		search->is_coded = 1;
+		return;
+	}
+	if (search->state == NO_LENGTH)
+		return;
+	if (search->state == HAS_LENGTH)
+		search->first_length = search->length + 1;
+	search->length = 0;
+	search->state = BEFORE_DIGITS;
+}
+
+static __always_inline int is_in_value(struct search *search)
+{
+	return search->state >= BEFORE_DIGITS && search->state <= BEHIND_DIGITS;
+}
+
 /* Looks at the next byte, or passes over the rest of a line that is none of those that matter. */
 static long search_on(__u32 index, void *whose)
 {
@@ -51,7 +100,7 @@ static long search_on(__u32 index, void *whose)
 
 	if (at >= HEAD_BYTES || at >= search->limit)
 		return 1;
-	if (search->empty_line == 0 && search->matched == 0 && search->state != IN_DIGITS) {
+	if (search->empty_line == 0 && search->matched == 0 && !is_in_value(search)) {
 		__u32 passed = bytes_before_return(*(__u64 *)&head->bytes[at]);
 
 		if (passed) {
@@ -73,31 +122,24 @@ static long search_on(__u32 index, void *whose)
 		search->head_bytes = at + 1;
 		return 1;
 	}
-	if (search->state == IN_DIGITS) {
-		if (byte >= '0' && byte <= '9') {
-			if (search->length < SIZE_MAX_BYTES / 10)
-				search->length = search->length * 10 + (byte - '0');
-		} else if (byte != ' ' && byte != '\t') {
-			search->state = HAS_LENGTH;
-		}
+	if (is_in_value(search)) {
+		read_digit(search, byte);
 		return 0;
 	}
-	if (search->state == HAS_LENGTH)
-		return 0;
 	if (byte >= 'A' && byte <= 'Z')
 		byte += 'a' - 'A';
 
 	__u32 matched = search->matched;
 
-	if (matched < FIELD_NAME_BYTES && byte == (__u8)field_name[matched])
+	if (matched == 2)
+		search->field = byte == 't' ? TRANSFER_ENCODING : CONTENT_LENGTH;
+	if (byte == (__u8)fields_sought[(search->field * FIELD_BYTES + matched) & (2 * FIELD_BYTES - 1)])
 		matched++;
 	else
 		matched = byte == '\r';
-	if (matched == FIELD_NAME_BYTES) {
-		search->state = IN_DIGITS;
-		matched = 0;
-	}
 	search->matched = matched;
+	if (matched == (search->field == TRANSFER_ENCODING ? TRANSFER_ENCODING_BYTES : CONTENT_LENGTH_BYTES))
+		note_field(search);
 	return 0;
 }
 
@@ -136,8 +178,8 @@ static __noinline __u64 length_in(__u32 whose, __u32 length, int is_head_request
 	/* These have no body. */
 	if (is_head_request || (head->bytes[9] == '3' && head->bytes[10] == '0' && head->bytes[11] == '4'))
 		return search->head_bytes;
-	/* A number that goes on in the next packet is not known. */
-	return search->state == HAS_LENGTH ? search->head_bytes + search->length : 0;
+	/* A number that goes on in the next packet is not known, and one beside a transfer coding counts for nothing (RFC 9112, 6.3). */
+	return !search->is_coded && search->state == HAS_LENGTH ? search->head_bytes + search->length : 0;
 }
 
 /* The length of the response that this packet begins. */

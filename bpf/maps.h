@@ -68,6 +68,14 @@ struct tls_key {
 	__u32 stream;
 };
 
+/* What a client's TLS session has come to (session.h), and how many bytes of its last record are still to come. */
+struct session {
+	__u16 left_bytes;
+	__u8 step;
+	/* Of a flow: what is sent now belongs to the session, and is no response. */
+	__u8 is_sent;
+};
+
 struct flow {
 	/* Of the response: payload sent for the first time, and all of it with its head; 0: not known. */
 	__u64 sent_bytes;
@@ -116,6 +124,8 @@ struct flow {
 	/* What TCP had counted as arrived before. */
 	__u32 first_delivered;
 	__u32 timed_next_end;
+	struct session session;
+	__u32 unused;
 };
 
 /* A SYN-ACK whose delay is measured. */
@@ -139,7 +149,8 @@ struct request {
 	__u64 came_ns;
 	/* When the client last sent payload. */
 	__u64 asked_ns;
-	__u64 is_head;
+	__u32 is_head;
+	struct session session;
 };
 
 enum event_kind {
@@ -258,13 +269,18 @@ struct search {
 	__u64 length;
 	__u32 at;
 	__u32 limit;
-	/* Bytes of the field's name that match, and then: reading its digits. */
+	/* Which field's name matches, and so many bytes of it; and then: reading its digits. */
+	__u32 field;
 	__u32 matched;
 	__u32 state;
 	/* Bytes of the empty line that match; 4 at the end of the head. */
 	__u32 empty_line;
 	__u32 head_bytes;
+	/* It has a transfer coding, which says where it ends. */
+	__u32 is_coded;
 	__u32 unused;
+	/* A length that was said before, and one more. */
+	__u64 first_length;
 };
 
 /* How far the search in a block of header fields is (HPACK). */

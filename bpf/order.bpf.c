@@ -31,6 +31,7 @@
 #include "socket.h"
 #include "tls.h"
 #include "delay.h"
+#include "session.h"
 
 static __noinline void report(struct flow *flow, struct flow_key *key, __u32 kind, __u64 at_ns)
 {
@@ -55,7 +56,7 @@ static __noinline void report(struct flow *flow, struct flow_key *key, __u32 kin
 /* Says once that a response is over. */
 static __always_inline void report_end(struct flow *flow, struct flow_key *key, __u32 kind, __u64 at_ns)
 {
-	if (flow->is_reported || flow->sent_bytes == 0)
+	if (flow->is_reported || flow->sent_bytes == 0 || flow->session.is_sent)
 		return;
 	flow->is_reported = 1;
 	report(flow, key, kind, at_ns);
@@ -81,7 +82,36 @@ static __always_inline void begin(struct flow *flow)
 	flow->is_by_socket = 0;
 	flow->unsent_max_bytes = 0;
 	flow->is_size_reported = 0;
+	flow->session.is_sent = 0;
 	flow->band = 0;
+}
+
+/* The same for a request that came before all that was sent had arrived, or although bytes were lacking. */
+static __always_inline void begin_asked(struct flow *flow)
+{
+	__u64 asked_ns = flow->asked_ns;
+
+	begin(flow);
+	flow->request_ns = asked_ns;
+	flow->asked_ns = asked_ns;
+}
+
+/* Whether a connection that is reset now has had all: a client may reset it as soon as it has what it wants. */
+static __always_inline int has_all(struct flow *flow, struct packet *packet, int leaves)
+{
+	int is_acked = flow->acked_ns || (!leaves && packet->ack && packet->ack_seq == flow->next_seq);
+
+	return is_complete(flow) && (is_acked || flow->size_bytes || flow->is_closing);
+}
+
+static __always_inline void report_reset(struct flow *flow, struct packet *packet, int leaves)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (has_all(flow, packet, leaves))
+		report_end(flow, &packet->key, EVENT_ENDED, flow->acked_ns ? flow->acked_ns : now);
+	else
+		report_end(flow, &packet->key, EVENT_BROKEN, now);
 }
 
 /* Finds the band of a flow's next packet, and remembers it; so many bytes stand in its socket, 0: not known. */
@@ -176,6 +206,7 @@ static __always_inline struct flow *flow_of(struct packet *packet)
 		fresh.request_ns = request->came_ns;
 		fresh.asked_ns = request->asked_ns;
 		fresh.is_head = request->is_head != 0;
+		fresh.session = request->session;
 		bpf_map_delete_elem(&requests, &packet->key);
 	}
 	fresh.next_seq = packet->seq;
@@ -184,6 +215,16 @@ static __always_inline struct flow *flow_of(struct packet *packet)
 	if (packet->key.protocol == IPPROTO_TCP)
 		count_answered();
 	return bpf_map_lookup_elem(&flows, &packet->key);
+}
+
+/* Whether a packet begins with the head of a response. */
+static __always_inline int begins_response(struct __sk_buff *skb, struct packet *packet)
+{
+	__u8 first[8];
+
+	if (packet->payload_bytes < 16 || bpf_skb_load_bytes(skb, packet->payload_offset, first, sizeof(first)))
+		return 0;
+	return first[0] == 'H' && first[1] == 'T' && first[2] == 'T' && first[3] == 'P' && first[4] == '/' && first[5] == '1';
 }
 
 static __noinline void order_payload(struct __sk_buff *skb, struct packet *packet, struct flow *flow, __u32 new_bytes)
@@ -200,6 +241,16 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 	int may_begin = flow->size_bytes == 0 || (flow->slack_bytes && flow->acked_ns) || flow->has_streams;
 	int is_said = reads_tls && may_begin && packet->key.protocol == IPPROTO_TCP && begins_under_tls(skb, packet, &said);
 
+	/* The TLS library was handed a response: whatever its client has sent was a request. */
+	if (is_said && !said.has_streams && flow->session.step != NOT_TLS)
+		flow->session.step = ASKED;
+	if (flow->session.is_sent && flow->session.step == ASKED)
+		begin_asked(flow);
+	/* What lacks bytes and is followed by the head of a response had another length. */
+	if (reads_heads && !is_complete(flow) && flow->acked_ns && flow->asked_ns > flow->last_sent_ns && begins_response(skb, packet)) {
+		report_end(flow, &packet->key, EVENT_ENDED, flow->acked_ns);
+		begin_asked(flow);
+	}
 	if (is_said)
 		flow->has_streams = 0;
 	if (is_said && said.has_streams) {
@@ -210,7 +261,8 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 	}
 	if (flow->sent_bytes == 0) {
 		flow->response = ((__u64)bpf_get_prandom_u32() << 32) | bpf_get_prandom_u32();
-		count(COUNT_RESPONSES, 1);
+		flow->session.is_sent = is_unasked(flow);
+		count(COUNT_RESPONSES, !flow->session.is_sent);
 		if (reads_heads && packet->key.protocol == IPPROTO_TCP)
 			flow->size_bytes = announced_bytes(skb, packet, flow->is_head);
 		if (flow->size_bytes)
@@ -244,6 +296,8 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 	flow->acked_ns = 0;
 	/* Read back: the verifier forgets which band it was, instead of going on with each of them. */
 	mark(skb, *(volatile __u8 *)&flow->band & (BANDS_MAX - 1));
+	if (flow->session.is_sent)
+		return;
 	if (is_first)
 		report(flow, &packet->key, EVENT_STARTED, flow->last_sent_ns);
 	else if (is_sized)
@@ -288,7 +342,7 @@ int order_egress(struct __sk_buff *skb)
 	if (packet.rst) {
 		flow = bpf_map_lookup_elem(&flows, &packet.key);
 		if (flow) {
-			report_end(flow, &packet.key, EVENT_BROKEN, bpf_ktime_get_ns());
+			report_reset(flow, &packet, 1);
 			bpf_map_delete_elem(&flows, &packet.key);
 		}
 		mark(skb, 0);
@@ -309,7 +363,7 @@ int order_egress(struct __sk_buff *skb)
 		new_bytes = packet.payload_bytes;
 	if (measures && packet.payload_bytes)
 		note_queued(skb, &packet, flow, new_bytes);
-	if (packet.payload_bytes)
+	if (packet.payload_bytes && !is_alert(skb, &packet))
 		order_payload(skb, &packet, flow, new_bytes);
 	else
 		/* Not before the bytes it ends: that would look like a loss. */
@@ -335,14 +389,18 @@ static __always_inline int begins_with_head(struct __sk_buff *skb, struct packet
 }
 
 /* A client's packet to one of our ports that has no flow: its payload may be a request. */
-static __always_inline void remember_request(struct packet *packet, int is_head)
+static __always_inline void remember_request(struct __sk_buff *skb, struct packet *packet, int is_head)
 {
 	__u64 now = bpf_ktime_get_ns();
 	struct request fresh = { .came_ns = now, .asked_ns = now, .is_head = is_head };
 	struct request *known = bpf_map_lookup_elem(&requests, &packet->key);
 
+	if (known)
+		fresh.session = known->session;
+	note_session(skb, packet, &fresh.session);
 	/* Of a request in several packets the first counts. */
 	if (known && now - known->asked_ns < pause_ns) {
+		known->session = fresh.session;
 		known->asked_ns = now;
 		known->is_head |= is_head;
 		return;
@@ -377,16 +435,26 @@ int order_ingress(struct __sk_buff *skb)
 		note_acked(&packet, flow);
 	if (!flow) {
 		if (packet.payload_bytes)
-			remember_request(&packet, begins_with_head(skb, &packet));
+			remember_request(skb, &packet, begins_with_head(skb, &packet));
 		return TC_ACT_UNSPEC;
 	}
 	if (packet.rst) {
 		/* It is not forgotten: the server's TCP may not believe it. */
-		if (flow->acked_ns && is_complete(flow))
-			report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
-		else
-			report_end(flow, &packet.key, EVENT_BROKEN, bpf_ktime_get_ns());
+		report_reset(flow, &packet, 0);
 		return TC_ACT_UNSPEC;
+	}
+	if (packet.payload_bytes && is_alert(skb, &packet))
+		packet.payload_bytes = 0;
+	if (packet.payload_bytes) {
+		int was_unasked = is_unasked(flow);
+
+		note_session(skb, &packet, &flow->session);
+		/* What it sent for the session was no request. */
+		if (was_unasked && !is_unasked(flow))
+			flow->asked_ns = 0;
+		/* A request that comes while tickets are on their way, or while bytes that were announced are lacking. */
+		if (flow->session.is_sent || (flow->sent_bytes && !is_complete(flow)))
+			flow->asked_ns = bpf_ktime_get_ns();
 	}
 	if (!packet.ack || packet.ack_seq != flow->next_seq)
 		return TC_ACT_UNSPEC;

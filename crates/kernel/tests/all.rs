@@ -3,6 +3,7 @@
 mod band_order;
 mod bands;
 mod classifier;
+mod classifier_session;
 mod leftovers;
 mod namespace;
 mod privilege;

@@ -12,11 +12,11 @@ use sooner_testbed::packet::Packet;
 use sooner_testbed::skip;
 
 /// A port of ours.
-const PORT: u16 = 8080;
+pub const PORT: u16 = 8080;
 
 /// Programs with three cutoffs, not on any device; None, after saying why, where they cannot be
 /// loaded.
-fn loaded(test: &str, change: impl FnOnce(&mut Options)) -> Option<Classifier> {
+pub fn loaded(test: &str, change: impl FnOnce(&mut Options)) -> Option<Classifier> {
     if !(capability::has_bpf() && capability::has_net_admin()) {
         // Written past the test harness, which would keep it to itself.
         skip(test, "needs CAP_BPF and CAP_NET_ADMIN to load BPF programs");
@@ -35,16 +35,16 @@ fn loopback() -> Device {
 
 /// A conversation of one connection, written down as the bands of what leaves: `-` what was left
 /// alone.
-struct Talk<'a> {
-    classifier: &'a mut Classifier,
+pub struct Talk<'a> {
+    pub classifier: &'a mut Classifier,
     client_port: u16,
     /// Of the server: behind what it sent.
-    seq: u32,
-    bands: String,
+    pub seq: u32,
+    pub bands: String,
 }
 
 impl<'a> Talk<'a> {
-    fn new(classifier: &'a mut Classifier, client_port: u16) -> Talk<'a> {
+    pub fn new(classifier: &'a mut Classifier, client_port: u16) -> Talk<'a> {
         Talk {
             classifier,
             client_port,
@@ -53,11 +53,11 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn packet(&self) -> Packet {
+    pub fn packet(&self) -> Packet {
         Packet::tcp(PORT, self.client_port)
     }
 
-    fn leaves(&mut self, packet: &Packet) {
+    pub fn leaves(&mut self, packet: &Packet) {
         let shown = self
             .classifier
             .show(Direction::Leaves, &packet.bytes(), 1)
@@ -68,7 +68,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn comes(&mut self, packet: &Packet) {
+    pub fn comes(&mut self, packet: &Packet) {
         let packet = packet.clone().reversed();
         self.classifier
             .show(Direction::Comes, &packet.bytes(), 1)
@@ -76,7 +76,7 @@ impl<'a> Talk<'a> {
     }
 
     /// The server sends a packet with this payload.
-    fn sends(&mut self, payload: &[u8]) -> &mut Self {
+    pub fn sends(&mut self, payload: &[u8]) -> &mut Self {
         let packet = self.packet().seq(self.seq).payload(payload);
         self.leaves(&packet);
         self.seq = self.seq.wrapping_add(payload.len() as u32);
@@ -92,7 +92,7 @@ impl<'a> Talk<'a> {
     }
 
     /// The client asks, and has all that was sent but so many bytes.
-    fn asks_lacking(&mut self, request: &[u8], lacking_bytes: u32) -> &mut Self {
+    pub fn asks_lacking(&mut self, request: &[u8], lacking_bytes: u32) -> &mut Self {
         let ack = self.seq.wrapping_sub(lacking_bytes);
         let packet = self.packet().ack(ack).payload(request);
         self.comes(&packet);
@@ -100,19 +100,19 @@ impl<'a> Talk<'a> {
         self
     }
 
-    fn asks(&mut self, request: &[u8]) -> &mut Self {
+    pub fn asks(&mut self, request: &[u8]) -> &mut Self {
         self.asks_lacking(request, 0)
     }
 
-    fn has_all(&mut self) -> &mut Self {
+    pub fn has_all(&mut self) -> &mut Self {
         self.asks_lacking(b"", 0)
     }
 }
 
-const GET: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+pub const GET: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
 /// A head of exactly 100 bytes.
-fn head(length_field: &str) -> Vec<u8> {
+pub fn head(length_field: &str) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 200 OK\r\n{length_field}X: ").into_bytes();
     head.resize(96, b'x');
     head.extend(b"\r\n\r\n");
