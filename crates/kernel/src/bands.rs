@@ -42,7 +42,7 @@ use crate::netlink::link::GsoLimits;
 use crate::netlink::traffic::{Counters, QdiscReply, ROOT};
 use crate::qdisc::{self, Root};
 pub use error::BandsError;
-pub use leftovers::remove_leftovers;
+pub use leftovers::{devices_left_changed, remove_leftovers};
 pub(crate) use owner::Ownership;
 pub use plan::{BAND_COUNT, BAND_COUNT_MIN, LOWER_SHARE_PER_MILLE_MAX};
 use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};
@@ -243,6 +243,18 @@ impl Bands {
         Ok(by_band(&self.connection.classes(self.device.index)?))
     }
 
+    /// What the device has now instead of the bands, where another process has taken them away;
+    /// none while they are there.
+    pub fn replacement(&mut self) -> io::Result<Option<String>> {
+        let root = qdisc::root_on(&mut self.connection, self.device.index)?;
+        Ok(match root {
+            Some(root) if is_ours(&root) => None,
+            Some(root) if root.is_kernel_default() => Some(format!("the default {}", root.kind)),
+            Some(root) => Some(format!("{} {}", root.kind, root.handle)),
+            None => Some("no queueing discipline".into()),
+        })
+    }
+
     /// What has left through all bands, bytes.
     pub fn sent_bytes(&mut self) -> io::Result<u64> {
         Ok(self.stats()?.iter().map(|band| band.sent_bytes).sum())
@@ -323,8 +335,9 @@ impl Bands {
         if self.device_is_gone() {
             moved::restore(&self.record);
         }
-        let (previous, replaced) = (self.record.previous, self.record.replaced.as_ref());
-        take_down(&mut self.connection, &self.device, Some(previous), replaced)?;
+        let limits = (self.record.limited, self.record.previous);
+        let replaced = self.record.replaced.as_ref();
+        take_down(&mut self.connection, &self.device, limits, replaced)?;
         self.record.delete()
     }
 }
@@ -392,11 +405,12 @@ fn is_ours(root: &Root) -> bool {
 }
 
 /// Restores the limits, then takes our qdisc away: while limits are ours, the qdisc shows it. A
-/// device or qdisc that is gone is fine.
+/// device or qdisc that is gone is fine. What is not ours any more is another's by now, and stays:
+/// limits other than `limited`, and whatever stands where our qdisc stood.
 fn take_down(
     connection: &mut Connection,
     device: &Device,
-    previous: Option<GsoLimits>,
+    (limited, previous): (GsoLimits, GsoLimits),
     replaced: Option<&QdiscReply>,
 ) -> Result<(), BandsError> {
     let gone = |result: io::Result<()>, codes: &[i32]| match result {
@@ -409,7 +423,10 @@ fn take_down(
         }
         result => result.map_err(|source| BandsError::kernel("restore", device, source)),
     };
-    if let Some(limits) = previous {
+    let are_there = qdisc::root_on(connection, device.index)
+        .is_ok_and(|root| root.is_some_and(|root| is_ours(&root)));
+    if let Ok(link) = connection.link(device.index) {
+        let limits = link.gso.back(limited, previous);
         gone(
             connection.set_gso_limits(device.index, limits),
             &[libc::ENODEV],
@@ -421,11 +438,11 @@ fn take_down(
     )?;
     match replaced {
         // Another one has put a queue there meanwhile.
-        Some(replaced) => gone(
+        Some(replaced) if are_there => gone(
             connection.add_root(device.index, replaced),
             &[libc::ENODEV, libc::EEXIST],
         ),
-        None => Ok(()),
+        _ => Ok(()),
     }
 }
 

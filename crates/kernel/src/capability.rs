@@ -28,6 +28,17 @@ pub fn has_sys_nice() -> bool {
     has(CapabilitySet::SYS_NICE)
 }
 
+/// Whether what other users' processes hold and have mapped may be seen (`CAP_SYS_PTRACE`).
+pub fn has_sys_ptrace() -> bool {
+    has(CapabilitySet::SYS_PTRACE)
+}
+
+/// Whether folders of other users may be read (`CAP_DAC_READ_SEARCH`, which `CAP_DAC_OVERRIDE`
+/// includes).
+pub fn has_dac_read() -> bool {
+    has(CapabilitySet::DAC_READ_SEARCH) || has(CapabilitySet::DAC_OVERRIDE)
+}
+
 /// Whether network namespaces may be entered (`CAP_SYS_ADMIN`).
 pub fn has_sys_admin() -> bool {
     has(CapabilitySet::SYS_ADMIN)

@@ -35,7 +35,7 @@ use crate::bands::{BAND_COUNT, Bands};
 use crate::device::Device;
 use crate::netlink::u32_at;
 pub use c_functions::offset_of as offset_of_c_function;
-pub use clsact::remove_leftovers;
+pub use clsact::{devices_left_changed, remove_leftovers};
 pub use delay::{Delay, lacks_for_delays};
 pub use error::ClassifierError;
 pub use flow::{Event, EventKind, Flow, FlowKey, Protocol};
@@ -198,6 +198,15 @@ impl fmt::Debug for Classifier {
     }
 }
 
+impl Drop for Classifier {
+    fn drop(&mut self) {
+        // The filters go with the fields.
+        if let Some(clsact) = &mut self.clsact {
+            clsact.ends();
+        }
+    }
+}
+
 impl Classifier {
     /// Puts the programs on a device. Nothing is changed when it fails.
     pub fn attach(device: &Device, options: &Options) -> Result<Classifier, ClassifierError> {
@@ -217,6 +226,23 @@ impl Classifier {
             delay::attach(&mut classifier.ebpf)?;
         }
         Ok(classifier)
+    }
+
+    /// Whether both programs are still on the device, which has this name now: another process may
+    /// have taken them away.
+    pub fn is_attached(&mut self, name: &str) -> io::Result<bool> {
+        if let Some(clsact) = &mut self.clsact {
+            return clsact.are_there();
+        }
+        for (program, direction) in PROGRAMS {
+            let own = self.program(program).map_err(io::Error::other)?;
+            let own = own.info().map_err(io::Error::other)?.id();
+            let all = SchedClassifier::query_tcx(name, direction).map_err(io::Error::other)?;
+            if all.1.iter().all(|program| program.id() != own) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Loads the programs without putting them anywhere: to see what a kernel takes, and to run

@@ -16,6 +16,7 @@
 //! | [`tun`] | a device; this process reads and writes its packets (needs `CAP_NET_ADMIN`) |
 //! | [`bands`] | eight strict priorities on a device (needs `CAP_NET_ADMIN`) |
 //! | [`classifier`] | programs that find the band of every packet of servers that know nothing of it (needs `CAP_BPF` too) |
+//! | [`place`] | which process is attached to a device |
 //! | [`workers`] | programs that watch what the workers of a server do (needs `CAP_BPF` and `CAP_PERFMON`) |
 //! | [`initial_timeout`] | when a SYN is sent again first, for one control group |
 //! | [`capability`], [`probe`] | what this process may do |
@@ -36,6 +37,7 @@ pub mod initial_timeout;
 pub mod module;
 pub mod netns;
 pub mod peer;
+pub mod place;
 pub mod priority;
 pub mod privilege;
 pub mod probe;

@@ -36,6 +36,24 @@ pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
     Ok(restored)
 }
 
+/// The devices of this network namespace that a process which has ended left changed. Changes
+/// nothing; without the right to read what was written down, only bands show it.
+pub fn devices_left_changed() -> Result<Vec<Device>, BandsError> {
+    let mut left = Vec::new();
+    for device in device::all().map_err(BandsError::Devices)? {
+        let ask = |source| BandsError::kernel("ask about", &device, source);
+        let mut connection = Connection::open().map_err(ask)?;
+        let link = connection.link(device.index).map_err(ask)?;
+        let has_bands = root_of(&mut connection, &device)?.is_some_and(|root| is_ours(&root));
+        let is_limited = Record::read(&device)
+            .is_some_and(|record| record.limited != record.previous && record.limited == link.gso);
+        if (has_bands || is_limited) && Ownership::take(&device).is_ok() {
+            left.push(device);
+        }
+    }
+    Ok(left)
+}
+
 /// Restores the devices that left their network namespaces, in whichever they are now, after the
 /// processes that limited them were killed, and removes what was written down of them; also of
 /// devices that are gone. As far as this user can see.
@@ -80,11 +98,13 @@ pub(super) fn restore(connection: &mut Connection, device: &Device) -> Result<bo
         .as_ref()
         .is_some_and(|record| record.limited != record.previous && record.limited == link.gso);
     if ours || limited {
-        let previous = record
-            .as_ref()
-            .map_or_else(|| kernel_default(&link), |record| record.previous);
+        // Without a record nothing says which limits are ours.
+        let limits = record.as_ref().map_or_else(
+            || (link.gso, kernel_default(&link)),
+            |record| (record.limited, record.previous),
+        );
         let replaced = record.as_ref().and_then(|record| record.replaced.as_ref());
-        take_down(connection, device, Some(previous), replaced)?;
+        take_down(connection, device, limits, replaced)?;
     }
     if let Some(record) = record {
         if !ours && !limited {

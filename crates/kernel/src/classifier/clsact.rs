@@ -8,6 +8,7 @@ use crate::bands::{BandsError, Ownership};
 use crate::device::{self, Device};
 use crate::netlink::Connection;
 use crate::netlink::filter::FilterName;
+use crate::place::Place;
 
 /// Our filters in a qdisc of ours, and in one of others.
 const FILTERS: [FilterName; 2] = [
@@ -43,6 +44,23 @@ impl Ours {
         })
     }
 
+    /// Whether our filters are there, in both directions.
+    pub fn are_there(&mut self) -> io::Result<bool> {
+        Ok(self.count()? == 2)
+    }
+
+    /// Before the filters go: a qdisc in which none of them is any more is another's by now.
+    pub fn ends(&mut self) {
+        if self.count().is_ok_and(|count| count == 0) {
+            self.filter = FILTERS[1];
+        }
+    }
+
+    fn count(&mut self) -> io::Result<usize> {
+        let filters = self.connection.filters(self.device.index)?;
+        Ok(filters.iter().filter(|one| **one == self.filter).count())
+    }
+
     /// The number that the filters must have.
     pub fn filter_handle(&self) -> u32 {
         self.filter.handle
@@ -60,7 +78,7 @@ impl Drop for Ours {
 }
 
 /// Removes what processes that are gone left on the devices of this network namespace; gives the
-/// devices' names. Those of a process that lives stay: it owns the bands of its device.
+/// devices' names. Those of a process that lives stay: it has the place of its device's attachment.
 pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
     let mut cleaned = Vec::new();
     for device in device::all().map_err(BandsError::Devices)? {
@@ -69,6 +87,9 @@ pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
         if !has_ours(&mut connection, device.index).map_err(ask)? {
             continue;
         }
+        let Some(_place) = Place::take(device.index).map_err(ask)? else {
+            continue;
+        };
         match Ownership::take(&device) {
             Ok(_ownership) => {
                 let restore = |source| BandsError::kernel("restore", &device, source);
@@ -80,6 +101,21 @@ pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
         }
     }
     Ok(cleaned)
+}
+
+/// The devices of this network namespace with filters that a process which has ended left. Changes
+/// nothing.
+pub fn devices_left_changed() -> Result<Vec<Device>, BandsError> {
+    let mut left = Vec::new();
+    for device in device::all().map_err(BandsError::Devices)? {
+        let ask = |source| BandsError::kernel("ask about", &device, source);
+        let mut connection = Connection::open().map_err(ask)?;
+        let has_filters = has_ours(&mut connection, device.index).map_err(ask)?;
+        if has_filters && Place::take(device.index).map_err(ask)?.is_some() {
+            left.push(device);
+        }
+    }
+    Ok(left)
 }
 
 fn has_ours(connection: &mut Connection, device: u32) -> io::Result<bool> {

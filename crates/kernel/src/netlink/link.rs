@@ -54,6 +54,22 @@ pub struct GsoLimits {
     pub ipv4_size_bytes: Option<u32>,
 }
 
+impl GsoLimits {
+    /// These with each that is still the one of `limited` as in `previous`: another one was set
+    /// since.
+    pub fn back(self, limited: GsoLimits, previous: GsoLimits) -> GsoLimits {
+        let back = |now, limited, previous| if now == limited { previous } else { now };
+        GsoLimits {
+            size_bytes: back(self.size_bytes, limited.size_bytes, previous.size_bytes),
+            segments: back(self.segments, limited.segments, previous.segments),
+            ipv4_size_bytes: match (limited.ipv4_size_bytes, previous.ipv4_size_bytes) {
+                (limited, previous) if self.ipv4_size_bytes == limited => previous,
+                _ => self.ipv4_size_bytes,
+            },
+        }
+    }
+}
+
 impl Link {
     /// Reads a RTM_NEWLINK message's payload; None without a body.
     pub fn from_payload(payload: &[u8]) -> Option<Link> {
@@ -206,6 +222,20 @@ mod tests {
             }
         );
         assert_eq!(link.tso_max, None);
+    }
+
+    #[test]
+    fn only_limits_that_nothing_else_has_set_go_back() {
+        let of = |size_bytes, segments, ipv4| GsoLimits {
+            size_bytes,
+            segments,
+            ipv4_size_bytes: Some(ipv4),
+        };
+        let (limited, previous) = (of(2026, 1, 2026), of(65_536, 65_535, 60_000));
+        assert_eq!(limited.back(limited, previous), previous);
+        let set = of(40_000, 1, 40_000).back(limited, previous);
+        assert_eq!(set, of(40_000, 65_535, 40_000));
+        assert_eq!(of(2026, 77, 9).back(limited, previous), of(65_536, 77, 9));
     }
 
     #[test]
