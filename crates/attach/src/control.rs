@@ -6,6 +6,7 @@
 //! service keeps its own in [`SERVICE_FOLDER`], where its user and root look as well.
 
 use std::fs::{self, DirBuilder, Permissions};
+use std::future::pending;
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
@@ -30,6 +31,9 @@ const NAME_END: &str = ".sock";
 
 /// Where the packaged service keeps what root keeps in its own folder.
 pub const SERVICE_FOLDER: &str = "/run/sooner-attach";
+
+/// Root's own.
+const ROOT_FOLDER: &str = "/run/sooner";
 
 /// A folder in which attachments are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +77,19 @@ pub fn folders() -> Vec<Folder> {
     });
     let own = own.map(|path| Folder { path, other: None });
     own.into_iter().chain(service).collect()
+}
+
+/// A folder of another user's in which attachments may be that this user cannot see; none where
+/// there is none.
+pub fn unseen_folder() -> Option<PathBuf> {
+    if geteuid().is_root() {
+        return None;
+    }
+    let seen = folders();
+    let is_seen = |path: &Path| seen.iter().any(|folder| folder.path == path);
+    let others = [ROOT_FOLDER, SERVICE_FOLDER].map(Path::new);
+    let mut others = others.into_iter().filter(|path| !is_seen(path));
+    others.find(|path| path.is_dir()).map(Path::to_owned)
 }
 
 fn file_name(name: &str) -> String {
@@ -122,8 +139,8 @@ pub fn names(beginning: &str) -> io::Result<Vec<String>> {
 /// A place to answer at; it goes when this is dropped.
 #[derive(Debug)]
 pub struct Control {
-    listener: UnixListener,
-    path: PathBuf,
+    /// None where there is no folder for it.
+    place: Option<(UnixListener, PathBuf)>,
 }
 
 impl Control {
@@ -132,6 +149,22 @@ impl Control {
     pub fn listen(name: &str) -> io::Result<Control> {
         let path = path(name)?;
         Control::listen_at(path.clone()).map_err(named(&path))
+    }
+
+    /// The same for an attachment that changes nothing; without a folder it has no place to answer
+    /// at, and goes on.
+    pub fn listen_if_possible(name: &str) -> io::Result<Control> {
+        match runtime_folder() {
+            Some(_) => Control::listen(name),
+            None => Ok(Control { place: None }),
+        }
+    }
+
+    /// Why no process can ask it; none where one can.
+    pub fn problem(&self) -> Option<&'static str> {
+        let words = "`sooner attach top` and `status` cannot show this one: there is no folder for \
+                     its control socket; set XDG_RUNTIME_DIR";
+        self.place.is_none().then_some(words)
     }
 
     fn listen_at(path: PathBuf) -> io::Result<Control> {
@@ -147,13 +180,18 @@ impl Control {
         }
         let listener = UnixListener::bind(&path)?;
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        Ok(Control { listener, path })
+        Ok(Control {
+            place: Some((listener, path)),
+        })
     }
 
     /// Answers the next one who asks; an asker who does not read is left, and one whom nothing can
     /// be told gets nothing.
     pub async fn answer<T: Serialize>(&self, snapshot: impl FnOnce() -> io::Result<T>) {
-        let Ok((mut asker, _)) = self.listener.accept().await else {
+        let Some((listener, _)) = &self.place else {
+            return pending().await;
+        };
+        let Ok((mut asker, _)) = listener.accept().await else {
             // Descriptors are short; they may come back.
             return sleep(PAUSE).await;
         };
@@ -167,7 +205,9 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         // No caller is left to report an error to; the next start makes room for itself.
-        let _ = fs::remove_file(&self.path);
+        if let Some((_, path)) = &self.place {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 

@@ -126,16 +126,38 @@ pub fn clean<R: Record>() -> io::Result<Cleaned> {
     Ok(cleaned)
 }
 
-pub(crate) fn clean_in<R: Record>(folder: &Folder, cleaned: &mut Cleaned) -> io::Result<()> {
+/// The first processes of servers of which killed ones have left a record. Changes nothing.
+pub fn servers_left_changed<R: Record>() -> io::Result<Vec<u32>> {
+    let mut left = Vec::new();
+    for folder in control::folders() {
+        for server in servers_in::<R>(&folder)? {
+            if control::holder(&name_of::<R>(server))?.is_none() {
+                left.push(server);
+            }
+        }
+    }
+    left.sort_unstable();
+    left.dedup();
+    Ok(left)
+}
+
+/// The servers with a record in this folder.
+fn servers_in<R: Record>(folder: &Folder) -> io::Result<Vec<u32>> {
     let entries = match fs::read_dir(&folder.path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(named(&folder.path))?,
     };
+    let mut servers = Vec::new();
     for entry in entries {
         let name = entry?.file_name().into_string().unwrap_or_default();
         let server = name.strip_prefix(R::NAME_BEGIN);
-        let server = server.and_then(|rest| rest.strip_suffix(".json")?.parse().ok());
-        let Some(server) = server else { continue };
+        servers.extend(server.and_then(|rest| rest.strip_suffix(".json")?.parse::<u32>().ok()));
+    }
+    Ok(servers)
+}
+
+pub(crate) fn clean_in<R: Record>(folder: &Folder, cleaned: &mut Cleaned) -> io::Result<()> {
+    for server in servers_in::<R>(folder)? {
         let done = match control::holder(&name_of::<R>(server)) {
             Ok(Some(_)) => continue,
             Ok(None) => clean_one::<R>(folder, server),
@@ -146,7 +168,7 @@ pub(crate) fn clean_in<R: Record>(folder: &Folder, cleaned: &mut Cleaned) -> io:
             // Another process has begun to answer for it, or has cleaned.
             Ok(false) => {}
             Err(error) => {
-                let path = folder.path.join(name);
+                let path = folder.path.join(file_of::<R>(server));
                 cleaned
                     .problems
                     .push(format!("{}: {error}", path.display()));

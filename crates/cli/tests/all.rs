@@ -7,6 +7,7 @@ mod attach_in_use;
 mod attach_postgres;
 mod attach_processor;
 mod attach_short;
+mod attach_taken;
 mod attach_tls;
 mod attach_workers;
 mod bands;

@@ -10,13 +10,14 @@ use serde_json::Value;
 use sooner_testbed::ChildGuard;
 
 /// Where something listens in these tests.
-const PORT: &str = "8080";
+pub const PORT: &str = "8080";
 
 /// What this file asks of the host.
-trait Attaches {
+pub trait Attaches {
     fn sooner(&self, arguments: &[&str]) -> Command;
     fn said(&self, arguments: &[&str]) -> Output;
     fn attach(&self, more: &[&str]) -> (ChildGuard, String, String);
+    fn attach_at(&self, rate: &str, more: &[&str]) -> (ChildGuard, String, String);
     fn listener(&self) -> ChildGuard;
     fn everything(&self) -> String;
 }
@@ -35,19 +36,12 @@ impl Attaches for Host {
     /// Attaches, and waits until it says so; gives what it said on standard output and on standard
     /// error before.
     fn attach(&self, more: &[&str]) -> (ChildGuard, String, String) {
-        let basic = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT];
-        let mut command = self.sooner(&[&basic, more].concat());
-        let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut running = ChildGuard(piped.spawn().unwrap());
-        let mut ready = String::new();
-        let stdout = running.0.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut ready).unwrap();
-        let mut before = String::new();
-        if !ready.starts_with("ready:") {
-            let stderr = running.0.stderr.take().unwrap();
-            BufReader::new(stderr).read_line(&mut before).unwrap();
-        }
-        (running, ready, before)
+        self.attach_at("10mbit", more)
+    }
+
+    fn attach_at(&self, rate: &str, more: &[&str]) -> (ChildGuard, String, String) {
+        let basic = ["web", "--dev", DEVICE, "--uplink", rate, "--port", PORT];
+        started(self.sooner(&[&basic, more].concat()))
     }
 
     /// Something that listens on the port.
@@ -73,8 +67,24 @@ impl Attaches for Host {
     }
 }
 
+/// Waits until an attachment says that it is ready; gives what it said on standard output, and on
+/// standard error before.
+pub fn started(mut command: Command) -> (ChildGuard, String, String) {
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = ChildGuard(piped.spawn().unwrap());
+    let mut ready = String::new();
+    let stdout = running.0.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut ready).unwrap();
+    let mut before = String::new();
+    if !ready.starts_with("ready:") {
+        let stderr = running.0.stderr.take().unwrap();
+        BufReader::new(stderr).read_line(&mut before).unwrap();
+    }
+    (running, ready, before)
+}
+
 /// One line on standard error, exit code 2, and these words in it.
-fn assert_refused(output: &Output, words: &[&str]) {
+pub fn assert_refused(output: &Output, words: &[&str]) {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");

@@ -67,6 +67,29 @@ pub enum AttachError {
     },
 }
 
+/// What another process has taken away while it was attached.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Loss {
+    /// The device went away.
+    #[error("device `{0}` is gone; start again when it is back")]
+    Device(String),
+    /// The bands, which were its queueing discipline.
+    #[error(
+        "the bands were taken away from device `{device}`, which has {now} now; nothing is ordered any more; start again to put them back"
+    )]
+    Bands {
+        /// The device's name.
+        device: String,
+        /// What it has instead.
+        now: String,
+    },
+    /// One of the programs.
+    #[error(
+        "the BPF programs were taken away from device `{0}`; nothing is ordered any more; start again to put them back"
+    )]
+    Programs(String),
+}
+
 /// Bands and programs on a device; they go when this is dropped, programs first.
 #[derive(Debug)]
 pub struct Attached {
@@ -89,10 +112,13 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Finds the servers' ports and attaches to the device, at `now_ns` of the monotonic clock. On
+    /// Finds the servers' ports and attaches to the device, which the caller has the place of, at `now_ns` of the monotonic clock. On
     /// an error nothing is changed.
-    pub fn start(config: AttachConfig, now_ns: u64) -> Result<Attached, AttachError> {
-        let device = device::by_name(&config.device).map_err(AttachError::NoDevice)?;
+    pub fn start(
+        device: Device,
+        config: AttachConfig,
+        now_ns: u64,
+    ) -> Result<Attached, AttachError> {
         let ports = ports::of(&config.servers)?;
         permitted()?;
         let auto_uplink = auto_uplink(&device, &config)?;
@@ -172,11 +198,6 @@ impl Attached {
         )
     }
 
-    /// The device.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
     /// Whether anything is ordered, and not only looked at.
     pub fn orders(&self) -> bool {
         self.bands.is_some()
@@ -228,10 +249,26 @@ impl Attached {
         self.sources.take(&mut self.classifier, looked);
     }
 
-    /// Whether the device is still there; it is until the kernel says otherwise.
-    pub fn has_device(&self) -> bool {
-        let index = self.device().index;
-        device::all().map_or(true, |all| all.iter().any(|device| device.index == index))
+    /// What is gone of all that was attached, and follows a new name of the device; all is there
+    /// until the kernel says otherwise.
+    pub fn loss(&mut self) -> Option<Loss> {
+        let index = self.device.index;
+        if let Ok(all) = device::all() {
+            let Some(found) = all.into_iter().find(|device| device.index == index) else {
+                return Some(Loss::Device(self.device.name.clone()));
+            };
+            self.device.name = found.name;
+        }
+        let name = &self.device.name;
+        let replacement = self.bands.as_mut().map(Bands::replacement);
+        if let Some(Ok(Some(now))) = replacement {
+            let device = name.clone();
+            return Some(Loss::Bands { device, now });
+        }
+        match self.classifier.is_attached(name) {
+            Ok(false) => Some(Loss::Programs(name.clone())),
+            _ => None,
+        }
     }
 
     /// All figures at `now_ns` of the monotonic clock.
@@ -248,7 +285,7 @@ impl Attached {
         };
         Ok(Snapshot {
             pid: std::process::id(),
-            device: self.config.device.clone(),
+            device: self.device.name.clone(),
             rate_bits_per_sec: self.rate_bits_per_sec(),
             uplink: self.auto_uplink.as_ref().map(|auto| auto.view(now_ns)),
             ports: self.ports.clone(),

@@ -8,22 +8,25 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use sooner_kernel::clock::monotonic_ns;
+use sooner_kernel::device::{self, Device};
+use sooner_kernel::place::Place;
 use sooner_kernel::signals::EndSignals;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, LocalSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::admin::{self, Desk};
-use super::attached::{AttachError, Attached};
+use super::attached::{AttachError, Attached, Loss};
 use super::config::AttachConfig;
 use super::control_name;
 use super::detach::{self, DetachError};
-use crate::control::Control;
+use crate::control::{self, Control};
 
 /// How often events are taken; there is room for 10 000 of them.
 const LOOK: Duration = Duration::from_millis(100);
-/// After so many looks the device is looked for.
+/// After so many looks the device is looked at: whether it and what was put on it are there.
 const LOOKS_BETWEEN_DEVICE: u32 = 10;
 /// After so many looks libraries are looked for.
 const LOOKS_BETWEEN_LIBRARIES: u32 = 50;
@@ -37,15 +40,30 @@ pub enum DaemonError {
     /// What a killed process left could not be taken away.
     #[error(transparent)]
     Leftovers(#[from] DetachError),
-    /// The device went away.
-    #[error("device `{0}` is gone; start again when it is back")]
-    Gone(String),
+    /// Another one is attached.
+    #[error("device `{device}` has the attachment of {}; stop it first, or name another device", holder(.pid))]
+    Taken {
+        /// The device's name.
+        device: String,
+        /// The process; none: it cannot be seen from here.
+        pid: Option<Pid>,
+    },
+    /// The device went away, or what was put on it.
+    #[error(transparent)]
+    Lost(#[from] Loss),
     /// The admin address is not there.
     #[error("--admin {0}: {1}; choose another port, or an address of this machine")]
     Admin(SocketAddr, io::Error),
     /// The system refused something while it ran.
     #[error("{0}")]
     System(#[from] io::Error),
+}
+
+fn holder(pid: &Option<Pid>) -> String {
+    match pid {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".into(),
+    }
 }
 
 /// What it tells its caller.
@@ -62,6 +80,8 @@ pub enum Told {
         /// Whether it was put into force.
         is_done: bool,
     },
+    /// Something the operator should know, in one line.
+    Problem(String),
     /// It ends, and takes everything away.
     Stopping,
 }
@@ -75,17 +95,24 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
     let ended = tasks.block_on(&runtime, async {
         // Before anything is changed, so that no signal can come too early.
         let mut ends = EndSignals::listen()?;
-        let listen = |address| {
+        let bind = |address| {
             let bound = admin::bind(address);
             bound.map_err(|error| DaemonError::Admin(address, error))
         };
-        let listener = config.admin.map(listen).transpose()?;
+        let listener = config.admin.map(bind).transpose()?;
         let cleaned = detach::clean()?;
         if !cleaned.is_empty() {
             tell(Told::Cleaned(cleaned));
         }
-        let attached = Attached::start(config, monotonic_ns())?;
-        let control = Control::listen(&control_name(attached.device())?)?;
+        let device = device::by_name(&config.device).map_err(AttachError::NoDevice)?;
+        // Held until all is as it was.
+        let _place = take_place(&device)?;
+        let observes = config.observes;
+        let attached = Attached::start(device.clone(), config, monotonic_ns())?;
+        let control = listen(&device, observes)?;
+        if let Some(problem) = control.problem() {
+            tell(Told::Problem(problem.into()));
+        }
         tell(Told::Ready(attached.description()));
         let attached = Rc::new(RefCell::new(attached));
         let ended = tokio::select! {
@@ -103,6 +130,29 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
     // A look at other processes keeps nothing that has to be put back.
     runtime.shutdown_background();
     ended
+}
+
+/// The place of the device's one attachment.
+fn take_place(device: &Device) -> Result<Place, DaemonError> {
+    Place::take(device.index)?.ok_or_else(|| DaemonError::Taken {
+        device: device.name.clone(),
+        pid: holder_of(device),
+    })
+}
+
+/// The process that answers for the device; none where it cannot be seen.
+fn holder_of(device: &Device) -> Option<Pid> {
+    let name = control_name(device).ok()?;
+    control::holder(&name).ok().flatten()
+}
+
+/// Answers for the device from now on.
+fn listen(device: &Device, observes: bool) -> io::Result<Control> {
+    let name = control_name(device)?;
+    match observes {
+        true => Control::listen_if_possible(&name),
+        false => Control::listen(&name),
+    }
 }
 
 /// Never returns. Who is connected keeps nothing attached.
@@ -137,14 +187,16 @@ async fn work(
                         is_done: attached.orders(),
                     }),
                     Ok(None) => {}
-                    Err(_) if !attached.has_device() => {
-                        return Err(DaemonError::Gone(attached.device().name.clone()));
+                    Err(error) => {
+                        let lost = attached.loss().map(DaemonError::from);
+                        return Err(lost.unwrap_or(error.into()));
                     }
-                    Err(error) => return Err(error.into()),
                 }
                 count = count.wrapping_add(1);
-                if count.is_multiple_of(LOOKS_BETWEEN_DEVICE) && !attached.has_device() {
-                    return Err(DaemonError::Gone(attached.device().name.clone()));
+                if count.is_multiple_of(LOOKS_BETWEEN_DEVICE)
+                    && let Some(loss) = attached.loss()
+                {
+                    return Err(loss.into());
                 }
                 if count.is_multiple_of(LOOKS_BETWEEN_LIBRARIES) && libraries.is_none() {
                     libraries = attached.look_for_libraries().map(spawn_blocking);

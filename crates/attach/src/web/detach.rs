@@ -114,6 +114,17 @@ pub fn clean() -> Result<Vec<String>, DetachError> {
     Ok(cleaned)
 }
 
+/// The names of devices of this network namespace that killed processes left changed. Changes
+/// nothing.
+pub fn devices_left_changed() -> Result<Vec<String>, DetachError> {
+    let mut left = bands::devices_left_changed()?;
+    left.extend(classifier::devices_left_changed()?);
+    let mut names: Vec<String> = left.into_iter().map(|device| device.name).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
 fn holder(device: &Device) -> Result<Option<Pid>, DetachError> {
     let holder = control_name(device).and_then(|name| control::holder(&name));
     holder.map_err(|source| DetachError::Control {

@@ -15,6 +15,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+/// Almost a gigabyte of kernel memory.
+const FLOWS_MAX: i64 = 4_194_304;
+
 /// Order the responses of a web server in the kernel, on one network device.
 ///
 /// Short responses go before long ones: by the bytes that remain where the length is known (HTTP/1,
@@ -23,7 +26,7 @@ use std::process::ExitCode;
 ///
 /// Needs CAP_NET_ADMIN and CAP_BPF, for lengths under TLS also CAP_PERFMON. Changes to the device
 /// are undone when the command ends, except for a replaced queueing discipline with classes; after
-/// a kill, the next start undoes them.
+/// a kill, the next `sooner attach web` or `sooner attach remove` undoes them.
 #[derive(Args)]
 pub struct WebArgs {
     /// Network device that leads to the clients, such as eth0
@@ -48,8 +51,8 @@ pub struct WebArgs {
     /// Share of the link that the bands below the top always keep together, in per cent
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     share: f64,
-    /// Most connections remembered; each takes about 200 bytes of kernel memory
-    #[arg(long, value_name = "N", default_value_t = 65_536)]
+    /// Most connections remembered, up to 4194304; each takes about 200 bytes of kernel memory
+    #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=FLOWS_MAX))]
     flows: u32,
     /// Count and report what `--uplink auto` would do, without ordering or limiting anything
     #[arg(long, conflicts_with_all = ["no_shape", "replace_qdisc"])]
@@ -83,7 +86,6 @@ impl WebArgs {
             "--share {} is out of range; give 0 to 40 per cent",
             self.share
         );
-        ensure!(self.flows > 0, "--flows 0 is out of range; give 1 or more");
         let servers = match (self.cgroup, self.pid, self.forward) {
             (Some(name), _, _) => Servers::Group(name),
             (_, Some(pid), _) => Servers::Process(pid),
@@ -133,6 +135,7 @@ pub fn web(args: WebArgs) -> Result<ExitCode> {
             let would = if is_done { "" } else { "would be: " };
             say_as("sooner attach", format_args!("uplink {would}{line}"));
         }
+        Told::Problem(words) => say_as("sooner attach", format_args!("{words}")),
         Told::Stopping => supervisor.stopping(),
     })?;
     Ok(ExitCode::SUCCESS)

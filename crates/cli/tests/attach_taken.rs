@@ -1,0 +1,283 @@
+//! `sooner attach web` while others are at work on its device: what is taken away from it, a second
+//! attachment, another name, limits of the operator's, and users who may not see it.
+
+use std::io::Read;
+use std::process::Output;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::attach::{Attaches, PORT, assert_refused, started};
+use crate::host::{DEVICE, Host};
+use rustix::process::Signal;
+use serde_json::Value;
+use sooner_testbed::ChildGuard;
+
+/// How long it may take to notice; it looks once a second.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until it has ended by itself; its code, and what it said on standard error.
+fn ended(mut running: ChildGuard) -> (Option<i32>, String) {
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = running.0.try_wait().unwrap() {
+            break status;
+        }
+        assert!(start.elapsed() < PATIENCE, "it goes on");
+        thread::sleep(Duration::from_millis(50));
+    };
+    let mut said = String::new();
+    let mut stderr = running.0.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    (status.code(), said)
+}
+
+fn tc(host: &Host, words: &str) {
+    let words: Vec<&str> = words.split(' ').collect();
+    let output = host.inside("tc").args(&words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn it_ends_when_its_bands_are_taken_away() {
+    let Some(host) = Host::new("attach-bands-taken") else {
+        return;
+    };
+    let _listener = host.listener();
+    let before = host.everything();
+    let others = "qdisc replace dev s0 root handle 9: tbf rate 9mbit burst 20k latency 50ms";
+    let ways: [(&str, &[&str]); 3] = [
+        ("10mbit", &[][..]),
+        ("10mbit", &["--clsact"]),
+        ("auto", &[]),
+    ];
+    for (rate, way) in ways {
+        for (command, now) in [
+            ("qdisc del dev s0 root", "the default noqueue"),
+            (others, "tbf 9:"),
+        ] {
+            let (running, ready, _) = host.attach_at(rate, way);
+            assert!(ready.starts_with("ready:"), "{ready}");
+            tc(&host, command);
+            let (code, said) = ended(running);
+            assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
+            let words = format!("the bands were taken away from device `s0`, which has {now} now");
+            assert!(said.contains(&words), "{said}");
+            if command == others {
+                assert!(
+                    host.qdiscs().starts_with("qdisc tbf 9:"),
+                    "{}",
+                    host.qdiscs()
+                );
+                tc(&host, "qdisc del dev s0 root");
+            }
+            assert_eq!(host.everything(), before);
+        }
+    }
+}
+
+#[test]
+fn it_ends_when_its_programs_are_taken_away() {
+    let Some(host) = Host::new("attach-programs-taken") else {
+        return;
+    };
+    let _listener = host.listener();
+    let before = host.everything();
+    let commands: [(&[&str], bool); 4] = [
+        (&["filter del dev s0 egress"], false),
+        (&["filter del dev s0 ingress"], false),
+        (&["qdisc del dev s0 clsact"], false),
+        // The operator's own one stays.
+        (
+            &["qdisc del dev s0 clsact", "qdisc add dev s0 clsact"],
+            true,
+        ),
+    ];
+    for (commands, stays) in commands {
+        let (running, ready, _) = host.attach(&["--clsact"]);
+        assert!(ready.starts_with("ready:"), "{ready}");
+        commands.iter().for_each(|command| tc(&host, command));
+        let (code, said) = ended(running);
+        assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
+        assert!(
+            said.contains("programs were taken away from device `s0`"),
+            "{said}"
+        );
+        assert_eq!(host.qdiscs().contains("clsact"), stays, "{}", host.qdiscs());
+        if stays {
+            tc(&host, "qdisc del dev s0 clsact");
+        }
+        assert_eq!(host.everything(), before);
+    }
+}
+
+#[test]
+fn a_device_takes_one_attachment_whether_it_looks_or_orders() {
+    let Some(host) = Host::new("attach-one") else {
+        return;
+    };
+    let _listener = host.listener();
+    let before = host.everything();
+    let on = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT];
+    let looks = ["--observe"];
+    for first in [&[][..], &looks, &["--observe", "--clsact"]] {
+        let (running, ready, _) = host.attach(first);
+        assert!(ready.starts_with("ready:"), "{ready}");
+        let during = host.everything();
+        for second in [&[][..], &looks] {
+            let refused = host.said(&[&on, second].concat());
+            let pid = running.0.id().to_string();
+            assert_refused(&refused, &["device `s0`", &pid, "stop it first"]);
+            assert_eq!(host.everything(), during);
+        }
+        assert!(text(&host.said(&["status"])).starts_with("s0: port 8080"));
+        assert!(text(&host.said(&["remove"])).contains("has ended"));
+        assert_eq!(ended(running).0, Some(0));
+        assert_eq!(host.everything(), before);
+    }
+}
+
+#[test]
+fn after_a_kill_status_says_what_is_left_and_what_undoes_it() {
+    let Some(host) = Host::new("attach-status-kill") else {
+        return;
+    };
+    let _listener = host.listener();
+    for way in [&[][..], &["--clsact"], &["--clsact", "--observe"]] {
+        host.attach(way).0.end(Signal::KILL).unwrap();
+        let status = host.said(&["status"]);
+        let words = text(&status);
+        assert!(
+            status.status.success() && words.starts_with("s0: a killed process left"),
+            "{words}"
+        );
+        assert!(
+            words.contains("`sooner attach remove` undoes that"),
+            "{words}"
+        );
+        let found = text(&host.said(&["status", "--json", "--dev", DEVICE]));
+        let found: Value = serde_json::from_str(&found).unwrap();
+        assert_eq!(found[0]["device"], DEVICE);
+        assert_eq!(found[0]["undo"], "sooner attach remove");
+        assert_refused(&host.said(&["top"]), &["s0: a killed process left"]);
+        assert!(text(&host.said(&["remove"])).contains("is gone"));
+        assert_eq!(text(&host.said(&["status"])), "nothing is attached\n");
+        assert_eq!(text(&host.said(&["status", "--json"])), "[]\n");
+    }
+}
+
+#[test]
+fn a_user_who_may_not_see_it_is_told() {
+    let Some(host) = Host::new("attach-unseen") else {
+        return;
+    };
+    let _listener = host.listener();
+    let (running, _, _) = host.attach(&[]);
+    for words in [
+        &["status"][..],
+        &["status", "--json"],
+        &["top"],
+        &["top", "--json"],
+        &["remove"],
+    ] {
+        let mut command = host.inside("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command
+            .arg(env!("CARGO_BIN_EXE_sooner"))
+            .arg("attach")
+            .args(words);
+        let output = command.output().unwrap();
+        assert_refused(&output, &["cannot be seen", "/run/sooner", "sudo"]);
+        assert_eq!(text(&output), "", "{words:?}");
+    }
+    running.end(Signal::TERM).unwrap();
+}
+
+#[test]
+fn a_new_name_of_its_device_is_followed() {
+    let Some(host) = Host::new("attach-renamed") else {
+        return;
+    };
+    let _listener = host.listener();
+    let before = host.everything();
+    let (running, _, _) = host.attach(&[]);
+    let rename = |from: &str, to: &str| {
+        for words in [&["down"][..], &["name", to]] {
+            host.printed("ip", &[&["link", "set", from], words].concat());
+        }
+        host.printed("ip", &["link", "set", to, "up"]);
+    };
+    rename(DEVICE, "new0");
+    let start = Instant::now();
+    while !text(&host.said(&["status"])).starts_with("new0: port 8080") {
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{}",
+            text(&host.said(&["status"]))
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+    let top: Value = serde_json::from_slice(&host.said(&["top", "--json"]).stdout).unwrap();
+    assert_eq!(top["device"], "new0");
+    let removed = host.said(&["remove", "--dev", "new0"]);
+    assert!(text(&removed).starts_with("new0: process"), "{removed:?}");
+    assert_eq!(ended(running).0, Some(0));
+    rename("new0", DEVICE);
+    assert_eq!(host.everything(), before);
+}
+
+#[test]
+fn limits_that_the_operator_sets_meanwhile_stay() {
+    let Some(host) = Host::new("attach-limits") else {
+        return;
+    };
+    let _listener = host.listener();
+    let before = host.link();
+    let (running, _, _) = host.attach(&[]);
+    host.printed("ip", &["link", "set", DEVICE, "gso_max_segs", "77"]);
+    running.end(Signal::TERM).unwrap();
+    let after = host.link();
+    assert!(after.contains("gso_max_segs 77"), "{after}");
+    assert_eq!(
+        after.replace("gso_max_segs 77", "gso_max_segs 65535"),
+        before
+    );
+}
+
+#[test]
+fn what_cannot_be_seen_for_want_of_a_capability_is_named() {
+    let Some(host) = Host::new("attach-ptrace") else {
+        return;
+    };
+    let listener = host.listener();
+    let without = |words: &[&str]| {
+        let mut command = host.inside("setpriv");
+        let kept = "--bounding-set=-all,+net_admin,+bpf,+perfmon,+sys_nice";
+        command.args([kept, "--inh-caps=-all", "--"]);
+        command
+            .arg(env!("CARGO_BIN_EXE_sooner"))
+            .arg("attach")
+            .args(words);
+        command
+    };
+    let pid = listener.0.id().to_string();
+    let by_pid = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--pid", &pid];
+    let refused = without(&by_pid).output().unwrap();
+    assert_refused(
+        &refused,
+        &["cannot list the sockets", "needs CAP_SYS_PTRACE", "--port"],
+    );
+    let refused = without(&["cpu", "--port", PORT]).output().unwrap();
+    assert_refused(
+        &refused,
+        &["port 8080 cannot be seen", "needs CAP_SYS_PTRACE"],
+    );
+    let by_port = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT];
+    let (running, ready, _) = started(without(&by_port));
+    let words = "not under TLS everywhere: which process listens on port 8080 cannot be seen; that needs CAP_SYS_PTRACE";
+    assert!(ready.contains(words), "{ready}");
+    running.end(Signal::TERM).unwrap();
+}
