@@ -3,6 +3,7 @@
 mod cpu;
 mod cpu_table;
 mod explanation;
+mod left;
 mod look;
 mod postgres;
 mod postgres_table;

@@ -1,15 +1,17 @@
 //! `sooner attach status`, `top` and `remove`, whatever is attached.
 
-use super::{cpu_table, postgres_table, processes, web, web_table};
+use super::{cpu_table, left, postgres_table, processes, web, web_table};
 use crate::{output, with_causes};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use sooner_attach::control;
 use sooner_attach::cpu::changes::Changes;
 use sooner_attach::cpu::snapshot::Snapshot as WorkersSnapshot;
 use sooner_attach::postgres::leftovers::Leftovers;
 use sooner_attach::postgres::snapshot::Snapshot as ServerSnapshot;
 use sooner_attach::web::exposition;
 use sooner_attach::web::snapshot::Snapshot as DeviceSnapshot;
+use sooner_operate::say_as;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::thread;
@@ -111,22 +113,49 @@ fn attached(device: Option<&str>) -> Result<Vec<Snapshot>> {
     Ok(found)
 }
 
-/// Says what is attached.
+/// What this user cannot see; none where that is nothing.
+fn unseen() -> Option<String> {
+    let folder = control::unseen_folder()?;
+    Some(format!(
+        "what other users have attached cannot be seen: {} is not yours; run it with sudo",
+        folder.display()
+    ))
+}
+
+/// Says what is attached, and what killed processes left.
 pub fn status(args: &StatusArgs) -> Result<ExitCode> {
     let found = attached(args.dev.as_deref())?;
+    let left = left::of_killed(args.dev.as_deref())?;
+    let is_nothing = found.is_empty() && left.is_empty();
+    match unseen() {
+        Some(words) if is_nothing => bail!("{words}"),
+        Some(words) => say_as("sooner attach", format_args!("{words}")),
+        None => {}
+    }
     let text = if args.json {
-        let found = found
-            .iter()
-            .map(Snapshot::json)
-            .collect::<Result<Vec<_>>>()?;
-        serde_json::to_string(&found)? + "\n"
-    } else if found.is_empty() {
+        let found = found.iter().map(Snapshot::json);
+        let left = left.iter().map(|one| Ok(serde_json::to_value(one)?));
+        let all = found.chain(left).collect::<Result<Vec<_>>>()?;
+        serde_json::to_string(&all)? + "\n"
+    } else if is_nothing {
         "nothing is attached\n".into()
     } else {
-        found.iter().map(Snapshot::status_line).collect()
+        let found = found.iter().map(Snapshot::status_line);
+        let left = left.iter().map(|one| format!("{}\n", one.line()));
+        found.chain(left).collect()
     };
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why there is nothing to show: what is left of killed ones, or cannot be seen, or is not there.
+fn nothing(device: Option<&str>) -> Result<String> {
+    if let Some(left) = left::of_killed(device)?.first() {
+        return Ok(left.line());
+    }
+    Ok(unseen().unwrap_or_else(|| {
+        "nothing is attached here; start it with `sooner attach web`, `sooner attach postgres` or `sooner attach cpu`".into()
+    }))
 }
 
 /// Shows what it does.
@@ -134,9 +163,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode> {
     let ask = || {
         let mut found = attached(args.dev.as_deref())?;
         match found.len() {
-            0 => bail!(
-                "nothing is attached here; start it with `sooner attach web`, `sooner attach postgres` or `sooner attach cpu`"
-            ),
+            0 => bail!("{}", nothing(args.dev.as_deref())?),
             1 => Ok(found.remove(0)),
             _ => bail!(
                 "several things are attached; choose a device with --dev, or see `sooner attach status`"
@@ -191,8 +218,11 @@ pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
             Err(error) => problems.push(with_causes(&error)),
         }
     }
-    if done.is_empty() && problems.is_empty() {
-        done.push("nothing is attached".into());
+    match unseen() {
+        Some(words) if done.is_empty() => problems.push(words),
+        Some(words) => say_as("sooner attach", format_args!("{words}")),
+        None if done.is_empty() && problems.is_empty() => done.push("nothing is attached".into()),
+        None => {}
     }
     output::print(
         &done
