@@ -35,6 +35,9 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// This process's own nice value: it wakes for a moment, and comes first then.
 const OWN_NICE: i32 = -20;
 
+/// The flag by which programs are left out, in the place of what they lack.
+pub const NO_PROGRAMS: &str = "--no-bpf";
+
 /// Why it did not begin, or ended by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
@@ -52,7 +55,7 @@ pub enum DaemonError {
     )]
     RealTimeIsUnbounded,
     /// The paper's rule counts changes.
-    #[error("--rule {rule}: changes can be counted by BPF programs only; that needs {lacks}")]
+    #[error("--rule {rule}: changes can be counted by BPF programs only; {}", right(.lacks))]
     RuleNeedsPrograms {
         /// The rule.
         rule: &'static str,
@@ -75,6 +78,14 @@ pub enum DaemonError {
     /// The system refused something.
     #[error("{0}")]
     System(#[from] io::Error),
+}
+
+/// What would be right where programs are missing.
+fn right(lacks: &str) -> String {
+    match lacks {
+        NO_PROGRAMS => format!("leave out {NO_PROGRAMS}"),
+        lacks => format!("that needs {lacks}"),
+    }
 }
 
 /// What it tells its caller.
@@ -126,6 +137,7 @@ async fn run_until_ended(
     if !options.observes {
         may_change(options)?;
         clean(surroundings)?;
+        is_free(options)?;
     }
     let trials = match options.observes {
         true => Vec::new(),
@@ -158,6 +170,26 @@ async fn run_until_ended(
             () = sleep(RETRY_PAUSE) => {}
             () = sleep_until(ends_at), if surroundings.ends_after.is_some() => return Ok(None),
         }
+    }
+}
+
+/// Refuses before anything is tried what would be refused after it.
+fn is_free(options: &Options) -> Result<(), DaemonError> {
+    let family = Family::find(&options.server).map_err(AttachError::from)?;
+    let roots = family.roots();
+    let server = roots.first().ok_or(AttachError::NoWorker)?;
+    if let Some(path) = record::left::<Changes>(server.pid)?
+        && control::holder(&name_of::<Changes>(server.pid))?.is_none()
+    {
+        return Err(AttachError::Left(path).into());
+    }
+    no_other_is_attached(server.pid)
+}
+
+fn no_other_is_attached(server: u32) -> Result<(), DaemonError> {
+    match control::holder(&name_of::<Changes>(server))? {
+        Some(pid) => Err(DaemonError::Attached(pid.as_raw_nonzero().get())),
+        None => Ok(()),
     }
 }
 
@@ -195,7 +227,7 @@ fn clean(surroundings: &mut Surroundings<'_>) -> io::Result<()> {
 fn lacks(options: &Options) -> Option<&'static str> {
     match options.uses_programs {
         true => lacks_for_workers(),
-        false => Some("that --no-bpf is left out"),
+        false => Some(NO_PROGRAMS),
     }
 }
 
@@ -250,14 +282,15 @@ async fn attach_once(
     // Before programs are loaded.
     Family::find(&options.server).map_err(AttachError::from)?;
     let mut attached = Attached::new(options, trials, source(options)?, monotonic_ns())?;
-    let control = take_place(attached.server().pid)?;
-    if let (Some(path), false) = (
-        record::left::<Changes>(attached.server().pid)?,
-        options.observes,
-    ) {
-        return Err(AttachError::Left(path).into());
-    }
+    let server = attached.server().pid;
+    let control = match options.observes {
+        true => take_place_to_look(server, surroundings)?,
+        false => take_place(server)?,
+    };
     if !options.observes {
+        if let Some(path) = record::left::<Changes>(server)? {
+            return Err(AttachError::Left(path).into());
+        }
         // Both are this process's own, and end with it.
         let _ = priority::set_nice(std::process::id(), OWN_NICE);
     }
@@ -302,7 +335,8 @@ fn ready_line(attached: &Attached<'_>) -> String {
     };
     let source = match &now.lacks {
         None => String::new(),
-        Some(lacks) => format!("; without programs, which need {lacks}"),
+        Some(lacks) if lacks == NO_PROGRAMS => format!("; without BPF programs ({lacks})"),
+        Some(lacks) => format!("; without BPF programs, which need {lacks}"),
     };
     format!(
         "{what} {} workers of {} (process {}), {}{source}",
@@ -314,11 +348,23 @@ fn ready_line(attached: &Attached<'_>) -> String {
 fn take_place(server: u32) -> Result<Control, DaemonError> {
     let folder = control::own_folder()?;
     let _turn = Turn::wait(&folder)?;
-    let name = name_of::<Changes>(server);
-    if let Some(pid) = control::holder(&name)? {
-        return Err(DaemonError::Attached(pid.as_raw_nonzero().get()));
+    no_other_is_attached(server)?;
+    Ok(Control::listen(&name_of::<Changes>(server))?)
+}
+
+/// The same for one that changes nothing, which needs no folder.
+fn take_place_to_look(
+    server: u32,
+    surroundings: &mut Surroundings<'_>,
+) -> Result<Control, DaemonError> {
+    if control::own_folder().is_ok() {
+        return take_place(server);
     }
-    Ok(Control::listen(&name)?)
+    let control = Control::listen_if_possible(&name_of::<Changes>(server))?;
+    if let Some(words) = control.problem() {
+        (surroundings.tell)(DaemonEvent::Problem(words.into()));
+    }
+    Ok(control)
 }
 
 /// Until the server is gone, or the system refuses something.

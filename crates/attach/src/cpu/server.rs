@@ -25,6 +25,9 @@ impl Family {
     pub fn find(servers: &Servers) -> Result<Family, PortsError> {
         ports::exists(servers)?;
         let all = ports::family(servers);
+        if let (true, Some(unseen)) = (all.is_empty(), ports::unseen(servers)) {
+            return Err(unseen);
+        }
         let parent = |pid: u32| Some((pid, process_table::parent(pid).ok()?));
         Ok(Family {
             parents: all.into_iter().filter_map(parent).collect(),

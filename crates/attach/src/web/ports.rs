@@ -8,8 +8,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::process::geteuid;
 use sooner_kernel::initial_timeout::groups;
-use sooner_kernel::process_table;
+use sooner_kernel::{capability, process_table};
 
 use super::config::Servers;
 
@@ -32,13 +33,22 @@ pub enum PortsError {
     NoGroup(String),
     /// Its sockets cannot be seen.
     #[error(
-        "cannot list the sockets of process {pid}: {source}; run as root, or name its ports with --port"
+        "cannot list the sockets of process {pid}: {source}; that needs {}, or name its ports with --port",
+        lacks_to_see().unwrap_or("root's rights")
     )]
     Hidden {
         /// The process.
         pid: u32,
         /// What the kernel says.
         source: io::Error,
+    },
+    /// Which processes listen there cannot be seen.
+    #[error("which process listens on port {} cannot be seen; that needs {lacks}", list(.ports))]
+    Unseen {
+        /// The ports.
+        ports: Vec<u16>,
+        /// What is missing.
+        lacks: &'static str,
     },
     /// It listens on nothing.
     #[error("{0} listens on no port; name the port with --port")]
@@ -79,6 +89,29 @@ pub fn exists(servers: &Servers) -> Result<(), PortsError> {
         Servers::Process(pid) => Err(PortsError::NoProcess(*pid)),
         Servers::Group(name) => members(name).map(drop),
     }
+}
+
+/// What is missing to see what processes of other users hold; none where nothing is.
+pub fn lacks_to_see() -> Option<&'static str> {
+    let reads_folders = geteuid().is_root() || capability::has_dac_read();
+    match (capability::has_sys_ptrace(), reads_folders) {
+        (true, true) => None,
+        (false, true) => Some("CAP_SYS_PTRACE"),
+        (true, false) => Some("CAP_DAC_READ_SEARCH"),
+        (false, false) => Some("CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"),
+    }
+}
+
+/// Why no process of these servers is found although their ports are listened on; none where
+/// nothing is missing to see them.
+pub fn unseen(servers: &Servers) -> Option<PortsError> {
+    let (Servers::Ports(ports), Some(lacks)) = (servers, lacks_to_see()) else {
+        return None;
+    };
+    Some(PortsError::Unseen {
+        ports: ports.clone(),
+        lacks,
+    })
 }
 
 /// Those that were named, if a process listens on at least one of them.
@@ -144,8 +177,13 @@ pub fn family(servers: &Servers) -> BTreeSet<u32> {
 fn sockets(pid: u32) -> io::Result<BTreeSet<u64>> {
     let mut inodes = BTreeSet::new();
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
-        // A descriptor may be closed meanwhile.
         let target = entry.and_then(|entry| fs::read_link(entry.path()));
+        if let Err(error) = &target
+            && error.kind() == io::ErrorKind::PermissionDenied
+        {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        // A descriptor may be closed meanwhile.
         inodes.extend(target.ok().and_then(|target| socket_inode(&target)));
     }
     Ok(inodes)

@@ -73,7 +73,11 @@ impl TlsLibraries {
         let servers = servers.clone();
         move || {
             let mut looked = Looked::default();
-            for pid in ports::family(&servers) {
+            let family = ports::family(&servers);
+            if family.is_empty() {
+                looked.problem = ports::unseen(&servers).map(|error| error.to_string());
+            }
+            for pid in family {
                 looked.look_at(pid, &known);
             }
             looked
