@@ -44,7 +44,7 @@ mod whole_file;
 use clap::builder::StyledStr;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::Undelivered;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
@@ -78,7 +78,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<_> = std::env::args_os().collect();
+    let words = joined(std::env::args_os());
     if words.len() < 2 {
         return print_help(&command_line().render_help());
     }
@@ -123,6 +123,36 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
             }
         })
         .mut_subcommands(with_negative_numbers)
+}
+
+/// The words with values such as `-1s` beside their flag, so that what reads them says what is
+/// wrong.
+fn joined(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut all: Vec<OsString> = Vec::new();
+    for word in words {
+        if is_negative_with_unit(&word) && all.last().is_some_and(|last| is_flag(last)) {
+            let flag = all.pop().unwrap_or_default();
+            all.push(
+                [flag.as_os_str(), "=".as_ref(), &word]
+                    .into_iter()
+                    .collect(),
+            );
+        } else {
+            all.push(word);
+        }
+    }
+    all
+}
+
+fn is_flag(word: &OsStr) -> bool {
+    let name = word.to_str().and_then(|text| text.strip_prefix("--"));
+    name.is_some_and(|name| !name.is_empty() && !name.contains('='))
+}
+
+fn is_negative_with_unit(word: &OsStr) -> bool {
+    let text = word.to_str().unwrap_or_default();
+    let rest = text.strip_prefix('-').unwrap_or_default();
+    rest.starts_with(|first: char| first.is_ascii_digit()) && text.parse::<f64>().is_err()
 }
 
 /// All that can be typed, with all that help says of it.
@@ -187,7 +217,7 @@ mod tests {
     }
 
     fn said(line: &str) -> String {
-        let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+        let words = joined(line.split(' ').map(OsString::from));
         let error = parse(&words).err().expect(line);
         usage::mistakes(&Cli::command(), error, words, |words| parse(words).err()).join("\n")
     }
@@ -242,6 +272,18 @@ mod tests {
                 "--replications: `99999999999` is out of range; write a whole number from 0 to 4294967295",
             ),
             ("sooner sim --turn x", "--turn: `x` is not a number"),
+            (
+                "sooner load surge --zzz -1s",
+                "there is no flag --zzz; see `sooner load surge --help`",
+            ),
+            (
+                "sooner attach cpu --port 80 --explain --for -1s",
+                "--for: `-1s` is not a length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m",
+            ),
+            (
+                "sooner attach web --dev a --uplink 1mbit --flows 4294967295",
+                "--flows: `4294967295` is out of range; write a whole number from 1 to 4194304",
+            ),
             (
                 "sooner load closed --url x --connections 0 --for 10",
                 "--connections: `0` is out of range; write a whole number from 1 to 4294967295",

@@ -35,7 +35,8 @@ enum RuleName {
 /// of the same path used the like before, a long one begins at the back.
 ///
 /// Needs CAP_SYS_NICE, and CAP_BPF with CAP_PERFMON to see requests begin. All changes are undone
-/// when the command ends; after a kill, the next start undoes them.
+/// when the command ends; after a kill, the next `sooner attach cpu` without --observe or --explain
+/// undoes them, or `sooner attach remove`.
 #[derive(Args)]
 pub struct CpuArgs {
     /// Process ID of the server's first process
@@ -101,6 +102,14 @@ impl CpuArgs {
             self.share
         );
         ensure!(self.rw != Some(0), "--rw 0 is out of range; give 1 or more");
+        ensure!(
+            self.slp != Some(Duration::ZERO),
+            "--slp 0 is out of range; give a time, such as 100ms"
+        );
+        ensure!(
+            self.bounds.is_none() || self.rule == RuleName::Used,
+            "--bounds is of --rule used; --rule changes has --rw and --slp"
+        );
         let of_changes = self.rw.is_some() || self.slp.is_some();
         ensure!(
             !of_changes || self.rule == RuleName::Changes,

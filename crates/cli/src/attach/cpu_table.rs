@@ -1,5 +1,6 @@
 //! What `attach status`, `attach top` and `attach cpu --explain` print of a server's workers.
 
+use sooner_attach::cpu::daemon::NO_PROGRAMS;
 use sooner_attach::cpu::snapshot::Snapshot;
 use sooner_report::columns::aligned;
 use sooner_report::number::{NO_VALUE, duration, significant};
@@ -106,7 +107,8 @@ fn rows(snapshot: &Snapshot) -> Vec<[String; 2]> {
             "seen by",
             match &snapshot.lacks {
                 None => "BPF programs".into(),
-                Some(lacks) => format!("/proc; programs need {lacks}"),
+                Some(lacks) if lacks == NO_PROGRAMS => format!("/proc ({lacks})"),
+                Some(lacks) => format!("/proc; BPF programs need {lacks}"),
             },
         ),
     ]

@@ -32,7 +32,8 @@ const NAME: &str = "sooner attach";
 ///
 /// Needs CAP_SYS_NICE; --explain needs only a role that is a member of pg_monitor. As root it logs
 /// in as the user that runs the server. PGUSER and PGPASSWORD work as for psql. All changes are
-/// undone when the command ends; after a kill, the next start undoes them.
+/// undone when the command ends; after a kill, the next `sooner attach postgres` or `sooner attach
+/// remove` undoes them.
 #[derive(Args)]
 pub struct PostgresArgs {
     /// Report where transactions spend their time, and what each way of ordering could gain

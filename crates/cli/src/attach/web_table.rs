@@ -90,10 +90,10 @@ fn of_uplink(view: &UplinkView) -> String {
 
 /// What ordering would give.
 fn of_observed(view: &ObservedView) -> String {
-    let queue = view.queue.as_deref().unwrap_or("no queue");
+    let queue = view.queue.as_deref().unwrap_or("no queueing discipline");
     let ms = |value: Option<f64>| value.map_or(NO_VALUE.into(), duration);
     format!(
-        "only observed, behind {queue}: the last {} responses took {} in the mean; on this link shared equally {}, shortest first {}\n\n",
+        "only observed; the device has {queue}\nthe last {} responses took {} in the mean; on this link shared equally {}, shortest first {}\n\n",
         view.responses,
         ms(view.mean_response_ms),
         ms(view.equal_mean_response_ms),
