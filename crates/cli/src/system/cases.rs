@@ -57,9 +57,7 @@ pub fn cases(args: &SystemArgs, bounded: bool) -> Result<Vec<Case>> {
     let model = args.model.as_ref().map(|path| read(path)).transpose()?;
     let sizes = match (&args.sizes[..], &model) {
         ([], Some(model)) => vec![model.sizes.clone()],
-        ([], None) => {
-            bail!("no sizes: give --sizes, such as --sizes h2:mean=1,c2=4, or a model file")
-        }
+        ([], None) => bail!("no sizes: give --sizes h2:mean=1,c2=4, or a model file"),
         (some, _) => some.to_vec(),
     };
     let policies = policies(args, model.as_ref())?;
