@@ -267,10 +267,7 @@ fn refused(mistakes: &[(&str, &str)]) {
 #[test]
 fn mistakes_are_one_line_each() {
     refused(&[
-        (
-            "",
-            "no sizes: give --sizes, such as --sizes h2:mean=1,c2=4, or a model file",
-        ),
+        ("", "no sizes: give --sizes h2:mean=1,c2=4, or a model file"),
         (
             "--sizes exp:mean=1",
             "no load: give --load, such as --load 0.8, or --users for a closed system",
