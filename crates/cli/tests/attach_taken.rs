@@ -1,8 +1,9 @@
 //! `sooner attach web` while others are at work on its device: what is taken away from it, a second
 //! attachment, another name, limits of the operator's, and users who may not see it.
 
+use std::fs;
 use std::io::Read;
-use std::process::Output;
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use crate::attach::{Attaches, PORT, assert_refused, started};
 use crate::host::{DEVICE, Host};
 use rustix::process::Signal;
 use serde_json::Value;
-use sooner_testbed::ChildGuard;
+use sooner_testbed::{ChildGuard, program, skip};
 
 /// How long it may take to notice; it looks once a second.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -110,6 +111,51 @@ fn it_ends_when_its_programs_are_taken_away() {
         if stays {
             tc(&host, "qdisc del dev s0 clsact");
         }
+        assert_eq!(host.everything(), before);
+    }
+}
+
+/// The numbers of the links by which a process's programs hang on devices.
+fn links(pid: u32) -> Vec<String> {
+    let folder = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap();
+    let texts = folder.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+    let value = |text: &str, key: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(key));
+        found.map(|value| value.trim().to_owned())
+    };
+    texts
+        .filter(|text| value(text, "link_type:").as_deref() == Some("tcx"))
+        .filter_map(|text| value(&text, "link_id:"))
+        .collect()
+}
+
+#[test]
+fn it_ends_when_a_link_of_its_programs_is_detached() {
+    let test = "it_ends_when_a_link_of_its_programs_is_detached";
+    let Some(host) = Host::new("attach-links-taken") else {
+        return;
+    };
+    let Some(bpftool) = program::find(&["bpftool", "/usr/sbin/bpftool"]) else {
+        return skip(test, "needs bpftool");
+    };
+    let _listener = host.listener();
+    let before = host.everything();
+    for which in [0, 1] {
+        let (running, ready, _) = host.attach(&[]);
+        if !ready.contains("(TCX") {
+            return skip(test, "needs Linux 6.6");
+        }
+        let links = links(running.0.id());
+        assert_eq!(links.len(), 2, "{links:?}");
+        let mut detach = Command::new(&bpftool);
+        let detached = detach.args(["link", "detach", "id", &links[which]]);
+        assert!(detached.status().unwrap().success());
+        let (code, said) = ended(running);
+        assert_eq!((code, said.lines().count()), (Some(2), 1), "{said}");
+        assert!(
+            said.contains("programs were taken away from device `s0`"),
+            "{said}"
+        );
         assert_eq!(host.everything(), before);
     }
 }
