@@ -168,6 +168,9 @@ impl<'a> Attached<'a> {
     /// Changes what there is to change, from now on. Gives what could not be, a line each.
     pub fn begin(&mut self, now_ns: u64) -> Result<Vec<String>, AttachError> {
         let mut problems = Vec::new();
+        if let Some(unseen) = ports::unseen_of(&self.options.front_ports) {
+            problems.push(format!("--front-port: {unseen}"));
+        }
         if !self.options.observes {
             self.record.write()?;
             let begin = Instant::now();

@@ -114,6 +114,14 @@ pub fn unseen(servers: &Servers) -> Option<PortsError> {
     })
 }
 
+/// The same of some ports, of which no process is found; none where one is, or there are none.
+pub fn unseen_of(ports: &[u16]) -> Option<PortsError> {
+    if ports.is_empty() || !processes(ports).is_empty() {
+        return None;
+    }
+    unseen(&Servers::Ports(ports.into()))
+}
+
 /// Those that were named, if a process listens on at least one of them.
 fn named(ports: &[u16]) -> Result<BTreeSet<u16>, PortsError> {
     let listeners = listeners(Path::new("/proc/thread-self/net")).map_err(PortsError::Tables)?;
