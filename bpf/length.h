@@ -133,7 +133,9 @@ static long search_on(__u32 index, void *whose)
 
 	if (matched == 2)
 		search->field = byte == 't' ? TRANSFER_ENCODING : CONTENT_LENGTH;
-	if (byte == (__u8)fields_sought[(search->field * FIELD_BYTES + matched) & (2 * FIELD_BYTES - 1)])
+	/* Read back: where CAP_PERFMON is missing the verifier refuses an index that it knows on one path and not on another. */
+	search->index = search->field * FIELD_BYTES + matched;
+	if (byte == (__u8)fields_sought[*(volatile __u32 *)&search->index & (2 * FIELD_BYTES - 1)])
 		matched++;
 	else
 		matched = byte == '\r';

@@ -278,7 +278,8 @@ struct search {
 	__u32 head_bytes;
 	/* It has a transfer coding, which says where it ends. */
 	__u32 is_coded;
-	__u32 unused;
+	/* Of the next byte that a name must have. */
+	__u32 index;
 	/* A length that was said before, and one more. */
 	__u64 first_length;
 };
