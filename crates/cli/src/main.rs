@@ -273,18 +273,6 @@ mod tests {
             ),
             ("sooner sim --turn x", "--turn: `x` is not a number"),
             (
-                "sooner load surge --zzz -1s",
-                "there is no flag --zzz; see `sooner load surge --help`",
-            ),
-            (
-                "sooner attach cpu --port 80 --explain --for -1s",
-                "--for: `-1s` is not a length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m",
-            ),
-            (
-                "sooner attach web --dev a --uplink 1mbit --flows 4294967295",
-                "--flows: `4294967295` is out of range; write a whole number from 1 to 4194304",
-            ),
-            (
                 "sooner load closed --url x --connections 0 --for 10",
                 "--connections: `0` is out of range; write a whole number from 1 to 4294967295",
             ),
@@ -299,6 +287,26 @@ mod tests {
             (
                 "sooner load replay",
                 "--url URL and TRACE are missing; see `sooner load replay --help`",
+            ),
+        ] {
+            assert_eq!(said(line), right, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_value_with_a_minus_sign_is_one() {
+        for (line, right) in [
+            (
+                "sooner load surge --zzz -1s",
+                "there is no flag --zzz; see `sooner load surge --help`",
+            ),
+            (
+                "sooner attach cpu --port 80 --explain --for -1s",
+                "--for: `-1s` is not a length of time; write for example 120, 2.5s, 500ms, 10m or 1h30m",
+            ),
+            (
+                "sooner attach web --dev a --uplink 1mbit --flows 4294967295",
+                "--flows: `4294967295` is out of range; write a whole number from 1 to 4194304",
             ),
         ] {
             assert_eq!(said(line), right, "{line}");
