@@ -197,21 +197,26 @@ static __always_inline struct flow *flow_of(struct packet *packet)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, &packet->key);
 	struct request *request;
-	struct flow fresh = {};
+	struct flow *fresh;
+	__u32 zero = 0;
 
 	if (flow)
 		return flow;
+	fresh = bpf_map_lookup_elem(&fresh_flows, &zero);
+	if (!fresh)
+		return NULL;
+	__builtin_memset(fresh, 0, sizeof(*fresh));
 	request = bpf_map_lookup_elem(&requests, &packet->key);
 	if (request) {
-		fresh.request_ns = request->came_ns;
-		fresh.asked_ns = request->asked_ns;
-		fresh.is_head = request->is_head != 0;
-		fresh.session = request->session;
+		fresh->request_ns = request->came_ns;
+		fresh->asked_ns = request->asked_ns;
+		fresh->is_head = request->is_head != 0;
+		fresh->session = request->session;
 		bpf_map_delete_elem(&requests, &packet->key);
 	}
-	fresh.next_seq = packet->seq;
-	fresh.last_sent_ns = bpf_ktime_get_ns();
-	bpf_map_update_elem(&flows, &packet->key, &fresh, BPF_ANY);
+	fresh->next_seq = packet->seq;
+	fresh->last_sent_ns = bpf_ktime_get_ns();
+	bpf_map_update_elem(&flows, &packet->key, fresh, BPF_ANY);
 	if (packet->key.protocol == IPPROTO_TCP)
 		count_answered();
 	return bpf_map_lookup_elem(&flows, &packet->key);
