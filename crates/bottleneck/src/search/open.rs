@@ -237,8 +237,9 @@ impl Search {
             return Why::Unheard;
         }
         self.open.trial_from_ns = now_ns + self.open.trial_again_ns;
-        // Once more as soon as the first time: each trial costs a part of what is sent.
+        // Once more as soon as the first time, and soon: each trial costs a part of what is sent.
         if heard == 1 && asked.count() > 1 && !std::mem::replace(&mut self.open.is_again, true) {
+            self.open.trial_from_ns = now_ns + SECOND;
             return Why::Unheard;
         }
         self.open.trial_again_ns = (2 * self.open.trial_again_ns).min(ALONE_MAX_NS);
