@@ -328,10 +328,16 @@ int note_wakeup(__u64 *arguments)
 	return 0;
 }
 
+/* By one that is on a processor. */
+static __always_inline __u64 used_by_now(struct worker *worker)
+{
+	return worker->run_ns + (worker->on_ns ? bpf_ktime_get_ns() - worker->on_ns : 0);
+}
+
 static __always_inline void begin(struct worker *worker, __u32 place)
 {
 	__u64 now = bpf_ktime_get_ns();
-	__u64 run_ns = worker->run_ns + (worker->on_ns ? now - worker->on_ns : 0);
+	__u64 run_ns = used_by_now(worker);
 
 	end(worker, run_ns);
 	change(worker);
@@ -424,6 +430,8 @@ int note_call(__u64 *arguments)
 		worker->has_answered = 1;
 	}
 	if (is_close(call)) {
+		/* Some wait for the next connection in a call that does not say so. */
+		end(worker, used_by_now(worker));
 		worker->client = -1;
 		worker->has_answered = 1;
 	} else if (result > 0 && is_write(call)) {

@@ -28,6 +28,8 @@ const TRUSTED: f64 = 0.5;
 const SCORE_MIN: f64 = -1.0;
 /// A profile is made anew after this part of the requests that are remembered.
 const NEWS_PART: u64 = 8;
+/// Levels follow each of so many first requests.
+const FIRST: u64 = 64;
 /// The last predictions are judged, so many at most.
 const JUDGED: usize = 512;
 
@@ -191,7 +193,7 @@ impl History {
         bounds: &Bounds,
         has_learned: bool,
     ) -> Option<Arc<Profile>> {
-        if has_learned || self.cutoffs.is_none() {
+        if has_learned || bounds.law().total() < FIRST {
             self.learn(bounds);
         }
         let said = self.said(kind);
@@ -217,14 +219,15 @@ impl History {
         } else if gone.is_none() && found.law.total() == 0 {
             self.count += 1;
         }
+        // Before those that begin, so that there is room for them.
+        if let Some(gone) = gone.filter(|gone| gone.start > 0) {
+            let (kind, level) = (gone.kind, 0);
+            self.starts.push(Start { kind, level });
+        }
         found.note(used_ns, bounds.law());
         if found.is_stale() {
             found.learn(bounds.law(), cutoffs);
             self.starts.extend(start(found, self.is_left_out));
-        }
-        if let Some(gone) = gone.filter(|gone| gone.start > 0) {
-            let (kind, level) = (gone.kind, 0);
-            self.starts.push(Start { kind, level });
         }
         said
     }

@@ -67,6 +67,9 @@ pub struct Order {
     favours: u64,
     /// Of this look.
     active: usize,
+    /// Those that want a processor, by level, of this look and of the one before.
+    by_level: [usize; LEVEL_COUNT],
+    by_level_before: [usize; LEVEL_COUNT],
     /// Those of which no beginning was seen, and those of them that rest.
     unseen: usize,
     resting: usize,
@@ -85,6 +88,8 @@ impl Order {
             requests: 0,
             favours: 0,
             active: 0,
+            by_level: [0; LEVEL_COUNT],
+            by_level_before: [0; LEVEL_COUNT],
             unseen: 0,
             resting: 0,
             due_ns: u64::MAX,
@@ -95,6 +100,7 @@ impl Order {
     /// Begins a look at all workers.
     pub fn begin_look(&mut self) {
         (self.active, self.unseen, self.resting) = (0, 0, 0);
+        self.by_level_before = std::mem::take(&mut self.by_level);
         self.due_ns = u64::MAX;
     }
 
@@ -130,30 +136,23 @@ impl Order {
             (Favour::None, false) => wanted,
             _ => 0,
         };
-        // When this worker has to be looked at again.
-        let due_ns = match reading.doing {
-            Doing::Runs | Doing::Ready { .. } => match &known {
-                Some(known) => known.left_ns(used_ns),
-                None => self.settings.bounds.left_ns(used_ns),
-            }
-            .map(|left_ns| now_ns.saturating_add(left_ns)),
-            Doing::Asleep { since_ns } if level > 0 => {
-                let after_ns = worker.rests_after_ns(reading);
-                after_ns.map(|after_ns| since_ns + after_ns)
-            }
-            _ => None,
+        self.by_level[usize::from(level)] += usize::from(reading.doing.is_active());
+        let left_ns = match &known {
+            Some(known) => known.left_ns(used_ns),
+            None => self.settings.bounds.left_ns(used_ns),
         };
-        let wait_max_ns = self.settings.wait_max_ns;
-        let starves_ns = match reading.doing {
-            Doing::Ready { since_ns } if level > 0 => Some(since_ns + wait_max_ns),
-            // It may have to wait from now on, and nothing tells of that.
-            Doing::Runs if level > 0 => Some(now_ns + wait_max_ns),
-            _ => None,
+        // One that waits below the top does not have the processor for itself.
+        let ahead: usize = match reading.doing {
+            Doing::Ready { .. } if level > 0 => {
+                self.by_level_before[..=usize::from(level)].iter().sum()
+            }
+            _ => 1,
         };
-        let favour_ns = worker
-            .favoured_until_run_ns
-            .map(|until_ns| now_ns + until_ns.saturating_sub(reading.run_ns));
-        for due_ns in due_ns.into_iter().chain(starves_ns).chain(favour_ns) {
+        let pace = (ahead as f64 / self.settings.processors).max(1.0);
+        let left_ns = left_ns.map(|left_ns| (left_ns as f64 * pace) as u64);
+        let due_ns = due_ns(worker, reading, level, left_ns, now_ns);
+        let starves_ns = starves_ns(reading, level, now_ns, self.settings.wait_max_ns);
+        for due_ns in due_ns.into_iter().chain(starves_ns) {
             self.due_ns = self.due_ns.min(due_ns.max(now_ns + CLOSEST_NS));
         }
         let before = std::mem::replace(&mut worker.level, level);
@@ -290,6 +289,39 @@ impl Order {
             levels[usize::from(worker.level)] += 1;
         }
         (levels, self.active)
+    }
+}
+
+/// When a worker has to be looked at again, which uses so much more before its level changes; none
+/// where something tells of what it does.
+fn due_ns(
+    worker: &Worker,
+    reading: &Reading,
+    level: u8,
+    left_ns: Option<u64>,
+    now_ns: u64,
+) -> Option<u64> {
+    let due_ns = match reading.doing {
+        Doing::Runs | Doing::Ready { .. } => left_ns.map(|left_ns| now_ns.saturating_add(left_ns)),
+        Doing::Asleep { since_ns } if level > 0 => {
+            let after_ns = worker.rests_after_ns(reading);
+            after_ns.map(|after_ns| since_ns + after_ns)
+        }
+        _ => None,
+    };
+    let favour_ns = worker
+        .favoured_until_run_ns
+        .map(|until_ns| now_ns + until_ns.saturating_sub(reading.run_ns));
+    due_ns.into_iter().chain(favour_ns).min()
+}
+
+/// When it will have waited for a processor too long.
+fn starves_ns(reading: &Reading, level: u8, now_ns: u64, wait_max_ns: u64) -> Option<u64> {
+    match reading.doing {
+        Doing::Ready { since_ns } if level > 0 => Some(since_ns + wait_max_ns),
+        // It may have to wait from now on, and nothing tells of that.
+        Doing::Runs if level > 0 => Some(now_ns + wait_max_ns),
+        _ => None,
     }
 }
 

@@ -22,9 +22,14 @@ pub fn atoms(share: impl Fn(usize) -> f64) -> Atoms {
     all.filter(|(_, share)| *share > 0.0).collect()
 }
 
-/// The highest index of each level but the last.
+/// Where levels end.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cutoffs([f64; LEVEL_COUNT - 1]);
+pub struct Cutoffs {
+    /// By what is used, ns, where nothing else is known.
+    bounds_ns: [u64; LEVEL_COUNT - 1],
+    /// The highest index of each but the last.
+    highest: [f64; LEVEL_COUNT - 1],
+}
 
 impl Cutoffs {
     /// Of levels that end at these bounds, where all requests have this law. One that is like all
@@ -33,25 +38,26 @@ impl Cutoffs {
         let atoms = atoms(|step| of_all.share(step));
         let mut least = Steps::of(&atoms, 0).index(0.0);
         let longest = atoms.last().map_or(0.0, |(end, _)| *end);
-        Cutoffs(bounds_ns.map(|bound_ns| {
+        let highest = bounds_ns.map(|bound_ns| {
             let bound = bound_ns as f64;
             if bound >= longest {
                 return NEVER;
             }
-            let cutoff = bound.max(least);
-            least = 2.0 * cutoff;
-            cutoff
-        }))
+            let highest = bound.max(least);
+            least = 2.0 * highest;
+            highest
+        });
+        Cutoffs { bounds_ns, highest }
     }
 
     /// Whether these others are nearly the same.
     pub fn is_near(&self, others: &Cutoffs) -> bool {
-        let mut pairs = self.0.iter().zip(others.0);
+        let mut pairs = self.highest.iter().zip(others.highest);
         pairs.all(|(one, other)| *one == other || (*one / other).ln().abs() < 0.2)
     }
 
     fn level(&self, index: f64) -> u8 {
-        self.0.partition_point(|cutoff| *cutoff < index) as u8
+        self.highest.partition_point(|highest| *highest < index) as u8
     }
 }
 
@@ -122,8 +128,8 @@ impl Profile {
             let steps = Steps::of(atoms, passed);
             profile.push(begin, cutoffs.level(steps.index(begin)));
             // It only goes up until the step ends.
-            for (level, cutoff) in cutoffs.0.iter().enumerate().rev() {
-                let from = steps.from(*cutoff);
+            for (level, highest) in cutoffs.highest.iter().enumerate().rev() {
+                let from = steps.from(*highest);
                 if begin < from && from < *end {
                     profile.push(from.ceil(), level as u8);
                 }
@@ -131,7 +137,15 @@ impl Profile {
             begin = *end;
         }
         // It has used more than any before it.
-        profile.push(begin, cutoffs.level(f64::MAX));
+        let bounds_ns = cutoffs.bounds_ns.iter();
+        let passed = bounds_ns.clone().filter(|bound| **bound as f64 <= begin);
+        let passed = passed.count() as u8;
+        profile.push(begin, passed.max(cutoffs.level(f64::MAX)));
+        for (bound_ns, level) in bounds_ns.zip(1..).skip(passed.into()) {
+            if level > profile.level(u64::MAX) {
+                profile.push(*bound_ns as f64, level);
+            }
+        }
         profile
     }
 
@@ -202,7 +216,14 @@ mod tests {
         let cutoffs = Cutoffs::new([u64::MAX - 1, u64::MAX], &all());
         let of_long = profile(&law(&[200]), cutoffs);
         assert_eq!((of_long.level(0), of_long.level(300 * MS)), (0, 0));
-        assert_eq!(of_long.left_ns(0), None);
+        assert!(of_long.left_ns(0) > Some(u64::MAX / 2));
+        // One that is longer than all before it falls by what it uses.
+        let cutoffs = Cutoffs::new([300 * MS, 500 * MS], &all());
+        let of_long = profile(&law(&[200]), cutoffs);
+        assert_eq!(way(&of_long, &[0, 200, 299, 300, 499, 500]), "000112");
+        let cutoffs = Cutoffs::new([10 * MS, 500 * MS], &all());
+        let of_long = profile(&law(&[200]), cutoffs);
+        assert_eq!(way(&of_long, &[0, 200, 212, 299, 500]), "11012");
     }
 
     /// By its definition: the least of all steps at which one may stop.
