@@ -238,7 +238,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[pgbouncer]\nauth_type=gss",
-        "p.ini:2: auth_type: \"gss\" is none",
+        "p.ini:2: auth_type: \"gss\" is not a method",
     ),
     ("[pgbouncer]\n%include x", "p.ini:2: cannot read x"),
     ("%include p.ini", "p.ini:1: more than 10 files"),

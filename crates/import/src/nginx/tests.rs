@@ -318,7 +318,7 @@ fn every_mistake_has_its_line() {
         (vec![("a", "\nroot x;")], "a:1: no server { ... }"),
         (
             vec![("a", "server { listen 99999; }")],
-            "a:1: listen: \"99999\" is no address",
+            "a:1: listen: \"99999\" is not an address",
         ),
         (
             vec![("a", "server {\nlocation { } }")],

@@ -86,7 +86,7 @@ mod tests {
             ("\"ann\" \"x", "line 1: no secret in quotes"),
             (
                 "\"ann\" \"x\"\n\"ann\" \"y\"",
-                "line 2: \"ann\" was there before",
+                "line 2: \"ann\" is listed twice",
             ),
             ("\"ann\" \"SCRAM-SHA-256$x\"", "line 1: a SCRAM verifier is"),
         ] {

@@ -201,12 +201,12 @@ mod tests {
             (
                 "{ file = 'users', path = '/a' }, { file = 'off', path = '/%61/' }",
                 "path",
-                "said before",
+                "has a table already",
             ),
             (
                 "{ file = 'users' }, { file = 'off' }",
                 "path",
-                "said before",
+                "has a table already",
             ),
         ] {
             let (found, message) = mistake(folder.path(), tables);

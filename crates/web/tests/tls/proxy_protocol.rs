@@ -75,7 +75,7 @@ fn only_from_those_who_may_and_then_always() {
 
     let here = clear_text("127.0.0.1", Duration::from_millis(300));
     for (sent, complaint) in [
-        (&b"GET / HTTP/1.1\r\n\r\n"[..], "something else came"),
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], "and sent something else"),
         (&b"PROXY TCP4 x\r\n"[..], "a broken PROXY protocol header"),
         (
             &b"PROXY TCP4 192.0.2.1 "[..],
