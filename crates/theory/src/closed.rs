@@ -176,7 +176,7 @@ fn check(stations: &[Station], users: usize) -> Result<(), TheoryError> {
     let is_any_work = stations.iter().any(|one| one.log_weights(1)[1].is_finite());
     if !is_any_work {
         return Err(TheoryError::Station(
-            "all demands are 0; give one above 0".into(),
+            "no station has a demand above 0; give at least one".into(),
         ));
     }
     Ok(())

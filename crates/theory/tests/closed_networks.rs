@@ -99,8 +99,8 @@ fn what_cannot_be_is_said() {
     let queue = [Station::Queue { demand: 1.0 }];
     assert!(error(&queue, 0).contains("1 to 5000"));
     assert!(error(&[Station::Queue { demand: -1.0 }], 1).contains("0 or above"));
-    assert!(error(&[Station::Queue { demand: 0.0 }], 1).contains("all demands are 0"));
-    assert!(error(&[], 1).contains("all demands are 0"));
+    assert!(error(&[Station::Queue { demand: 0.0 }], 1).contains("no station has a demand"));
+    assert!(error(&[], 1).contains("no station has a demand"));
     let speeds = vec![2.0, 1.0];
     assert!(
         error(
