@@ -317,7 +317,7 @@ fn a_thread_that_reads_what_another_one_accepted_works_on_it() {
             .for_each(|mut stream| answer(&mut stream, &[8000]));
     });
     let reader = workers.add(told.recv().unwrap()).unwrap().unwrap();
-    let mut ask = |requests: &[&str]| {
+    let ask = |requests: &[&str]| {
         let mut stream = TcpStream::connect(address).unwrap();
         for target in requests {
             stream.write_all(&line(target)).unwrap();
