@@ -257,7 +257,7 @@ fn nothing_is_to_be_gained_where_requests_never_wait() {
     let figures = advised(&rare, &vec![5_000_000; 2000]);
     assert_eq!(figures.inside.peak, 1);
     assert!(
-        figures.advice[0].starts_with("Nothing to gain"),
+        figures.advice[0].starts_with("A limit gains nothing"),
         "{:?}",
         figures.advice
     );

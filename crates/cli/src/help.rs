@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 
 /// The longest line of an example, without its indentation and the backslash at its end: a terminal
 /// of 80 columns shows it whole, so that a copy of it runs.
-const EXAMPLE_COLUMNS: usize = 76;
+const EXAMPLE_COLUMNS: usize = 74;
 
 /// The command line with all of it.
 pub fn complete(command: Command) -> Command {
@@ -61,7 +61,7 @@ fn examples_of(path: &[&str]) -> String {
     for (line, what) in examples(path) {
         let heading = if text.is_empty() { "Examples:" } else { "" };
         // Writing to a string cannot fail.
-        let line = broken(line, EXAMPLE_COLUMNS).replace('\n', "\n  ");
+        let line = broken(line, EXAMPLE_COLUMNS).replace('\n', "\n    ");
         let _ = write!(text, "{heading}\n  # {what}\n  {line}\n");
     }
     text.trim_end().to_owned()

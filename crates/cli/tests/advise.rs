@@ -366,15 +366,15 @@ fn other_forms_are_named_with_what_reads_them() {
     for (first, expected) in [
         (
             &b"\xfd7zXZ\0\0"[..],
-            "is xz, which is not read here; use: xz -dc ",
+            "is xz, which Sooner does not read; use: xz -dc ",
         ),
         (
             b"BZh91AY&SY",
-            "is bzip2, which is not read here; use: bzip2 -dc ",
+            "is bzip2, which Sooner does not read; use: bzip2 -dc ",
         ),
         (
             b"\x04\x22\x4d\x18d@",
-            "is lz4, which is not read here; use: lz4 -dc ",
+            "is lz4, which Sooner does not read; use: lz4 -dc ",
         ),
         (b"\xff\xfe1\x002\0", "use: iconv -f UTF-16 -t UTF-8 "),
     ] {

@@ -209,7 +209,7 @@ fn bad_input_is_one_line_each() {
         (of(&[]), "connection refused; start the server there"),
         (of(&["--expect", "p99<200"]), "write 200ms or 200s"),
         (of(&["-H", "accept"]), "NAME: VALUE"),
-        (of(&["-X", "G T"]), "is no method"),
+        (of(&["-X", "G T"]), "is not a method"),
         (of(&["-d", "@/no/such"]), "@/no/such: cannot read the body"),
         (of(&["--urls", "/no/such"]), "--urls /no/such"),
         (of(&["--warm-up", "1s"]), "shorter warm-up"),

@@ -48,7 +48,19 @@ fn leaves(command: Vec<String>) -> Vec<Vec<String>> {
 
 fn flags(command: &[String]) -> Vec<Flag> {
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
-    let text = help(&words);
+    // A short name stands before the long one.
+    let text: String = help(&words)
+        .lines()
+        .map(|line| match line.split_once(", --") {
+            Some((short, long))
+                if short.len() == 4
+                    && !["help", "version"].contains(&long.split(" ").next().unwrap_or("")) =>
+            {
+                format!("      --{long}\n")
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect();
     // Each flag begins a line; what follows it up to the next one is its description.
     text.split("\n      --")
         .skip(1)

@@ -21,7 +21,7 @@ pub enum Limit {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a number from 1 on, or \"auto\"")]
+#[serde(untagged, expecting = "write a whole number from 1 on, or \"auto\"")]
 enum Written {
     Number(i64),
     Word(String),

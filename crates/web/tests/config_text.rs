@@ -93,11 +93,11 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = 0",
-            "f:4: upstream.limit: \"0\": a number from 1 on, or \"auto\"",
+            "f:4: upstream.limit: \"0\" is not a limit; write a whole number from 1 on, or \"auto\"",
         ),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = \"automatic\"",
-            "f:4: upstream.limit: \"automatic\": a number from 1 on, or \"auto\"",
+            "f:4: upstream.limit: \"automatic\" is not a limit; write a whole number from 1 on, or \"auto\"",
         ),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\norder = \"random\"",
@@ -105,7 +105,7 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = 8.5",
-            "f:4: upstream.limit: a number from 1 on, or \"auto\"",
+            "f:4: upstream.limit: write a whole number from 1 on, or \"auto\"",
         ),
         (
             "late = \"never\"",

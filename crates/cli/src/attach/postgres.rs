@@ -80,7 +80,7 @@ pub struct PostgresArgs {
     /// Socket file on which a gate reports the priority of each transaction (its key `priorities`)
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     gate: Option<PathBuf>,
-    /// User that the gate runs as, if different; needs CAP_CHOWN
+    /// User of the gate, if different; needs CAP_CHOWN
     #[arg(long, value_name = "USER", requires = "gate")]
     gate_user: Option<String>,
     /// Group that contains both this user and the gate's user

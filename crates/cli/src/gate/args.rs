@@ -69,7 +69,7 @@ pub struct GateArgs {
     /// Address of metrics for Prometheus and of the live page [default: none]
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
-    /// User to become after all addresses are bound: NAME or NAME:GROUP [default: unchanged]
+    /// User to become after all addresses are bound: NAME or NAME:GROUP [default: no change]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 }

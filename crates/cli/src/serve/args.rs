@@ -81,7 +81,7 @@ pub struct ServeArgs {
     /// Address and port for metrics and the live page [default: none]
     #[arg(long, value_name = "ADDR:PORT")]
     pub admin: Option<ListenAddress>,
-    /// User to become after all addresses are bound: NAME or NAME:GROUP [default: unchanged]
+    /// User to become after all addresses are bound: NAME or NAME:GROUP [default: no change]
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
     /// Time that responses in flight may take after SIGTERM, such as 10s or 1min [default: 10s]
