@@ -221,7 +221,7 @@ struct {
 	__uint(max_entries, 1024);
 } ports SEC(".maps");
 
-/* The largest rank of every band but the last. */
+/* The largest rank of every band but the last, below 2^63. */
 struct cutoffs {
 	__u64 ranks[BANDS_MAX - 1];
 };

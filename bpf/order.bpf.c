@@ -131,8 +131,13 @@ static __always_inline void find_band(struct flow *flow, __u32 unsent_bytes)
 	/* Smaller records than were thought: it is about to end. */
 	if (flow->size_bytes && beyond < (__u64)flow->slack_bytes * SLACKS_BEYOND)
 		rank = 1;
-	for (int i = 0; i < BANDS_MAX - 1; i++)
-		band += known->ranks[i] < rank;
+	for (int i = 0; i < BANDS_MAX - 1; i++) {
+		__u64 below = known->ranks[i] - rank;
+
+		/* Not a comparison: the verifier would follow both ways of each, and look at millions of instructions without CAP_PERFMON. */
+		asm volatile("%0 >>= 63" : "+r"(below));
+		band += below;
+	}
 	flow->band = band < lowest_band ? band : lowest_band;
 }
 
@@ -232,6 +237,21 @@ static __always_inline int begins_response(struct __sk_buff *skb, struct packet 
 	return first[0] == 'H' && first[1] == 'T' && first[2] == 'T' && first[3] == 'P' && first[4] == '/' && first[5] == '1';
 }
 
+/* Begins a response where the one before is known to be over only now; what the TLS library was handed is one. */
+static __always_inline void begin_where_asked(struct __sk_buff *skb, struct packet *packet, struct flow *flow, int is_handed)
+{
+	/* Whatever the client has sent was a request. */
+	if (is_handed && flow->session.step != NOT_TLS)
+		flow->session.step = ASKED;
+	if (flow->session.is_sent && flow->session.step == ASKED)
+		begin_asked(flow);
+	/* What lacks bytes and is followed by the head of a response had another length. */
+	if (reads_heads && !is_complete(flow) && flow->acked_ns && flow->asked_ns > flow->last_sent_ns && begins_response(skb, packet)) {
+		report_end(flow, &packet->key, EVENT_ENDED, flow->acked_ns);
+		begin_asked(flow);
+	}
+}
+
 static __noinline void order_payload(struct __sk_buff *skb, struct packet *packet, struct flow *flow, __u32 new_bytes)
 {
 	if (new_bytes == 0) {
@@ -246,16 +266,7 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 	int may_begin = flow->size_bytes == 0 || (flow->slack_bytes && flow->acked_ns) || flow->has_streams;
 	int is_said = reads_tls && may_begin && packet->key.protocol == IPPROTO_TCP && begins_under_tls(skb, packet, &said);
 
-	/* The TLS library was handed a response: whatever its client has sent was a request. */
-	if (is_said && !said.has_streams && flow->session.step != NOT_TLS)
-		flow->session.step = ASKED;
-	if (flow->session.is_sent && flow->session.step == ASKED)
-		begin_asked(flow);
-	/* What lacks bytes and is followed by the head of a response had another length. */
-	if (reads_heads && !is_complete(flow) && flow->acked_ns && flow->asked_ns > flow->last_sent_ns && begins_response(skb, packet)) {
-		report_end(flow, &packet->key, EVENT_ENDED, flow->acked_ns);
-		begin_asked(flow);
-	}
+	begin_where_asked(skb, packet, flow, is_said && !said.has_streams);
 	if (is_said)
 		flow->has_streams = 0;
 	if (is_said && said.has_streams) {

@@ -67,7 +67,7 @@ static __always_inline int begins_with_record(struct __sk_buff *skb, struct pack
 }
 
 /* The client has sent this. */
-static __always_inline void note_session(struct __sk_buff *skb, struct packet *packet, struct session *session)
+static __noinline void note_session(struct __sk_buff *skb, struct packet *packet, struct session *session)
 {
 	__u32 after;
 
@@ -84,7 +84,7 @@ static __always_inline void note_session(struct __sk_buff *skb, struct packet *p
 }
 
 /* Whether a packet is an alert and nothing else: no request, and no response. */
-static __always_inline int is_alert(struct __sk_buff *skb, struct packet *packet)
+static __noinline int is_alert(struct __sk_buff *skb, struct packet *packet)
 {
 	__u8 record[RECORD_HEADER_BYTES];
 	__u32 bytes = packet->payload_bytes - RECORD_HEADER_BYTES;

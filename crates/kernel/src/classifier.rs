@@ -55,6 +55,8 @@ const FILTER_HANDLE_OF_OURS: u32 = 0x5006;
 /// Length of `struct __sk_buff`, and where it has the priority.
 const CONTEXT_BYTES: usize = 192;
 const PRIORITY_AT: usize = 32;
+/// More than any response has; the programs subtract ranks.
+const RANK_MAX: u64 = 1 << 62;
 /// Bytes of an Ethernet header, and of none: what a device puts before an IP header.
 const ETHERNET_BYTES: u32 = 14;
 
@@ -323,9 +325,9 @@ impl Classifier {
 
     /// The largest rank of every band but the last, ascending, bytes; from now on.
     pub fn set_cutoffs(&mut self, cutoffs: &[u64]) -> io::Result<()> {
-        let mut ranks = [u64::MAX; BAND_COUNT - 1];
+        let mut ranks = [RANK_MAX; BAND_COUNT - 1];
         for (rank, cutoff) in ranks.iter_mut().zip(cutoffs) {
-            *rank = *cutoff;
+            *rank = (*cutoff).min(RANK_MAX);
         }
         self.cutoffs.set(0, ranks, 0).map_err(io::Error::other)
     }
