@@ -112,8 +112,8 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Finds the servers' ports and attaches to the device, which the caller has the place of, at `now_ns` of the monotonic clock. On
-    /// an error nothing is changed.
+    /// Finds the servers' ports and attaches to the device at `now_ns` of the monotonic clock; the
+    /// caller holds the device's place. On an error nothing is changed.
     pub fn start(
         device: Device,
         config: AttachConfig,

@@ -273,7 +273,9 @@ fn used_ms(pid: u32) -> u64 {
 /// long requests at once. A short one comes then, and is answered before both.
 fn used_when_last(site: &Site) -> u64 {
     let workers = site.workers();
-    until("all on top", || workers.iter().all(|worker| nice(*worker) < 0));
+    until("all on top", || {
+        workers.iter().all(|worker| nice(*worker) < 0)
+    });
     let before: Vec<u64> = workers.iter().map(|worker| used_ms(*worker)).collect();
     let address = site.address;
     thread::scope(|scope| {
