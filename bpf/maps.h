@@ -248,7 +248,7 @@ struct {
 } counters SEC(".maps");
 
 /* Where a flow is made: on the stack it would take a third of what a program and its functions may have together, 512 bytes, of which
- * kernels before 6.10 count 32 at a time. */
+ * older kernels count 32 at a time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
