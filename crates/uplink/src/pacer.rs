@@ -6,9 +6,7 @@ use sooner_kernel::qdisc::BacklogProbe;
 use sooner_kernel::timer::PacingTimer;
 use sooner_link::{Ahead, NextGrant, transmission_ns};
 use sooner_policy::Time;
-use std::future::poll_fn;
 use std::sync::Weak;
-use std::task::Poll;
 use std::time::Duration;
 
 /// The longest wait for the device's queue to drain, ns. Others' traffic may always keep that queue
@@ -17,7 +15,7 @@ use std::time::Duration;
 const HOLD_NS_MAX: u64 = 10_000_000;
 /// Between two looks at bands while little waits there, ns: each is a question of its own, and they
 /// put in order what others send meanwhile.
-const BANDS_LOOK_NS: u64 = 50_000_000;
+const BANDS_LOOK_NS: u64 = 20_000_000;
 
 /// The loop closed on the device's own queue: while more than may lie ahead of the link are still
 /// inside the host, the next grant is held back.
@@ -98,23 +96,8 @@ pub(crate) async fn run(
         drop(strong);
         // The flow that was woken writes first, so that the timer is set once a grant: not for the
         // case that it does not come, and then for the next.
-        behind_what_is_woken().await;
+        tokio::task::yield_now().await;
     }
-}
-
-/// Lets the tasks run that are woken already. Unlike tokio's yield it does not ask the kernel for
-/// events first: that would be a call a grant.
-async fn behind_what_is_woken() {
-    let mut is_over = false;
-    poll_fn(|context| {
-        if is_over {
-            return Poll::Ready(());
-        }
-        is_over = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Without pacing there is no link to wait for, only streams that were woken and do not ask. Runs

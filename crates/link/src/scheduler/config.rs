@@ -84,9 +84,9 @@ impl LinkLimits {
     }
 
     /// The same above kernel bands. They order what lies ahead of the link, so a long response gets
-    /// 10 ms at a time, and 20 ms of lateness are made up for.
+    /// 5 ms at a time, and 20 ms of lateness are made up for.
     pub fn above_bands(self) -> Self {
-        let bytes = self.rate_bits_per_sec / 800;
+        let bytes = self.rate_bits_per_sec / 1_600;
         let segments = (bytes / wire::SEGMENT_BYTES).min(65_536 / wire::SEGMENT_BYTES);
         Self {
             long_grant_bytes: self.quantum_bytes.max(segments * wire::SEGMENT_BYTES),

@@ -244,9 +244,9 @@ impl LinkScheduler {
         ahead_ns.max(grant_ns)
     }
 
-    /// The most payload that the flow gets at a time. Above bands that is a quarter of what
-    /// remains of a response, so that one as long hardly waits longer for it, and four packets at
-    /// least: each turn costs a wake-up. Streams share a socket, in which nothing orders them.
+    /// The most payload that the flow gets at a time. Above bands that is an eighth of a long
+    /// response, so that one as long waits no longer for it, and two packets at least, as TCP keeps
+    /// them in the device; streams share a socket, in which nothing orders them.
     fn grant_bytes(&self, flow: FlowId) -> u64 {
         let LinkLimits {
             quantum_bytes,
@@ -265,7 +265,7 @@ impl LinkScheduler {
         let Some(length_bytes) = bands.length_bytes(record.band_input(record.path)) else {
             return quantum_bytes;
         };
-        let segments = (length_bytes / 4 / wire::SEGMENT_BYTES).max(4);
+        let segments = (length_bytes / 8 / wire::SEGMENT_BYTES).max(2);
         let bytes = segments.saturating_mul(wire::SEGMENT_BYTES);
         bytes.max(quantum_bytes).min(long_grant_bytes)
     }

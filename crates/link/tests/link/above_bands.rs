@@ -10,8 +10,8 @@ use sooner_policy::{GuardLimits, PolicyName, Time};
 const RATE: u64 = 8_000_000;
 const SEGMENT: u64 = wire::SEGMENT_BYTES;
 const PACKET_NS: u64 = wire::PACKET_BYTES * 1_000;
-/// 10 ms of the link in whole segments.
-const LONG: u64 = 6 * SEGMENT;
+/// 5 ms of the link in whole segments.
+const LONG: u64 = 3 * SEGMENT;
 
 fn link(policy: PolicyName) -> LinkScheduler {
     guarded(policy, None)
@@ -69,11 +69,11 @@ fn begin(link: &mut LinkScheduler, body_bytes: u64, now: Time) -> FlowId {
 }
 
 #[test]
-fn a_long_response_gets_a_quarter_of_what_remains_and_10_ms_at_most() {
+fn a_long_response_gets_an_eighth_of_what_remains_and_5_ms_at_most() {
     for (body_bytes, granted_bytes) in [
-        (5_000, 4 * SEGMENT),
-        (4 * 5 * SEGMENT - 1_000, 4 * SEGMENT),
-        (4 * 5 * SEGMENT, 5 * SEGMENT),
+        (5_000, 2 * SEGMENT),
+        (8 * 3 * SEGMENT - 1_000, 2 * SEGMENT),
+        (8 * 3 * SEGMENT, 3 * SEGMENT),
         (1_000_000, LONG),
     ] {
         let mut link = link(PolicyName::Srpt);
