@@ -330,7 +330,7 @@ fn a_kill_leaves_nothing() {
     until("its end", || attached.has_ended());
     assert_eq!(attached.end().unwrap().code(), Some(1));
     assert_eq!(server.standing(), before);
-    assert!(attached.message().contains("put back"));
+    assert!(attached.message().contains("restored"));
     // The one above: the one that orders ends.
     let attached = server.attach(&[]);
     kill(attached.id());

@@ -107,8 +107,8 @@ impl CpuArgs {
             "--slp 0 is out of range; give a time, such as 100ms"
         );
         ensure!(
-            self.bounds.is_none() || self.rule == RuleName::Used,
-            "--bounds is of --rule used; --rule changes has --rw and --slp"
+            self.bounds.is_none() || self.rule != RuleName::Changes,
+            "--bounds is of the rules history and used; --rule changes has --rw and --slp"
         );
         let of_changes = self.rw.is_some() || self.slp.is_some();
         ensure!(
