@@ -93,12 +93,12 @@ impl BandsOptions {
 }
 
 /// What has become of bands that were installed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
     /// They are there, as far as can be told.
     There,
-    /// Another program removed them, or put another qdisc in their place.
-    Removed,
+    /// Another program took them away; what the device has instead.
+    TakenAway(String),
     /// Their device is gone, or in another network namespace.
     DeviceGone,
 }
@@ -243,18 +243,6 @@ impl Bands {
         Ok(by_band(&self.connection.classes(self.device.index)?))
     }
 
-    /// What the device has now instead of the bands, where another process has taken them away;
-    /// none while they are there.
-    pub fn replacement(&mut self) -> io::Result<Option<String>> {
-        let root = qdisc::root_on(&mut self.connection, self.device.index)?;
-        Ok(match root {
-            Some(root) if is_ours(&root) => None,
-            Some(root) if root.is_kernel_default() => Some(format!("the default {}", root.kind)),
-            Some(root) => Some(format!("{} {}", root.kind, root.handle)),
-            None => Some("no queueing discipline".into()),
-        })
-    }
-
     /// What has left through all bands, bytes.
     pub fn sent_bytes(&mut self) -> io::Result<u64> {
         Ok(self.stats()?.iter().map(|band| band.sent_bytes).sum())
@@ -262,13 +250,15 @@ impl Bands {
 
     /// Whether they are there still: another program may take them away, and devices go.
     pub fn presence(&mut self) -> Presence {
-        match root_of(&mut self.connection, &self.device) {
-            Ok(Some(root)) if is_ours(&root) => Presence::There,
-            Ok(_) if self.device_is_gone() => Presence::DeviceGone,
-            Ok(_) => Presence::Removed,
-            Err(_) if self.device_is_gone() => Presence::DeviceGone,
-            Err(_) => Presence::There,
-        }
+        let now = match qdisc::root_on(&mut self.connection, self.device.index) {
+            Ok(Some(root)) if is_ours(&root) => return Presence::There,
+            _ if self.device_is_gone() => return Presence::DeviceGone,
+            Err(_) => return Presence::There,
+            Ok(Some(root)) if root.is_kernel_default() => format!("the default {}", root.kind),
+            Ok(Some(root)) => format!("{} {}", root.kind, root.handle),
+            Ok(None) => "no queueing discipline".into(),
+        };
+        Presence::TakenAway(now)
     }
 
     fn device_is_gone(&mut self) -> bool {

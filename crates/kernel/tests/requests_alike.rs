@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::gettid;
 use sooner_kernel::clock::monotonic_ns;
-use sooner_kernel::workers::{WorkerDoing, WorkerEnded, Workers, lacks_for_workers};
-use sooner_testbed::skip;
+use sooner_kernel::workers::{WorkerDoing, WorkerEnded, Workers};
+
+use crate::workers::workers;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -28,15 +29,7 @@ struct Server {
 impl Server {
     /// None, after saying why, where it cannot be done here.
     fn start(test: &str, pieces: &'static [usize]) -> Option<Server> {
-        if let Some(lacks) = lacks_for_workers() {
-            skip(test, &format!("needs {lacks}"));
-            return None;
-        }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let mut workers = runtime.block_on(async { Workers::watch().unwrap() });
+        let (runtime, mut workers) = workers(test)?;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, told) = mpsc::channel();
@@ -288,15 +281,9 @@ fn fastcgi_is_read_in_the_order_of_either_server_in_front() {
 #[test]
 fn a_thread_that_reads_what_another_one_accepted_works_on_it() {
     let test = "a_thread_that_reads_what_another_one_accepted_works_on_it";
-    if let Some(lacks) = lacks_for_workers() {
-        skip(test, &format!("needs {lacks}"));
+    let Some((_runtime, mut workers)) = workers(test) else {
         return;
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let mut workers = runtime.block_on(async { Workers::watch().unwrap() });
+    };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (tell, told) = mpsc::channel();

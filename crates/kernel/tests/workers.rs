@@ -17,7 +17,7 @@ use sooner_testbed::skip;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// None, after saying why, where it cannot be done here.
-fn workers(test: &str) -> Option<(tokio::runtime::Runtime, Workers)> {
+pub fn workers(test: &str) -> Option<(tokio::runtime::Runtime, Workers)> {
     if let Some(lacks) = lacks_for_workers() {
         skip(test, &format!("needs {lacks}"));
         return None;

@@ -30,7 +30,7 @@ struct OnDevice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost {
     /// Another program removed or replaced them.
-    Removed,
+    TakenAway,
     /// The device is gone, or is in another network namespace.
     DeviceGone,
 }
@@ -97,14 +97,14 @@ impl InstalledBands {
             Ok(bands) => {
                 let lost = match bands.presence() {
                     Presence::There => return None,
-                    Presence::Removed => Lost::Removed,
+                    Presence::TakenAway(_) => Lost::TakenAway,
                     Presence::DeviceGone => Lost::DeviceGone,
                 };
                 // What is left of them goes: the limits of super-packets.
                 on_device.bands = Err(lost);
                 Some(on_device.news(Some(lost), is_paced))
             }
-            Err(Lost::Removed) => None,
+            Err(Lost::TakenAway) => None,
             Err(Lost::DeviceGone) => {
                 let device = device::by_name(&on_device.device_name).ok()?;
                 let options = BandsOptions {
@@ -137,7 +137,7 @@ impl fmt::Display for BandsNews {
             false => "responses are not ordered",
         };
         match self.lost {
-            Some(Lost::Removed) => write!(
+            Some(Lost::TakenAway) => write!(
                 f,
                 "the bands on {name} are gone, because another program removed or replaced them: \
                  {without}; restart the server to put them back"

@@ -1,7 +1,9 @@
 //! Bands and programs on a device, and what is learned while they are there.
 
 use sooner_bottleneck::Decision;
-use sooner_kernel::bands::{BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Replace};
+use sooner_kernel::bands::{
+    BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Presence, Replace,
+};
 use sooner_kernel::capability;
 use sooner_kernel::classifier::{
     Classifier, ClassifierError, Event, EventKind, Options, Via, lacks_for_delays,
@@ -260,10 +262,13 @@ impl Attached {
             self.device.name = found.name;
         }
         let name = &self.device.name;
-        let replacement = self.bands.as_mut().map(Bands::replacement);
-        if let Some(Ok(Some(now))) = replacement {
-            let device = name.clone();
-            return Some(Loss::Bands { device, now });
+        match self.bands.as_mut().map(Bands::presence) {
+            None | Some(Presence::There) => {}
+            Some(Presence::DeviceGone) => return Some(Loss::Device(name.clone())),
+            Some(Presence::TakenAway(now)) => {
+                let device = name.clone();
+                return Some(Loss::Bands { device, now });
+            }
         }
         match self.classifier.is_attached(name) {
             Ok(false) => Some(Loss::Programs(name.clone())),

@@ -1,5 +1,5 @@
-//! Links that were full before anything was seen, with few clients or one: nobody else can say how
-//! long a packet takes without a queue.
+//! Links that were full before anything was seen, with few clients or one: no other client can say
+//! how long a packet takes without a queue.
 
 use sooner_bottleneck::State;
 
