@@ -1,6 +1,9 @@
 //! Who is attached to a device, whether it changes anything there or only looks: the process that
-//! holds a socket name of the network namespace. As with the bands of a device the kernel frees the
-//! name when the process ends, however it ends.
+//! holds a socket name of the network namespace.
+//!
+//! The kernel frees such a name when the process ends, however it ends, so a holder is alive exactly
+//! while the name is taken: no process numbers to compare, which mean nothing across containers and
+//! are used again. Any local process may take a name; the error then says so.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -13,31 +16,45 @@ use std::time::Duration;
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// A socket name of a network namespace, until dropped.
+#[derive(Debug)]
+pub(crate) struct TakenName {
+    _socket: UnixDatagram,
+}
+
+impl TakenName {
+    /// Takes it in the calling thread's network namespace; none while another process has it.
+    pub(crate) fn take(name: &str) -> io::Result<Option<TakenName>> {
+        for _ in 0..ATTEMPTS {
+            match TakenName::try_once(name)? {
+                None => thread::sleep(PAUSE),
+                taken => return Ok(taken),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same without waiting for one who only looks.
+    pub(crate) fn try_once(name: &str) -> io::Result<Option<TakenName>> {
+        match UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+            bound => bound.map(|socket| Some(TakenName { _socket: socket })),
+        }
+    }
+}
+
 /// The place of a device's one attachment, until dropped.
 #[derive(Debug)]
 pub struct Place {
-    _name: UnixDatagram,
+    _name: TakenName,
 }
 
 impl Place {
     /// Takes it for the device with this index, in the calling thread's network namespace; none
     /// while another process has it.
     pub fn take(device: u32) -> io::Result<Option<Place>> {
-        for _ in 0..ATTEMPTS {
-            match Place::try_once(device)? {
-                None => thread::sleep(PAUSE),
-                place => return Ok(place),
-            }
-        }
-        Ok(None)
-    }
-
-    fn try_once(device: u32) -> io::Result<Option<Place>> {
-        let name = SocketAddr::from_abstract_name(format!("sooner-attach-{device}"))?;
-        match UnixDatagram::bind_addr(&name) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
-            bound => bound.map(|socket| Some(Place { _name: socket })),
-        }
+        let name = TakenName::take(&format!("sooner-attach-{device}"))?;
+        Ok(name.map(|name| Place { _name: name }))
     }
 }
 
