@@ -59,6 +59,11 @@ impl Bounds {
         self.bounds_ns
     }
 
+    /// The same; none where requests are so much alike that all stay on the first level.
+    pub fn ends_ns(&self) -> Option<[u64; LEVEL_COUNT - 1]> {
+        (self.bounds_ns != NEVER_NS).then_some(self.bounds_ns)
+    }
+
     /// The level of a request that has used so much.
     pub fn level(&self, used_ns: u64) -> u8 {
         self.bounds_ns.partition_point(|bound| *bound <= used_ns) as u8
@@ -171,11 +176,13 @@ mod tests {
             bounds.note(10_000_000 + at % 10 * 300_000);
         }
         assert_eq!(bounds.level(1_000_000_000_000), 0);
+        assert_eq!(bounds.ends_ns(), None);
         // Others come.
         for used_ms in [2, 50].repeat(300) {
             bounds.note(used_ms * 1_000_000);
         }
         assert_eq!(bounds.level(20_000_000), 1);
+        assert_eq!(bounds.ends_ns(), Some(bounds.bounds_ns()));
     }
 
     #[test]

@@ -46,8 +46,9 @@ pub struct Snapshot {
     pub used_p50_ms: Option<f64>,
     /// The same for 95 of 100.
     pub used_p95_ms: Option<f64>,
-    /// What a request may use on each level but the last, ms.
-    pub bounds_ms: [f64; LEVEL_COUNT - 1],
+    /// What a request may use on each level but the last, ms; none where requests are so much alike
+    /// that all stay on the first.
+    pub bounds_ms: Option<[f64; LEVEL_COUNT - 1]>,
     /// How long workers waited for a processor, s; none where it is not known.
     pub waited_s: Option<f64>,
     /// Of that, what they waited for others than workers, 0 to 1.

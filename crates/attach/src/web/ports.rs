@@ -26,6 +26,9 @@ pub enum PortsError {
     /// There is no such process.
     #[error("no process {0}; find it with `pgrep`, or name its ports with --port")]
     NoProcess(u32),
+    /// It runs no program.
+    #[error("process {0} is a thread of the kernel, or has ended; name the server's first process")]
+    NoProgram(u32),
     /// There is no such control group.
     #[error(
         "no control group `{0}`; `systemctl status` shows names like system.slice/nginx.service"
@@ -85,8 +88,15 @@ pub fn exists(servers: &Servers) -> Result<(), PortsError> {
     match servers {
         Servers::Behind(_) => Ok(()),
         Servers::Ports(ports) => named(ports).map(drop),
-        Servers::Process(pid) if Path::new(&format!("/proc/{pid}")).exists() => Ok(()),
-        Servers::Process(pid) => Err(PortsError::NoProcess(*pid)),
+        Servers::Process(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
+            Err(PortsError::NoProcess(*pid))
+        }
+        Servers::Process(pid) => match std::fs::read_link(format!("/proc/{pid}/exe")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(PortsError::NoProgram(*pid))
+            }
+            _ => Ok(()),
+        },
         Servers::Group(name) => members(name).map(drop),
     }
 }

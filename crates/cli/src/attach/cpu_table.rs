@@ -49,7 +49,10 @@ fn row(name: &str, value: String) -> [String; 2] {
 fn rows(snapshot: &Snapshot) -> Vec<[String; 2]> {
     let [top, middle, last] = snapshot.levels;
     let ms = |value: Option<f64>| value.map_or(NO_VALUE.into(), duration);
-    let [first, second] = snapshot.bounds_ms.map(duration);
+    let ends = match snapshot.bounds_ms {
+        Some(ends) => ends.map(duration).join(", "),
+        None => "nowhere: requests use about as much as each other".into(),
+    };
     let values = match snapshot.real_time {
         true => format!("real time, {}, {}", snapshot.nice[1], snapshot.nice[2]),
         false => snapshot.nice.map(|nice| nice.to_string()).join(", "),
@@ -67,7 +70,7 @@ fn rows(snapshot: &Snapshot) -> Vec<[String; 2]> {
             ),
         ),
         row("nice values", values),
-        row("levels end at", format!("{first}, {second}")),
+        row("levels end at", ends),
         row("requests", snapshot.requests.to_string()),
         row(
             "processor time",

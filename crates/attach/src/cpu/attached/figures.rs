@@ -51,7 +51,7 @@ impl Attached<'_> {
             requests: self.order.requests(),
             used_p50_ms: bounds.quantile_ns(0.5).map(ms),
             used_p95_ms: bounds.quantile_ns(0.95).map(ms),
-            bounds_ms: bounds.bounds_ns().map(ms),
+            bounds_ms: bounds.ends_ns().map(|ends| ends.map(ms)),
             waited_s: behind.map(|_| self.waited_ns as f64 / 1e9),
             behind_others_share,
             equal_ms: means.map(|means| means.equal_ns / 1e6),
