@@ -71,12 +71,15 @@ fn compile(source: &str, object: &Path) -> Result<()> {
         .or_else(|_| process::output(Command::new("gcc").arg("-print-multiarch")))
         .unwrap_or_default();
     let headers = format!("-I/usr/include/{}", target.trim());
+    // The object names the sources: alike wherever the clone is.
+    let places = format!("-ffile-prefix-map={}/=", process::root().display());
     let mut clang = Command::new("clang");
     clang
         .current_dir(process::root())
         .args([
             "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror",
         ])
+        .args(["-fdebug-compilation-dir=.", &places])
         .args([&headers, "-c", source, "-o"])
         .arg(object);
     process::output(&mut clang).context(source.to_owned())?;
