@@ -25,6 +25,9 @@
 /* A response may be so many times its slack longer than was said before what it has had counts. */
 #define SLACKS_BEYOND 4
 
+/* So many bytes in one band, and a connection goes up although some of it wait there. */
+#define HELD_BYTES (64 * 1024)
+
 /* An acknowledgement that came later says nothing of the link. */
 #define DELAY_MAX_NS 10000000000ULL
 
@@ -125,6 +128,12 @@ struct flow {
 	__u32 first_delivered;
 	__u32 timed_next_end;
 	struct session session;
+	/* All before it has arrived. */
+	__u32 arrived_seq;
+	/* The band of the packets before, from which number on they are in it, and up to which. */
+	__u32 held_from_seq;
+	__u32 held_end_seq;
+	__u32 held_band;
 	__u32 unused;
 };
 

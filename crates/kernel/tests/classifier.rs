@@ -135,17 +135,42 @@ fn what_says_its_length_goes_by_what_it_lacks() {
         return;
     };
     let mut talk = Talk::new(&mut classifier, 5000);
-    // 6100 bytes with the head
-    talk.asks(GET)
-        .sends(&head("Content-Length: 6000\r\n"))
-        .sends_500(12);
-    assert_eq!(talk.bands, " 3332222211100");
+    // 6100 bytes with the head; all arrives before more is sent.
+    talk.asks(GET).sends(&head("Content-Length: 6000\r\n"));
+    for _ in 0..12 {
+        talk.has_all().sends_500(1);
+    }
+    assert_eq!(talk.bands.replace(' ', ""), "3332222211100");
     let started = classifier.next_event().unwrap();
     assert_eq!(
         (started.kind, started.flow.size_bytes),
         (EventKind::Started, Some(6100))
     );
     assert!(started.flow.request_ns.is_some());
+}
+
+/// A packet in a higher band would leave before those of its connection that still wait, and TCP
+/// would send these again.
+#[test]
+fn no_packet_overtakes_one_of_its_own_connection() {
+    let test = "no_packet_overtakes_one_of_its_own_connection";
+    let Some(mut classifier) = loaded(test, |_| {}) else {
+        return;
+    };
+    let mut talk = Talk::new(&mut classifier, 5000);
+    talk.asks(GET)
+        .sends(&head("Content-Length: 6000\r\n"))
+        .sends_500(6);
+    // A part arrives, then the rest.
+    talk.asks_lacking(b"", 1500).sends_500(1);
+    talk.has_all().sends_500(1);
+    talk.sends_500(4);
+    assert_eq!(talk.bands, " 3333333 3 11111");
+    // After 64 KiB in one band a few packets that are sent again do not count.
+    let mut talk = Talk::new(&mut classifier, 5001);
+    talk.asks(GET).sends(&head("Content-Length: 68000\r\n"));
+    talk.sends_500(136);
+    assert_eq!(talk.bands, format!(" {}{}", "3".repeat(132), "1".repeat(5)));
 }
 
 #[test]

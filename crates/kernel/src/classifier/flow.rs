@@ -96,7 +96,7 @@ impl FlowKey {
 
 impl Flow {
     /// Length of `struct flow`.
-    pub const BYTES: usize = 176;
+    pub const BYTES: usize = 192;
 
     /// Reads one.
     pub fn read(bytes: &[u8]) -> Option<Flow> {
