@@ -5,7 +5,7 @@ use std::fmt;
 /// What is believed of the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// It is not limited: nothing is known, or the queue is not ours.
+    /// At the most: nothing is known, or the queue is not ours.
     Open,
     /// A lower rate shows whether the queue is ours.
     Trial,
@@ -130,15 +130,51 @@ impl fmt::Display for Why {
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.state)?;
-        if self.state == State::Open {
-            write!(f, ", not limited")?;
-        } else {
-            write!(f, " at {:.2} Mbit/s", self.rate_bits_per_sec as f64 / 1e6)?;
+        let mbit = |rate: u64| rate as f64 / 1e6;
+        match (self.state, crate::limit(self.rate_bits_per_sec)) {
+            (State::Open, None) => write!(f, ", not limited")?,
+            (State::Open, Some(most)) => write!(f, ", at most {:.2} Mbit/s", mbit(most))?,
+            _ => write!(f, " at {:.2} Mbit/s", mbit(self.rate_bits_per_sec))?,
         }
         write!(f, ": {} (clients wait {:.1} ms", self.why, self.waits_ms)?;
         match self.carries_bits_per_sec {
-            Some(carries) => write!(f, "; link carries {:.2} Mbit/s)", carries as f64 / 1e6),
+            Some(carries) => write!(f, "; link carries {:.2} Mbit/s)", mbit(carries)),
             None => f.write_str(")"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(state: State, rate_bits_per_sec: u64) -> String {
+        let decision = Decision {
+            at_ns: 0,
+            state,
+            rate_bits_per_sec,
+            carries_bits_per_sec: None,
+            waits_ms: 4.0,
+            why: Why::NoLimit,
+        };
+        decision.to_string()
+    }
+
+    #[test]
+    fn an_open_link_is_limited_by_what_the_operator_gave_alone() {
+        let rest = "no limit found (clients wait 4.0 ms)";
+        let open = |rate| words(State::Open, rate);
+        assert_eq!(
+            open(crate::NO_LIMIT_BITS_PER_SEC),
+            format!("open, not limited: {rest}")
+        );
+        assert_eq!(
+            open(3_000_000),
+            format!("open, at most 3.00 Mbit/s: {rest}")
+        );
+        assert_eq!(
+            words(State::Hold, 3_000_000),
+            format!("hold at 3.00 Mbit/s: {rest}")
+        );
     }
 }

@@ -21,3 +21,12 @@ pub use decision::{Decision, State, Why};
 pub use journal::Journal;
 pub use rates::Totals;
 pub use search::{Limits, STEP_NS, Search};
+
+/// The most where neither the device nor the operator gives one, bits a second: no link beyond is
+/// as fast.
+pub const NO_LIMIT_BITS_PER_SEC: u64 = 10_000_000_000;
+
+/// A rate as a limit, bits a second; none where it limits nothing.
+pub fn limit(rate_bits_per_sec: u64) -> Option<u64> {
+    (rate_bits_per_sec < NO_LIMIT_BITS_PER_SEC).then_some(rate_bits_per_sec)
+}

@@ -30,6 +30,7 @@ pub use config::{Mechanism, UplinkConfig, UplinkError};
 pub use fair_shadow::FairShadow;
 pub use flow::Flow;
 pub use observer::Observer;
+pub use sooner_bottleneck::{NO_LIMIT_BITS_PER_SEC, limit};
 pub use stream::GatedStream;
 pub use stream_flow::{FinishedStream, StreamFlow};
 pub use uplink::Uplink;

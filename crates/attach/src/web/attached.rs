@@ -1,6 +1,6 @@
 //! Bands and programs on a device, and what is learned while they are there.
 
-use sooner_bottleneck::Decision;
+use sooner_bottleneck::{Decision, limit};
 use sooner_kernel::bands::{
     BAND_COUNT, BandStats, Bands, BandsError, BandsOptions, Presence, Replace,
 };
@@ -174,8 +174,9 @@ impl Attached {
         };
         let limit = match (self.config.uplink, self.config.shaping) {
             (Uplink::Auto { .. }, _) => {
-                let most = self.rate_bits_per_sec() as f64 / 1e6;
-                format!("at a rate that is found, at most {most} Mbit/s")
+                let most = limit(self.rate_bits_per_sec());
+                let most = most.map(|rate| format!(", at most {} Mbit/s", rate as f64 / 1e6));
+                format!("at a rate that is found{}", most.unwrap_or_default())
             }
             (Uplink::Rate(rate), Shaping::Ours) => format!("at {} Mbit/s", rate as f64 / 1e6),
             (Uplink::Rate(rate), Shaping::NotOurs) => {
@@ -291,7 +292,10 @@ impl Attached {
         Ok(Snapshot {
             pid: std::process::id(),
             device: self.device.name.clone(),
-            rate_bits_per_sec: self.rate_bits_per_sec(),
+            rate_bits_per_sec: match self.auto_uplink {
+                Some(_) => limit(self.rate_bits_per_sec()),
+                None => Some(self.rate_bits_per_sec()),
+            },
             uplink: self.auto_uplink.as_ref().map(|auto| auto.view(now_ns)),
             ports: self.ports.clone(),
             uptime_s: now_ns.saturating_sub(self.started_ns) as f64 / 1e9,

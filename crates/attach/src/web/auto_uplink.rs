@@ -1,7 +1,7 @@
 //! An uplink with a rate that is found: what the programs measure goes into the search, and what that
 //! decides onto the device.
 
-use sooner_bottleneck::{Decision, Journal, Limits, Search, Totals};
+use sooner_bottleneck::{Decision, Journal, Limits, NO_LIMIT_BITS_PER_SEC, Search, Totals, limit};
 use sooner_kernel::bands::Bands;
 use sooner_kernel::classifier::Classifier;
 use sooner_kernel::device::Device;
@@ -9,8 +9,6 @@ use sooner_kernel::device::Device;
 use super::attached::AttachError;
 use super::snapshot::{DecisionView, UplinkView};
 
-/// A device that does not say what it carries, bits a second.
-const DEVICE_BITS_PER_SEC: u64 = 10_000_000_000;
 /// Below this there is nothing to search, bits a second.
 const LEAST_BITS_PER_SEC: u64 = 100_000;
 /// Delays taken in one go, so that a flood of them leaves time for all else.
@@ -32,7 +30,7 @@ impl AutoUplink {
     /// Of a device, with what the operator says is the most.
     pub fn new(device: &Device, most_bits_per_sec: Option<u64>, observes: bool) -> AutoUplink {
         let of_device = device.speed_mbit().map(|mbit| mbit * 1_000_000);
-        let of_device = of_device.unwrap_or(DEVICE_BITS_PER_SEC);
+        let of_device = of_device.unwrap_or(NO_LIMIT_BITS_PER_SEC);
         let most = most_bits_per_sec
             .map_or(of_device, |most| most.min(of_device))
             .max(LEAST_BITS_PER_SEC);
@@ -111,7 +109,7 @@ impl AutoUplink {
         UplinkView {
             state: self.search.state().to_string(),
             observes: self.observes,
-            most_bits_per_sec: self.most_bits_per_sec,
+            most_bits_per_sec: limit(self.most_bits_per_sec),
             carries_bits_per_sec: self.search.carries_bits_per_sec(),
             delivered_bits_per_sec: self.search.delivered_bits_per_sec(),
             waits_ms: waits.common_ms,
@@ -127,7 +125,7 @@ fn view_of(decision: &Decision, now_ns: u64) -> DecisionView {
     DecisionView {
         ago_s: now_ns.saturating_sub(decision.at_ns) as f64 / 1e9,
         state: decision.state.to_string(),
-        rate_bits_per_sec: decision.rate_bits_per_sec,
+        rate_bits_per_sec: limit(decision.rate_bits_per_sec),
         carries_bits_per_sec: decision.carries_bits_per_sec,
         waits_ms: decision.waits_ms,
         why: decision.why.to_string(),

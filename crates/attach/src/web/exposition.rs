@@ -18,8 +18,8 @@ pub fn encode(all: &Snapshot) -> Result<String, fmt::Error> {
         None,
         under_way,
     );
-    let rate = [of_device(all, all.rate_bits_per_sec / 8)];
-    let help = "What may leave in a second";
+    let rate = all.rate_bits_per_sec.map(|bits| of_device(all, bits / 8));
+    let help = "What may leave in a second; missing where nothing is limited";
     to.gauges(&named("uplink_rate"), help, Some(Unit::Bytes), rate);
     if let Some(uplink) = &all.uplink {
         of_uplink(&mut to, all, uplink);
@@ -238,6 +238,7 @@ mod tests {
     #[test]
     fn dashboard_and_alerts_ask_for_what_is_told() {
         let snapshot = Snapshot {
+            rate_bits_per_sec: Some(8_000_000),
             uplink: Some(UplinkView::default()),
             ..Snapshot::default()
         };

@@ -10,8 +10,8 @@ pub struct Snapshot {
     pub pid: u32,
     /// The device.
     pub device: String,
-    /// Rate of the link; where it is found, what may leave now.
-    pub rate_bits_per_sec: u64,
+    /// Rate of the link; where it is found, what may leave now, none: nothing is limited.
+    pub rate_bits_per_sec: Option<u64>,
     /// How that rate is found; none: it was given.
     pub uplink: Option<UplinkView>,
     /// The servers' ports.
@@ -81,8 +81,8 @@ pub struct UplinkView {
     pub state: String,
     /// Whether nothing is changed, and `decisions` are what would be.
     pub observes: bool,
-    /// The most that is ever let through.
-    pub most_bits_per_sec: u64,
+    /// The most that is ever let through; none: neither given nor known of the device.
+    pub most_bits_per_sec: Option<u64>,
     /// What the link is believed to carry; none: not known.
     pub carries_bits_per_sec: Option<u64>,
     /// What arrived in a second, over the last half.
@@ -106,8 +106,8 @@ pub struct DecisionView {
     pub ago_s: f64,
     /// What is believed from then on.
     pub state: String,
-    /// What may leave from then on.
-    pub rate_bits_per_sec: u64,
+    /// What may leave from then on; none: nothing is limited.
+    pub rate_bits_per_sec: Option<u64>,
     /// What the link was believed to carry; none: not known.
     pub carries_bits_per_sec: Option<u64>,
     /// What clients waited for, ms.

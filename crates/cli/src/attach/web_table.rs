@@ -14,11 +14,16 @@ pub fn status_line(snapshot: &Snapshot) -> String {
         "{}: port {}, {}, {} responses in {} s, process {}\n",
         snapshot.device,
         ports.join(", "),
-        round_rate(snapshot.rate_bits_per_sec as f64),
+        limit(snapshot.rate_bits_per_sec),
         snapshot.responses,
         snapshot.uptime_s.round(),
         snapshot.pid,
     )
+}
+
+/// What may leave.
+fn limit(rate_bits_per_sec: Option<u64>) -> String {
+    rate_bits_per_sec.map_or("not limited".into(), |rate| round_rate(rate as f64))
 }
 
 /// A page: bands, then sizes.
@@ -77,10 +82,10 @@ fn of_uplink(view: &UplinkView) -> String {
     );
     for decision in view.decisions.iter().rev().take(DECISIONS_SHOWN) {
         text += &format!(
-            "  {:.1} s ago: {} at {}: {}\n",
+            "  {:.1} s ago: {}, {}: {}\n",
             decision.ago_s,
             decision.state,
-            round_rate(decision.rate_bits_per_sec as f64),
+            limit(decision.rate_bits_per_sec),
             decision.why,
         );
     }
@@ -139,7 +144,7 @@ mod tests {
         let snapshot = Snapshot {
             device: "eth0".into(),
             ports: vec![80, 443],
-            rate_bits_per_sec: 10_000_000,
+            rate_bits_per_sec: Some(10_000_000),
             bands: vec![BandView {
                 up_to_bytes: Some(2047),
                 ..BandView::default()

@@ -1,14 +1,12 @@
 //! From the table `[uplink]` to what the uplink is told.
 use sooner_link::{LinkLimits, StreamRule};
 use sooner_operate::say;
-use sooner_uplink::{Mechanism, UplinkConfig};
+use sooner_uplink::{Mechanism, NO_LIMIT_BITS_PER_SEC, UplinkConfig};
 use sooner_web::config::{MechanismName, Misconfigured, StreamOrder, UplinkTable};
 use sooner_workload::{Rate, UplinkRate};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The most that is let through where nothing else is said: no link beyond is as fast.
-const MOST_BITS_PER_SEC: u64 = 10_000_000_000;
 /// By which sizes are chosen where the rate is found, later.
 const NOMINAL_BITS_PER_SEC: u64 = 20_000_000;
 /// Smaller reads would cost more system calls than they save memory.
@@ -102,7 +100,7 @@ impl Link {
     ) -> Option<UplinkConfig> {
         let rate_bits_per_sec = match self.ordered_rate()? {
             UplinkRate::Known(rate) => rate.bits_per_sec(),
-            UplinkRate::Auto(most) => most.map_or(MOST_BITS_PER_SEC, Rate::bits_per_sec),
+            UplinkRate::Auto(most) => most.map_or(NO_LIMIT_BITS_PER_SEC, Rate::bits_per_sec),
         };
         let mut config = UplinkConfig::new(rate_bits_per_sec, table.policy());
         if matches!(self.rate, Some(UplinkRate::Auto(_))) {
@@ -188,7 +186,7 @@ mod tests {
     #[test]
     fn a_rate_that_is_found_has_a_most() {
         let addresses = ["127.0.0.1:80".parse().unwrap()];
-        for (text, most) in [("auto", MOST_BITS_PER_SEC), ("auto:50mbit", 50_000_000)] {
+        for (text, most) in [("auto", NO_LIMIT_BITS_PER_SEC), ("auto:50mbit", 50_000_000)] {
             let table = format!("[uplink]\nrate = \"{text}\"");
             let config = Config::parse(&table).unwrap();
             let found = Link::of(&config.uplink).unwrap();

@@ -11,6 +11,7 @@ use crate::metrics::{
 use sooner_http::negotiation::Coding;
 use sooner_operate::ProcessReading;
 use sooner_operate::metrics::{Families, Labels, Unit, Value};
+use sooner_uplink::limit;
 use std::fmt;
 use std::sync::Arc;
 
@@ -199,7 +200,8 @@ impl Exposition {
 
     fn uplink(&self, to: &mut Families) {
         let uplink = &self.uplink;
-        if let Some(rate) = uplink.rate_bits_per_sec {
+        let is_limit = |rate: &u64| uplink.found.is_none() || limit(*rate).is_some();
+        if let Some(rate) = uplink.rate_bits_per_sec.filter(is_limit) {
             to.gauge(
                 "sooner_uplink_rate_bytes_per_second",
                 "Rate of the link",

@@ -13,7 +13,7 @@
 
   const showTiles = (status) => {
     say(at("sent"), bits(8 * (status.per_second.sent_bytes.at(-1) ?? 0)));
-    say(at("rate"), `of ${bits(status.rate_bits_per_sec)}`);
+    say(at("rate"), status.rate_bits_per_sec === null ? "not limited" : `of ${bits(status.rate_bits_per_sec)}`);
     say(at("backlog"), bytes(sum(status.bands, "backlog_bytes")));
     say(at("under-way"), count(status.under_way));
     say(at("responses"), count(status.responses));
@@ -80,7 +80,7 @@
       say(cells[0], one.why);
       say(cells[1], time(one.ago_s));
       say(cells[2], one.state);
-      say(cells[3], bits(one.rate_bits_per_sec));
+      say(cells[3], one.rate_bits_per_sec === null ? "not limited" : bits(one.rate_bits_per_sec));
     });
   };
 

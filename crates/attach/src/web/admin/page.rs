@@ -35,7 +35,7 @@ fn now(status: &Status<'_>) -> String {
     let waiting: u64 = snapshot.bands.iter().map(|band| band.backlog_bytes).sum();
     let rows = [
         ("Device", html(&snapshot.device)),
-        ("Link", bits_per_sec(snapshot.rate_bits_per_sec)),
+        ("Link", limit(snapshot.rate_bits_per_sec)),
         ("Leaves now", bits_per_sec(8 * sent.unwrap_or(0))),
         ("Waiting", bytes(waiting)),
         ("Responses under way", snapshot.under_way.to_string()),
@@ -105,13 +105,17 @@ fn decisions(snapshot: &Snapshot) -> String {
             vec![
                 seconds(Some(one.ago_s)),
                 html(&one.state),
-                bits_per_sec(one.rate_bits_per_sec),
+                limit(one.rate_bits_per_sec),
                 html(&one.why),
             ]
         })
         .collect();
     let columns = ["Ago", "State", "Rate", "Why"];
     table("How the rate was found", &columns, &rows)
+}
+
+fn limit(rate: Option<u64>) -> String {
+    rate.map_or("not limited".into(), bits_per_sec)
 }
 
 fn up_to(most: Option<u64>) -> String {

@@ -30,7 +30,7 @@ impl Source for Figures {
         Ok(Snapshot {
             device: HOSTILE.into(),
             ports: vec![80, 443],
-            rate_bits_per_sec: 10_000_000,
+            rate_bits_per_sec: Some(10_000_000),
             responses: 120,
             sized_responses: 100,
             uplink: Some(UplinkView {
