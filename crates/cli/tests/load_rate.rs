@@ -205,8 +205,10 @@ fn bad_input_is_one_line_each() {
     let here = "http://127.0.0.1:9/";
     let fixed: [&str; 6] = ["rate", here, "--rate", "5", "--for", "1s"];
     let of = |more: &[&'static str]| [&fixed[..], more].concat();
-    let cases: [(Vec<&str>, &str); 12] = [
+    let closed = vec!["closed", here, "--connections", "2", "--for", "1s"];
+    let cases: [(Vec<&str>, &str); 13] = [
         (of(&[]), "connection refused; start the server there"),
+        (closed, "connection refused; start the server there"),
         (of(&["--expect", "p99<200"]), "write 200ms or 200s"),
         (of(&["-H", "accept"]), "NAME: VALUE"),
         (of(&["-X", "G T"]), "is not a method"),

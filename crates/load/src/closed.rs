@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::message::{Message, MessageError, Question};
 use crate::pool::{Pool, Reuse};
 use crate::rate::recorder::{Ended, Recorder, Second};
+use crate::reachable::{Unreachable, is_reachable};
 use crate::socket::{SocketOptions, UnconnectedSocket};
 use crate::target::Target;
 use report::{ClosedRun, Lasted, Window};
@@ -65,6 +66,9 @@ pub enum ClosedError {
         "cannot make a socket: {0}; is the congestion control in net.ipv4.tcp_available_congestion_control?"
     )]
     Socket(io::Error),
+    /// No connection can be made.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
     /// A socket cannot send from an address.
     #[error("cannot send from {address}: {error}; give addresses that this host has")]
     Source {
@@ -113,6 +117,11 @@ async fn carry_out(
     descriptors::raise_limit(u64::from(options.connections) + 1024).ok();
     let clients = clients(options)?;
     let mut signals = EndSignals::listen().map_err(ClosedError::Signals)?;
+    if let Some(client) = clients.first() {
+        for server in servers(&options.asked) {
+            is_reachable(client, server).await?;
+        }
+    }
     let notes = Rc::new(Notes::default());
     let warm_up = options.duration.mul_f64(WARM_UP_SHARE);
     let tasks = LocalSet::new();
@@ -274,6 +283,21 @@ impl Beginning {
             stopped_of,
         }
     }
+}
+
+/// Each server once.
+fn servers(asked: &[(Target, Message)]) -> Vec<&Target> {
+    let mut servers: Vec<&Target> = Vec::new();
+    for (target, _) in asked {
+        let address = target.endpoint.address;
+        if servers
+            .iter()
+            .all(|known| known.endpoint.address != address)
+        {
+            servers.push(target);
+        }
+    }
+    servers
 }
 
 /// Starts what is asked on one connection.

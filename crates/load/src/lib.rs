@@ -29,6 +29,7 @@ pub mod pool;
 pub mod probe;
 pub mod questions;
 pub mod rate;
+pub mod reachable;
 pub mod replay;
 pub mod response;
 pub mod samples;

@@ -17,6 +17,7 @@ use crate::expectation::Expectation;
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::pool::{Pool, Reuse};
+use crate::reachable::{Unreachable, is_reachable};
 use crate::socket::SocketOptions;
 use crate::target::Target;
 use recorder::{Ended, Recorder, Second};
@@ -42,8 +43,6 @@ use tokio::task::{LocalSet, spawn_local, yield_now};
 const LEAD_NS: u64 = 10_000_000;
 /// Requests that a driver behind its schedule begins before it lets others go on.
 const BURST: u32 = 16;
-/// How long a server may take to accept the first connection.
-const PROBE_WAIT: Duration = Duration::from_secs(10);
 /// Descriptors beside those of connections.
 const DESCRIPTORS_BESIDE: u64 = 64;
 
@@ -96,25 +95,11 @@ pub struct RateOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum RateError {
     /// No connection can be made.
-    #[error("{url}: {failure}{}", remedy(failure))]
-    Unreachable {
-        /// The server.
-        url: String,
-        /// Why not.
-        failure: Failure,
-    },
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
     /// The system refused a timer or signals.
     #[error("cannot set up timers and signals: {0}")]
     System(io::Error),
-}
-
-fn remedy(failure: &Failure) -> &'static str {
-    match failure {
-        // These say themselves what would help.
-        Failure::Certificate | Failure::NoHttp2 | Failure::Descriptors => "",
-        Failure::Tls => "; is it a port for TLS?",
-        _ => "; start the server there, or correct the URL",
-    }
 }
 
 /// A run with what was recorded of it.
@@ -146,7 +131,7 @@ async fn carry_out(
     descriptors::raise_limit(most + DESCRIPTORS_BESIDE).ok();
     let client = Rc::new(Client::new(options.socket.clone()));
     for server in &options.servers {
-        probe(&client, server).await?;
+        is_reachable(&client, server).await?;
     }
     set_timer_slack_ns(1).map_err(RateError::System)?;
     let mut timer = PacingTimer::new().map_err(RateError::System)?;
@@ -202,23 +187,6 @@ async fn carry_out(
     let recorder = running.recorder.take();
     let run = RateRun::new(&recorder, &lasted, &options.expectations);
     Ok(Ran { run, recorder })
-}
-
-/// Makes one connection, so that a server that is not there is known before the run; it sends no
-/// request.
-async fn probe(client: &Client, server: &Target) -> Result<(), RateError> {
-    let connection = async {
-        let (_, socket) = client.connect(server.endpoint.address);
-        client.open(socket?, &server.endpoint).await
-    };
-    let made = tokio::time::timeout(PROBE_WAIT, connection).await;
-    match made.unwrap_or(Err(Failure::TimedOut)) {
-        Ok(_) => Ok(()),
-        Err(failure) => Err(RateError::Unreachable {
-            url: server.url_of("/"),
-            failure,
-        }),
-    }
 }
 
 /// What the driver and the requests under way share.
