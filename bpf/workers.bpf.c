@@ -5,7 +5,7 @@
 //
 // A request begins when a connection is accepted, or when something is read from it after an answer was written to it. Of what is read
 // first, the method and the path become a number (request.h), and requests with the same one are alike; of all other system calls only
-// the results are looked at.
+// the results are looked at. An application may say what its request will use: it gives its thread the name `sooner 120ms`.
 
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -17,6 +17,8 @@
 
 #define WORKERS_MAX 4096
 #define KINDS_MAX 1024
+/* Of a thread's name, with the 0 at its end. */
+#define NAME_BYTES 16
 
 enum { UNKNOWN, RUNS, READY, ASLEEP, IDLE };
 enum { TOLD_WOKEN, TOLD_RESTS, TOLD_BEGUN, TOLD_FORKED };
@@ -54,6 +56,8 @@ struct worker {
 	__u32 has_begun;
 	/* Whether others read from the connections that it accepts. */
 	__u32 hands_on;
+	/* What the application says that the request will use in all, 0: nothing. */
+	__u64 said_ns;
 };
 
 struct {
@@ -347,6 +351,7 @@ static __always_inline void begin(struct worker *worker, __u32 place)
 	worker->has_answered = 0;
 	worker->has_begun = 1;
 	worker->kind = 0;
+	worker->said_ns = 0;
 	worker->reading.awaits = AWAITS_FIRST;
 	change(worker);
 	if (worker->level)
@@ -454,6 +459,61 @@ int note_fork(__u64 *arguments)
 
 	if (bpf_map_lookup_elem(&processes, &process))
 		tell(TOLD_FORKED, child->pid);
+	return 0;
+}
+
+/* The processor time in a thread's name such as `sooner 120ms`, ns; 0 in any other. */
+static __always_inline __u64 said_in_name(const char *name)
+{
+	static const char first[] = "sooner ";
+	__u64 value = 0, unit_ns = 0;
+	int is_over = 0;
+
+#pragma unroll
+	for (int at = 0; at < NAME_BYTES; at++) {
+		char letter = name[at];
+
+		if (at < (int)sizeof(first) - 1) {
+			if (letter != first[at])
+				return 0;
+		} else if (!is_over && letter >= '0' && letter <= '9') {
+			value = 10 * value + (letter - '0');
+		} else if (!is_over) {
+			char next = at + 1 < NAME_BYTES ? name[at + 1] : 0;
+
+			is_over = 1;
+			if (letter == 's' && !next)
+				unit_ns = 1000000000;
+			else if (letter == 'm' && next == 's')
+				unit_ns = 1000000;
+			else if (letter == 'u' && next == 's')
+				unit_ns = 1000;
+		}
+	}
+	return value * unit_ns;
+}
+
+SEC("tp_btf/task_rename")
+int note_name(__u64 *arguments)
+{
+	struct task_struct *task = (struct task_struct *)arguments[0];
+	__u32 place = 0;
+	struct worker *worker = worker_of(task->pid, &place);
+	struct desk *desk = the_desk();
+	char name[NAME_BYTES] = {};
+	__u64 said_ns;
+
+	if (!worker || !desk || bpf_probe_read_kernel(name, sizeof(name), (void *)arguments[1]))
+		return 0;
+	said_ns = said_in_name(name);
+	if (!said_ns)
+		return 0;
+	change(worker);
+	worker->said_ns = said_ns;
+	change(worker);
+	/* One alone goes before none. */
+	if (worker->level || desk->active > 1)
+		tell(TOLD_BEGUN, place);
 	return 0;
 }
 

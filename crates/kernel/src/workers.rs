@@ -24,22 +24,24 @@ use crate::shared_words::SharedWords;
 /// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/workers.bpf.o");
 /// Each with the tracepoint it hangs on.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("note_switch", "sched_switch"),
     ("note_wakeup", "sched_wakeup"),
     ("note_call", "sys_exit"),
     ("note_fork", "sched_process_fork"),
+    ("note_name", "task_rename"),
 ];
 /// So many can be watched.
 pub const WORKERS_MAX: usize = 4096;
 /// Of `struct worker`, in words of 8 bytes; and where its halves are, in words of 4.
-const WORKER_WORDS: usize = 14;
+const WORKER_WORDS: usize = 15;
 const DOING_AT: usize = 18;
 const LEVEL_AT: usize = 19;
 const CLIENT_AT: usize = 20;
 const ANSWERED_AT: usize = 21;
 const KIND_WORD: usize = 11;
 const HANDS_ON_AT: usize = 27;
+const SAID_WORD: usize = 14;
 /// Of `struct desk`, in words of 4 bytes.
 const READER_WANTS_AT: usize = 0;
 const ACTIVE_AT: usize = 1;
@@ -89,6 +91,8 @@ pub struct WorkerSeen {
     pub kind: Option<NonZeroU64>,
     /// Whether other threads read from the connections that it accepts.
     pub hands_on: bool,
+    /// What its application says that the request will use in all, ns.
+    pub said_ns: Option<NonZeroU64>,
 }
 
 /// A request that is over.
@@ -302,6 +306,7 @@ impl Workers {
             has_answered: half(ANSWERED_AT) != 0,
             kind: NonZeroU64::new(word(KIND_WORD)),
             hands_on: half(HANDS_ON_AT) != 0,
+            said_ns: NonZeroU64::new(word(SAID_WORD)),
         }
     }
 

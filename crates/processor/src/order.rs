@@ -117,7 +117,9 @@ impl Order {
         let is_unseen = reading.requests == 0;
         self.resting += usize::from(rests && is_unseen);
         self.unseen += usize::from(is_unseen);
+        let said = worker.said(reading, &self.settings.bounds);
         let known = match &mut self.settings.rule {
+            Rule::Used | Rule::History(_) if said.is_some() && !rests => said,
             Rule::History(history) if !rests => history.profile(worker.kind(reading)),
             _ => None,
         };

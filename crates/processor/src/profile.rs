@@ -36,8 +36,20 @@ impl Cutoffs {
     /// of them begins on top.
     pub fn new(bounds_ns: [u64; LEVEL_COUNT - 1], of_all: &Law) -> Cutoffs {
         let atoms = atoms(|step| of_all.share(step));
-        let mut least = Steps::of(&atoms, 0).index(0.0);
         let longest = atoms.last().map_or(0.0, |(end, _)| *end);
+        Cutoffs::up_to(longest, bounds_ns, &atoms)
+    }
+
+    /// The same for requests that may be longer than all before them.
+    pub fn without_end(bounds_ns: [u64; LEVEL_COUNT - 1], of_all: &Law) -> Cutoffs {
+        Cutoffs::up_to(NEVER, bounds_ns, &atoms(|step| of_all.share(step)))
+    }
+
+    fn up_to(longest: f64, bounds_ns: [u64; LEVEL_COUNT - 1], of_all: &Atoms) -> Cutoffs {
+        let mut least = match of_all.is_empty() {
+            true => 0.0,
+            false => Steps::of(of_all, 0).index(0.0),
+        };
         let highest = bounds_ns.map(|bound_ns| {
             let bound = bound_ns as f64;
             if bound >= longest {

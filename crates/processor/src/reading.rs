@@ -1,5 +1,7 @@
 //! What is known of a worker at a moment.
 
+use std::num::NonZeroU64;
+
 use crate::history::RequestKind;
 
 /// What it does. Times are of one monotonic clock, ns.
@@ -62,6 +64,8 @@ pub struct Reading {
     pub kind: Option<RequestKind>,
     /// Whether others work on the connections that it accepts: it has no request of its own.
     pub hands_on: bool,
+    /// What its application says that the request will use in all, ns.
+    pub said_ns: Option<NonZeroU64>,
 }
 
 /// A request that is over, of a worker of which beginnings are seen.

@@ -143,6 +143,7 @@ mod tests {
             has_answered: false,
             kind: None,
             hands_on: false,
+            said_ns: None,
         }
     }
 

@@ -1,6 +1,11 @@
 //! One worker between two looks.
 
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use crate::bounds::{Bounds, LEVEL_COUNT};
 use crate::history::RequestKind;
+use crate::profile::{Cutoffs, Profile};
 use crate::reading::{Doing, Ended, Reading};
 
 /// Of one that has answered and sleeps for so long, the client is quiet: a request is over.
@@ -23,6 +28,15 @@ pub struct Worker {
     pub level: u8,
     /// It goes before all until it has used so much.
     pub favoured_until_run_ns: Option<u64>,
+    /// The levels of a request of which its application said what it will use.
+    said: Option<Said>,
+}
+
+#[derive(Debug, Clone)]
+struct Said {
+    said_ns: NonZeroU64,
+    bounds_ns: [u64; LEVEL_COUNT - 1],
+    profile: Arc<Profile>,
 }
 
 impl Worker {
@@ -71,6 +85,26 @@ impl Worker {
     /// What its request has in common with others, where that is known.
     pub fn kind(&self, reading: &Reading) -> Option<RequestKind> {
         reading.kind.filter(|_| !self.is_over)
+    }
+
+    /// The levels of its request where its application has said what it will use, between these
+    /// bounds.
+    pub fn said(&mut self, reading: &Reading, bounds: &Bounds) -> Option<Arc<Profile>> {
+        let said_ns = reading.said_ns.filter(|_| !self.is_over)?;
+        let bounds_ns = bounds.bounds_ns();
+        let is_same = |said: &&Said| said.said_ns == said_ns && said.bounds_ns == bounds_ns;
+        if let Some(said) = self.said.as_ref().filter(is_same) {
+            return Some(said.profile.clone());
+        }
+        let cutoffs = Cutoffs::without_end(bounds_ns, bounds.law());
+        let all_of_it = vec![(said_ns.get() as f64, 1.0)];
+        let profile = Arc::new(Profile::new(&all_of_it, cutoffs));
+        self.said = Some(Said {
+            said_ns,
+            bounds_ns,
+            profile: profile.clone(),
+        });
+        Some(profile)
     }
 
     /// Whether it waits for its next request.

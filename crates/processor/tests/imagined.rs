@@ -32,6 +32,8 @@ pub struct World {
     pub looks: u64,
     /// What requests of a size have in common.
     pub kind_of: fn(u64) -> Option<RequestKind>,
+    /// What their application says of them, ns; 0: nothing.
+    pub said_ns_of: fn(u64) -> u64,
     ended: Vec<Ended>,
 }
 
@@ -68,6 +70,7 @@ impl World {
             longest_wait_ns: 0,
             looks: 0,
             kind_of: |_| None,
+            said_ns_of: |_| 0,
             ended: Vec::new(),
         }
     }
@@ -93,6 +96,7 @@ impl World {
             has_answered: false,
             kind: (self.kind_of)(worker.size_ns),
             hands_on: false,
+            said_ns: NonZeroU64::new((self.said_ns_of)(worker.size_ns)),
         }
     }
 

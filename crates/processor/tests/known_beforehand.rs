@@ -97,6 +97,62 @@ fn a_short_one_goes_first_that_has_used_nothing() {
     assert!((size_ns, response_ns) <= (3 * MS, 4 * MS), "{response_ns}");
 }
 
+/// The same where nothing came before: their application says it.
+#[test]
+fn a_long_one_of_which_that_is_said_begins_below() {
+    for rule in [history(), Rule::Used] {
+        let mut world = World::new(3, settings(rule, fixed()), true);
+        world.said_ns_of = |size_ns| if size_ns == 30 * MS { 0 } else { size_ns };
+        // Two long ones, a short one, and one of 30 ms of which nothing is said.
+        let requests = [
+            (MS, 200 * MS),
+            (MS, 200 * MS),
+            (20 * MS, 3 * MS),
+            (25 * MS, 30 * MS),
+        ];
+        let mut left = requests.to_vec();
+        let mut seen = Vec::new();
+        for end_ms in [4, 19, 21, 24, 28, 40, 450] {
+            let end_ns = end_ms * MS;
+            let now: Vec<_> = left.extract_if(.., |request| request.0 < end_ns).collect();
+            world.run(&now, end_ns);
+            seen.push(world.levels());
+        }
+        assert_eq!(seen.join(" "), "220 220 220 220 220 221 000");
+        let (size_ns, response_ns) = world.responses_ns[0];
+        assert!((size_ns, response_ns) <= (3 * MS, 4 * MS), "{response_ns}");
+    }
+}
+
+/// Two long ones alone: what is left decides once it is little.
+#[test]
+fn what_was_said_counts_down() {
+    let mut world = World::new(2, settings(Rule::Used, fixed()), true);
+    world.said_ns_of = |size_ns| size_ns;
+    let mut seen = Vec::new();
+    world.run(&[(MS, 200 * MS), (MS, 200 * MS)], 4 * MS);
+    for end_ms in [270, 310, 360, 430] {
+        world.run(&[], end_ms * MS);
+        seen.push(world.levels());
+    }
+    assert_eq!(seen.join(" "), "22 12 01 00");
+    // The first is over long before the second, which it would have ended with by turns.
+    assert!(
+        world.responses_ns[0].1 < 350 * MS,
+        "{:?}",
+        world.responses_ns
+    );
+}
+
+/// Who says less than its request takes is put back for it.
+#[test]
+fn what_takes_longer_than_was_said_falls_to_the_last_level() {
+    let mut world = World::new(2, settings(Rule::Used, fixed()), true);
+    world.said_ns_of = |_| 4 * MS;
+    world.run(&[(MS, 200 * MS), (2 * MS, 4 * MS)], 30 * MS);
+    assert_eq!(world.levels(), "20");
+}
+
 #[test]
 fn what_is_known_beforehand_is_worth_a_tenth_of_the_mean() {
     let (gain, figures) = gain([by_size, by_size]);

@@ -103,6 +103,7 @@ impl Source {
                     has_answered: seen.has_answered,
                     kind: seen.kind.map(RequestKind),
                     hands_on: seen.hands_on,
+                    said_ns: seen.said_ns,
                 };
                 Ok((reading, seen.ready_ns))
             }
@@ -202,6 +203,7 @@ impl Proc {
             has_answered: false,
             kind: None,
             hands_on: false,
+            said_ns: None,
         };
         Ok((reading, 0))
     }

@@ -25,12 +25,14 @@ const SHORT_MS: u64 = 5;
 const LONG_MS: u64 = 900;
 /// By what it has used, a request falls to the second level after so many ms, and to the third.
 const BOUNDS_MS: [u64; 2] = [500, 700];
-/// What it is for both: burns so many milliseconds of processor time as the path ends with.
+/// What it is for both: burns so many milliseconds of processor time as the path ends with, and says
+/// before that it will use as many as `say` is.
 const SCRIPT: &str = r#"<?php
 function used() {
   $u = getrusage();
   return $u['ru_utime.tv_sec'] + $u['ru_stime.tv_sec'] + ($u['ru_utime.tv_usec'] + $u['ru_stime.tv_usec']) / 1e6;
 }
+if (isset($_GET['say'])) file_put_contents('/proc/self/comm', "sooner {$_GET['say']}ms");
 $until = used() + (int)basename(strtok($_SERVER['REQUEST_URI'], '?')) / 1000;
 while (used() < $until) { for ($i = 0; $i < 500; $i++); }
 echo 'ok';
@@ -38,6 +40,9 @@ echo 'ok';
 const APPLICATION: &str = r#"
 import time
 def app(environ, start_response):
+    if "say=" in environ["QUERY_STRING"]:
+        with open("/proc/thread-self/comm", "w") as name:
+            name.write("sooner %sms" % environ["QUERY_STRING"].split("say=")[1])
     until = time.process_time() + int(environ["PATH_INFO"].rsplit("/", 1)[1]) / 1000
     while time.process_time() < until:
         pass
@@ -271,18 +276,18 @@ fn used_ms(pid: u32) -> u64 {
 
 /// What a worker had used of its request at most when it was first seen on the last level, ms: two
 /// long requests at once. A short one comes then, and is answered before both.
-fn used_when_last(site: &Site) -> u64 {
+fn used_when_last(site: &Site, long: &str) -> u64 {
     let begin = Instant::now();
     loop {
         assert!(begin.elapsed() < PATIENCE, "none falls: {}", top());
         // One worker may have taken both, and goes before none.
-        if let Some(used_ms) = two_at_once(site) {
+        if let Some(used_ms) = two_at_once(site, long) {
             return used_ms;
         }
     }
 }
 
-fn two_at_once(site: &Site) -> Option<u64> {
+fn two_at_once(site: &Site, long: &str) -> Option<u64> {
     let workers = site.workers();
     until("all on top", || {
         workers.iter().all(|worker| nice(*worker) < 0)
@@ -290,7 +295,7 @@ fn two_at_once(site: &Site) -> Option<u64> {
     let before: Vec<u64> = workers.iter().map(|worker| used_ms(*worker)).collect();
     let address = site.address;
     thread::scope(|scope| {
-        let both = [0, 1].map(|_| scope.spawn(move || ask(address, &long())));
+        let both = [0, 1].map(|_| scope.spawn(move || ask(address, long)));
         let mut used_when_last = None;
         while used_when_last.is_none() && !both.iter().any(|one| one.is_finished()) {
             // Before the look at its level, so that it is not more than it was then.
@@ -332,7 +337,7 @@ fn a_path_is_told_from_another(test: &str, wanted: Program) {
             .for_each(|path| ask(site.address, path).unwrap()),
     }
     until("all are over", || top()["requests"].as_u64() >= Some(15));
-    let used_ms = used_when_last(&site);
+    let used_ms = used_when_last(&site, &long());
     assert!(used_ms < BOUNDS_MS[0], "{used_ms} ms: {}", top());
     until("all are over", || top()["requests"].as_u64() >= Some(18));
     let seen = top();
@@ -347,9 +352,13 @@ fn a_path_is_told_from_another(test: &str, wanted: Program) {
     paths
         .iter()
         .for_each(|path| ask(site.address, path).unwrap());
-    let used_ms = used_when_last(&site);
+    let used_ms = used_when_last(&site, &long());
     assert!(used_ms >= BOUNDS_MS[0], "{used_ms} ms");
     assert_eq!(top()["requests_by_history"], 0);
+    // Where the application says it, without any history.
+    let said = format!("{}&say={LONG_MS}", long());
+    let used_ms = used_when_last(&site, &said);
+    assert!(used_ms < BOUNDS_MS[0], "{used_ms} ms: {}", top());
     attached.end_by(Signal::TERM);
     assert!(attached.end().unwrap().success());
 }
