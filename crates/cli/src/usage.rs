@@ -119,8 +119,8 @@ impl<'a> Asked<'a> {
             ErrorKind::MissingRequiredArgument => {
                 let missing = texts(error, ContextKind::InvalidArg).into_iter();
                 let missing: Vec<String> = missing
-                    .filter(|arg| !told.contains(&bare(arg)))
-                    .map(|arg| unbracketed(&arg))
+                    .filter(|arg| !alternatives(arg).any(|one| told.contains(&bare(one))))
+                    .map(|arg| or(alternatives(&arg).map(unbracketed).collect()))
                     .collect();
                 match missing.len() {
                     0 => return None,
@@ -250,6 +250,14 @@ fn texts(error: &Error, kind: ContextKind) -> Vec<String> {
 /// `--load` of `--load <LOAD>`, `DIR` of `<DIR>`.
 fn bare(arg: &str) -> String {
     unbracketed(arg.split([' ', '=']).next().unwrap_or(arg))
+}
+
+/// `--pid <PID>` and `--port <PORT>` of `<--pid <PID>|--port <PORT>>`.
+fn alternatives(arg: &str) -> impl Iterator<Item = &str> {
+    let group = arg
+        .strip_prefix("<--")
+        .and_then(|_| arg.get(1..arg.len() - 1));
+    group.unwrap_or(arg).split('|')
 }
 
 fn unbracketed(arg: &str) -> String {

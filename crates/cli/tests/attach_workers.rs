@@ -1,6 +1,7 @@
 //! `sooner attach cpu` beside a real gunicorn: short requests first, and that all is put back.
 
 mod known;
+mod members;
 
 use std::fs;
 use std::io::{Read, Write};

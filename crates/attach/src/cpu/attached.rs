@@ -24,11 +24,13 @@ use crate::process_id::{ProcessId, is_gone};
 use crate::record::{Record, patiently};
 use crate::web::ports::{self, PortsError};
 
-/// Whether the server is still there is looked at so often, ns.
+/// Whether the server and its workers are still there is looked at so often, ns.
 const CHECK_NS: u64 = 1_000_000_000;
 /// All processes are looked at so often, for workers that are new or have ended, ns; and where no
 /// program tells of new ones.
 const FIND_NS: u64 = 60_000_000_000;
+/// So many workers are looked at in a check, which is a read of /proc each.
+const CHECKED_AT_ONCE: usize = 64;
 const FIND_UNTOLD_NS: u64 = 1_000_000_000;
 /// Looks where nothing is told of, ns: processor times in /proc move with the tick.
 const UNTOLD_LOOK_NS: u64 = 10_000_000;
@@ -89,6 +91,8 @@ pub struct Attached<'a> {
     own_began_ns: u64,
     check_ns: u64,
     find_ns: u64,
+    /// The worker at which the next check begins.
+    check_from: u32,
     /// Those that workers may run on.
     processors: f64,
     waited_ns: u64,
@@ -109,10 +113,7 @@ impl<'a> Attached<'a> {
         let workers = family.workers(&BTreeSet::new());
         let server = *family.roots().first().ok_or(AttachError::NoWorker)?;
         let first = workers.first().ok_or(AttachError::NoWorker)?;
-        let group = Group::of(first.process);
-        if let (Some(Group::Autogroup { .. }), false) = (&group, options.real_time) {
-            one_session(&workers)?;
-        }
+        let group = group_of(options, &workers)?;
         let rule = match options.rule {
             WantedRule::Used => Rule::Used,
             WantedRule::History => Rule::History(Box::default()),
@@ -149,6 +150,7 @@ impl<'a> Attached<'a> {
             own_began_ns: cpu_time_ns(),
             check_ns: now_ns + CHECK_NS,
             find_ns: 0,
+            check_from: 0,
             processors,
             waited_ns: 0,
             changes: 0,
@@ -187,11 +189,23 @@ impl<'a> Attached<'a> {
         if self.options.real_time && self.refused > 0 {
             return Err(AttachError::NoRealTime);
         }
+        problems.extend(self.without_workers());
         Ok(problems)
     }
 
+    /// Why nothing is ordered, where nothing is.
+    fn without_workers(&self) -> Option<String> {
+        if !self.watched.is_empty() {
+            return None;
+        }
+        Some(match self.refused {
+            0 => "the server has no worker yet; each is ordered once it begins".into(),
+            _ => "nothing is ordered: each worker has real time or a deadline already, which is above every nice value".into(),
+        })
+    }
+
     /// What is to be changed of weights: the server's, and those of what hands requests on to it.
-    fn weights(&self, own: Option<Group>) -> io::Result<Vec<Weighed>> {
+    pub(super) fn weights(&self, own: Option<Group>) -> io::Result<Vec<Weighed>> {
         let Some(share) = self.options.share else {
             return Ok(Vec::new());
         };
@@ -330,6 +344,16 @@ impl<'a> Attached<'a> {
             false => self.record.put_back(),
         }
     }
+}
+
+/// What weighs the server's workers as one; an error where nice values cannot order them.
+pub fn group_of(options: &Options, workers: &[Worker]) -> Result<Option<Group>, AttachError> {
+    let first = workers.first().ok_or(AttachError::NoWorker)?;
+    let group = Group::of(first.process);
+    if let (Some(Group::Autogroup { .. }), false) = (&group, options.real_time) {
+        one_session(workers)?;
+    }
+    Ok(group)
 }
 
 /// Nice values order only what is in one session.

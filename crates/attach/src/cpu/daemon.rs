@@ -1,5 +1,6 @@
 //! Attached to a server's workers until told to stop.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::process::Command;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use sooner_kernel::{capability, descriptors, priority};
 use sooner_processor::Next;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::attached::{AttachError, Attached};
+use super::attached::{AttachError, Attached, group_of};
 use super::changes::Changes;
 use super::options::{Options, WantedRule};
 use super::server::Family;
@@ -178,6 +179,7 @@ fn is_free(options: &Options) -> Result<(), DaemonError> {
     let family = Family::find(&options.server).map_err(AttachError::from)?;
     let roots = family.roots();
     let server = roots.first().ok_or(AttachError::NoWorker)?;
+    group_of(options, &family.workers(&BTreeSet::new()))?;
     if let Some(path) = record::left::<Changes>(server.pid)?
         && control::holder(&name_of::<Changes>(server.pid))?.is_none()
     {

@@ -34,6 +34,11 @@ pub enum PortsError {
         "no control group `{0}`; `systemctl status` shows names like system.slice/nginx.service"
     )]
     NoGroup(String),
+    /// Control groups of version 1 have no names that are theirs alone.
+    #[error(
+        "--cgroup needs control groups of version 2, which are not mounted here; name the server with --port or --pid"
+    )]
+    NoGroups,
     /// Its sockets cannot be seen.
     #[error(
         "cannot list the sockets of process {pid}: {source}; that needs {}, or name its ports with --port",
@@ -220,15 +225,37 @@ fn of_process(pid: u32) -> Result<BTreeSet<u16>, PortsError> {
     Ok(of_process.map(|listener| listener.port).collect())
 }
 
-/// The processes of a control group.
+/// The processes of a control group, and of the groups below it.
 pub fn members(name: &str) -> Result<BTreeSet<u32>, PortsError> {
-    let missing = || PortsError::NoGroup(name.into());
-    let root = groups().map_err(PortsError::Tables)?.ok_or_else(missing)?;
+    let root = groups().map_err(PortsError::Tables)?;
+    let root = root.ok_or(PortsError::NoGroups)?;
+    members_below(&root, name).ok_or_else(|| PortsError::NoGroup(name.into()))
+}
+
+/// The same where control groups are mounted at `root`; none where there is no such group.
+fn members_below(root: &Path, name: &str) -> Option<BTreeSet<u32>> {
+    // People give it as /proc and systemd write it, or as a folder.
+    let name = Path::new(name)
+        .strip_prefix(root)
+        .unwrap_or(Path::new(name));
+    let name = name.strip_prefix("/").unwrap_or(name);
     let candidates = [root.join(name), root.join("system.slice").join(name)];
-    let lists = candidates.map(|folder| fs::read_to_string(folder.join("cgroup.procs")));
-    let list = lists.into_iter().find_map(Result::ok).ok_or_else(missing)?;
-    let numbers = list.lines().filter_map(|line| line.trim().parse().ok());
-    Ok(numbers.collect())
+    let mut candidates = candidates.into_iter();
+    let group = candidates.find(|folder| folder.join("cgroup.procs").exists())?;
+    let mut folders = vec![group];
+    let mut all = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        // A group may go away meanwhile.
+        let list = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+        all.extend(
+            list.lines()
+                .filter_map(|line| line.trim().parse::<u32>().ok()),
+        );
+        let below = fs::read_dir(folder).into_iter().flatten().flatten();
+        let below = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.extend(below.map(|entry| entry.path()));
+    }
+    Some(all)
 }
 
 fn of_group(name: &str) -> Result<BTreeSet<u16>, PortsError> {
@@ -305,6 +332,26 @@ mod tests {
             inode: 4711,
         };
         assert_eq!(found, [wanted]);
+    }
+
+    #[test]
+    fn a_group_has_the_processes_of_those_below_it() {
+        let root = tempfile::tempdir().unwrap();
+        let service = root.path().join("system.slice/web.service");
+        fs::create_dir_all(service.join("workers")).unwrap();
+        fs::write(service.join("cgroup.procs"), "7\n").unwrap();
+        fs::write(service.join("workers/cgroup.procs"), "8\n9\n").unwrap();
+        let folder = service.display().to_string();
+        for name in [
+            "web.service",
+            "system.slice/web.service",
+            "/system.slice/web.service",
+            &folder,
+        ] {
+            let found = members_below(root.path(), name);
+            assert_eq!(found, Some(BTreeSet::from([7, 8, 9])), "{name}");
+        }
+        assert_eq!(members_below(root.path(), "db.service"), None);
     }
 
     #[test]

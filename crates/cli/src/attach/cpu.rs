@@ -3,7 +3,7 @@
 use super::cpu_table;
 use crate::{output, seconds};
 use anyhow::{Context, Result, ensure};
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use sooner_attach::cpu::daemon::{self, DaemonEvent, Surroundings};
 use sooner_attach::cpu::options::{Options, WantedRule};
 use sooner_attach::cpu::parent::{self, Ended};
@@ -38,15 +38,16 @@ enum RuleName {
 /// when the command ends; after a kill, the next `sooner attach cpu` without --observe or --explain
 /// undoes them, or `sooner attach remove`.
 #[derive(Args)]
+#[command(group(ArgGroup::new("server").args(["pid", "cgroup", "port"]).required(true)))]
 pub struct CpuArgs {
     /// Process ID of the server's first process
-    #[arg(long, value_name = "PID", required_unless_present_any = ["cgroup", "port"])]
+    #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// Control group of the server's processes, such as php8.2-fpm.service
-    #[arg(long, value_name = "NAME", conflicts_with = "pid")]
+    #[arg(long, value_name = "NAME")]
     cgroup: Option<String>,
     /// Ports on which the server's processes listen, separated by commas
-    #[arg(long, value_name = "PORT", value_delimiter = ',', conflicts_with_all = ["pid", "cgroup"])]
+    #[arg(long, value_name = "PORT", value_delimiter = ',')]
     port: Vec<u16>,
     /// Ports of the server in front that passes requests on, such as nginx; it gets the same weight
     #[arg(long, value_name = "PORT", value_delimiter = ',')]

@@ -198,7 +198,7 @@ impl PostgresArgs {
 
 /// The classes of a file; what else a gate.toml says is read and left.
 fn classes(path: &Path, has_gate: bool) -> Result<Vec<ClassTable>> {
-    let source = config_file::read(path)?;
+    let source = config_file::read(Some(path), &[])?;
     let config = Config::parse_all(&source.text)
         .map_err(|mistakes| config_file::all_located(&source, &mistakes))?;
     let mistakes = config.class_mistakes();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sooner_kernel::workers::WorkerTold;
 use sooner_kernel::{priority, process_table};
 
-use super::{AttachError, Attached, CHECK_NS, FIND_NS, FIND_UNTOLD_NS, Watched};
+use super::{AttachError, Attached, CHECK_NS, CHECKED_AT_ONCE, FIND_NS, FIND_UNTOLD_NS, Watched};
 use crate::cpu::levels::{LevelValues, Usual};
 use crate::cpu::server::{Family, Worker, is_same_program, process_of, threads};
 use crate::cpu::source::Source;
@@ -43,18 +43,25 @@ impl Attached<'_> {
         all.map(|watched| watched.worker.process).collect()
     }
 
-    /// Whether the server is still there, which is one read of /proc; an error where it is not.
+    /// Whether the server is still there; an error where it is not. Workers that have ended are
+    /// forgotten, some at a time.
     pub(super) fn check(&mut self, now_ns: u64) -> Result<(), AttachError> {
         self.check_ns = now_ns + CHECK_NS;
-        match self.record.server.is_there() {
-            true => Ok(()),
-            false => Err(AttachError::Gone),
+        if !self.record.server.is_there() {
+            return Err(AttachError::Gone);
         }
+        let next = self.watched.range(self.check_from..);
+        let mut next = next.map(|(place, _)| *place);
+        let some: Vec<u32> = next.by_ref().take(CHECKED_AT_ONCE).collect();
+        self.check_from = next.next().unwrap_or(0);
+        self.forget_ended(&some)
     }
 
-    /// Forgets workers that have ended.
-    fn forget_ended(&mut self) -> Result<(), AttachError> {
-        let all = self.watched.iter();
+    /// Forgets those of these workers that have ended.
+    fn forget_ended(&mut self, places: &[u32]) -> Result<(), AttachError> {
+        let all = places
+            .iter()
+            .filter_map(|at| Some((at, self.watched.get(at)?)));
         let gone: Vec<u32> = all
             .filter(|(_, watched)| !watched.worker.thread.is_there())
             .map(|(place, _)| *place)
@@ -74,10 +81,12 @@ impl Attached<'_> {
                 Source::Programs(_) => FIND_NS,
                 Source::Proc(_) => FIND_UNTOLD_NS,
             };
-        self.forget_ended()?;
+        let all: Vec<u32> = self.watched.keys().copied().collect();
+        self.forget_ended(&all)?;
         let family = Family::find(&self.options.server).map_err(|_| AttachError::Gone)?;
         self.take_processes(&family);
         self.raise_fronts()?;
+        self.weigh_new_fronts()?;
         self.leave_masters(&family)?;
         let workers = family.workers(&self.worker_processes());
         self.adopt(workers, now_ns)
@@ -175,6 +184,27 @@ impl Attached<'_> {
             match LevelValues::apply_front(thread.pid) {
                 Ok(()) => self.changes += 1,
                 Err(_) => self.refused += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// What hands requests on may have begun again since the last look, in a session of its own.
+    fn weigh_new_fronts(&mut self) -> Result<(), AttachError> {
+        if self.options.observes || self.options.front_ports.is_empty() {
+            return Ok(());
+        }
+        for planned in self.weights(None)? {
+            let mut known = self.record.weights.iter();
+            if known.any(|one| one.group.is_same(&planned.group)) {
+                continue;
+            }
+            self.record.weights.push(planned.clone());
+            self.write_record()?;
+            match planned.apply() {
+                Ok(()) => self.changes += 1,
+                // The next look tries again.
+                Err(_) => drop(self.record.weights.pop()),
             }
         }
         Ok(())
