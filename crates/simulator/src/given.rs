@@ -3,7 +3,9 @@
 
 use crate::orders::{Measured, with_order};
 use crate::policy::Policy;
-use crate::server::{Attained, Hybrid, Incoming, Ranked, Scheduled, Server, Sharing};
+use crate::server::{
+    Attained, AttainedBySeveral, Hybrid, Incoming, Ranked, Scheduled, Server, Sharing,
+};
 use sooner_policy::order::{Fair, OrderUser};
 use sooner_policy::{Classes, Hrrn, Order};
 use sooner_workload::Distribution;
@@ -22,6 +24,18 @@ pub fn responses(policy: Policy, jobs: &[Job]) -> Vec<u64> {
         Policy::Hrrn => play(Scheduled::new(Hrrn::default()), jobs, |_| 0),
         _ => by_order(policy, jobs),
     }
+}
+
+/// The same under LAS on `servers` servers, each of the speed that one has there.
+pub fn responses_of_several(servers: u32, jobs: &[Job]) -> Vec<u64> {
+    let count = u64::from(servers.max(1));
+    // Each has that part of the whole speed there: all takes so many times as long.
+    let jobs: Vec<Job> = jobs.iter().map(|(at, size)| (at * count, *size)).collect();
+    let responses = play(AttainedBySeveral::new(servers), &jobs, |_| 0);
+    responses
+        .into_iter()
+        .map(|response| response / count)
+        .collect()
 }
 
 fn by_order(policy: Policy, jobs: &[Job]) -> Vec<u64> {
@@ -121,6 +135,18 @@ mod tests {
         assert_eq!(responses(Policy::FAIR, &jobs), [120, 40]);
         assert_eq!(responses(Policy::FCFS, &jobs), [100, 110]);
         assert_eq!(two_priorities(&jobs, 20, 1), [120, 20]);
+    }
+
+    #[test]
+    fn two_servers_serve_the_two_that_have_had_least() {
+        // At 20 the first has had 20 and the second 10, so the third takes the first one's server.
+        // It is done at 30, and the first goes on.
+        let jobs = [(0, 30), (10, 40), (20, 10)];
+        assert_eq!(responses_of_several(2, &jobs), [40, 40, 10]);
+        let alone = [(0, 30), (10, 40)];
+        assert_eq!(responses_of_several(2, &alone), [30, 40]);
+        let equal = [(0, 10), (0, 10), (0, 10), (0, 10)];
+        assert_eq!(responses_of_several(2, &equal), [20, 20, 20, 20]);
     }
 
     #[test]

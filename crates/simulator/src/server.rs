@@ -4,6 +4,7 @@
 use sooner_policy::{Job, JobId, Path, Time};
 
 mod attained;
+mod attained_by_several;
 mod hybrid;
 mod limited;
 mod ranked;
@@ -11,6 +12,7 @@ mod scheduled;
 mod sharing;
 
 pub use attained::Attained;
+pub use attained_by_several::AttainedBySeveral;
 pub use hybrid::Hybrid;
 pub use limited::Limited;
 pub use ranked::Ranked;

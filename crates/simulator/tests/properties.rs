@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use sooner_policy::order::{Boost, Fair, Fcfs, Fsp, Las, Ljf, Nudge, Pljf, Psbs, Psjf, Sjf, Srpt};
 use sooner_policy::{Classes, Order};
 use sooner_simulator::server::{
-    Attained, Hybrid, Incoming, Limited, Ranked, Scheduled, Server, Sharing,
+    Attained, AttainedBySeveral, Hybrid, Incoming, Limited, Ranked, Scheduled, Server, Sharing,
 };
 
 /// Arrival and size.
@@ -181,6 +181,21 @@ proptest! {
         let tolerance = 2 * jobs.len() as u64;
         prop_assert!(near(&ends(Limited::new(Fcfs, 1, 1), &jobs), &ends(Ranked::new(Fcfs, 1), &jobs), tolerance));
         prop_assert!(near(&ends(Limited::new(Fcfs, 1_000, 1), &jobs), &ends(Sharing::new(1), &jobs), tolerance));
+    }
+
+    #[test]
+    fn least_attained_by_one_of_several_is_that_by_one(jobs in jobs()) {
+        let one = ends(Attained::default(), &jobs);
+        let several = ends(AttainedBySeveral::new(1), &jobs);
+        prop_assert!(near(&one, &several, 2), "{one:?} {several:?}");
+    }
+
+    #[test]
+    fn where_each_has_a_server_it_takes_its_time(jobs in jobs()) {
+        let servers = jobs.len() as u32;
+        let ends = ends(AttainedBySeveral::new(servers), &jobs);
+        let wanted: Vec<u64> = jobs.iter().map(|job| job.0 + job.1 * u64::from(servers)).collect();
+        prop_assert!(near(&ends, &wanted, 2), "{ends:?} {wanted:?}");
     }
 
     #[test]

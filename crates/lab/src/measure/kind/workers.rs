@@ -199,9 +199,7 @@ impl Workers {
             let times: Vec<f64> = of_class.map(|one| one.1).collect();
             row.insert(name, mean(&times).into());
         }
-        if cores == 1.0 {
-            row.extend(ideals(&arrivals, overhead_ms));
-        }
+        row.extend(ideals(&arrivals, overhead_ms, cores as u32));
         Ok(row)
     }
 
@@ -307,17 +305,22 @@ fn middle_of_class(class: u8, paths: u8) -> f64 {
     LEAST_MS * (MOST_MS / LEAST_MS).powf(place)
 }
 
-/// What the same arrivals would have taken on one core without overheads of ordering.
-fn ideals(arrivals: &[Arrival], overhead_ms: f64) -> Row {
+/// What the same arrivals would have taken on as many cores without overheads of ordering; on
+/// several under least attained service alone.
+fn ideals(arrivals: &[Arrival], overhead_ms: f64, cores: u32) -> Row {
     let job = |arrival: &Arrival| {
         let work_ns = (1e6 * (arrival.ms + overhead_ms)) as u64;
         ((1e9 * arrival.at_s) as u64, work_ns)
     };
     let jobs: Vec<given::Job> = arrivals.iter().map(job).collect();
-    let mean_of = |policy| {
-        let responses = given::responses(policy, &jobs);
+    let mean_ms = |responses: Vec<u64>| {
         responses.iter().sum::<u64>() as f64 / 1e6 / responses.len().max(1) as f64
     };
+    if cores > 1 {
+        let las_ms = mean_ms(given::responses_of_several(cores, &jobs));
+        return figures([("ideal_las_ms", las_ms)]);
+    }
+    let mean_of = |policy| mean_ms(given::responses(policy, &jobs));
     figures([
         ("ideal_ps_ms", mean_of(Policy::FAIR)),
         ("ideal_las_ms", mean_of(Policy::LAS)),
@@ -399,10 +402,14 @@ mod tests {
 
     #[test]
     fn no_order_is_better_than_the_shortest_first() {
-        let row = ideals(&arrivals(2, 0.8, 60.0, 0), 0.5);
+        let row = ideals(&arrivals(2, 0.8, 60.0, 0), 0.5, 1);
         let of = |name: &str| row[name].as_f64().unwrap();
         assert!(of("ideal_srpt_ms") < of("ideal_las_ms"));
         assert!(of("ideal_las_ms") < of("ideal_ps_ms"));
+        // Two cores with twice as much to do keep a long one from holding up all others.
+        let on_two = ideals(&arrivals(2, 1.6, 60.0, 0), 0.5, 2);
+        let las_ms = on_two["ideal_las_ms"].as_f64().unwrap();
+        assert!(las_ms < of("ideal_las_ms"), "{las_ms}");
     }
 
     #[test]
