@@ -5,12 +5,21 @@ use sooner_config::{Misconfigured, SourceText, Spanned, from_command_line};
 use std::fs;
 use std::path::Path;
 
-/// Reads a file that `--config` names.
-pub fn read(file: &Path) -> anyhow::Result<SourceText> {
-    let name = file.display().to_string();
-    let text = fs::read_to_string(file)
-        .with_context(|| format!("cannot read the configuration {name}"))?;
-    Ok(SourceText { name, text })
+/// Reads the file that `--config` names, if it names one; `flags` go over its keys.
+pub fn read(
+    file: Option<&Path>,
+    flags: &'static [(&'static str, &'static str)],
+) -> anyhow::Result<SourceText> {
+    let (name, text) = match file {
+        Some(file) => {
+            let name = file.display().to_string();
+            let text = fs::read_to_string(file)
+                .with_context(|| format!("cannot read the configuration {name}"))?;
+            (name, text)
+        }
+        None => (String::new(), String::new()),
+    };
+    Ok(SourceText { name, text, flags })
 }
 
 /// A mistake as an error of one line, with its place.

@@ -45,6 +45,7 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
     let descriptors = descriptors_of(&config);
     user::check(&config, &source)?;
     if args.check {
+        listen::check_all(&config, &source)?;
         let settings = check::load_strictly(config, &source)?;
         check::probe_servers(&settings)?;
         output::line("the gate would start")?;
@@ -112,7 +113,7 @@ async fn serve(
     let mut files = SocketFiles::default();
     // First: a signal that comes while sockets are opened must not leave their files behind.
     let mut signals = Signals::new(args.config.is_some())?;
-    let (mut listeners, metrics) = listeners(&config, &mut files).await?;
+    let (mut listeners, metrics) = listeners(&config, &source, &mut files).await?;
     listeners.extend(listen::own_socket::listen(&listeners, &mut files).await);
     user::adopt(&config, &source, args.config.as_deref(), &files)?;
     let args = Rc::new(args);
@@ -151,12 +152,14 @@ async fn serve(
 
 async fn listeners(
     config: &Config,
+    source: &SourceText,
     files: &mut SocketFiles,
 ) -> Result<(Vec<Listener>, Option<TcpListener>)> {
     let mut listeners = Vec::new();
     for place in &config.listen {
         let listener = listen::listen(place.get_ref(), files).await;
-        listeners.extend(listener.with_context(|| format!("--listen {}", place.get_ref()))?);
+        listeners
+            .extend(listener.map_err(|error| located(source, &listen::refused(place, &error)))?);
     }
     let metrics = match &config.metrics {
         Some(address) => {

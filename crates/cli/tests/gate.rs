@@ -224,6 +224,12 @@ fn several_mistakes_are_told_at_once() {
     }
 }
 
+fn listening_at(place: &str) -> String {
+    format!(
+        "auth = \"trust\"\nlisten = [\"{place}\"]\n[[database]]\nname = \"*\"\nserver = \"postgresql://127.0.0.1:1\"\n"
+    )
+}
+
 #[test]
 fn places_to_listen_at_are_taken_as_people_write_them() {
     let port = port::free().unwrap().port();
@@ -231,6 +237,9 @@ fn places_to_listen_at_are_taken_as_people_write_them() {
         (port.to_string(), "write 127.0.0.1:"),
         ("localhost".into(), "it has no port; write localhost:6432"),
         ("::1".into(), "it has no port; write [::1]:6432"),
+        ("127.0.0.1:99999".into(), "neither an address with a port"),
+        ("/tmp".into(), "directory"),
+        ("/no/such/socket".into(), "directory"),
     ] {
         let backend = [
             "gate",
@@ -248,16 +257,30 @@ fn places_to_listen_at_are_taken_as_people_write_them() {
             said.contains(expected) && said.lines().count() == 1,
             "{said}"
         );
+        assert!(said.starts_with("sooner: --listen: `"), "{said}");
+        let folder = folder_with(&listening_at(&place));
+        let at = config_at(folder.path());
+        for arguments in [
+            &["gate", "--config", &at][..],
+            &["gate", "--config", &at, "--check"],
+            &["gate", "check", &at],
+        ] {
+            let output = sooner(arguments);
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+            let begin = format!("sooner: {at}:2: listen: `{place}`: ");
+            assert!(
+                said.starts_with(&begin) && said.contains(expected),
+                "{said}"
+            );
+        }
     }
     for place in [
         format!("*:{port}"),
         format!(":{port}"),
         format!("localhost:{port}"),
     ] {
-        let config = format!(
-            "auth = \"trust\"\nlisten = [\"{place}\"]\n[[database]]\nname = \"*\"\nserver = \"postgresql://127.0.0.1:1\"\n"
-        );
-        let folder = folder_with(&config);
+        let folder = folder_with(&listening_at(&place));
         let mut gate = Running::start(folder.path());
         assert!(TcpStream::connect(("127.0.0.1", port)).is_ok(), "{place}");
         gate.signal(Signal::TERM);

@@ -11,12 +11,17 @@ pub struct SourceText {
     pub name: String,
     /// What it holds.
     pub text: String,
+    /// Keys that flags put over the file, each with its flag.
+    pub flags: &'static [(&'static str, &'static str)],
 }
 
 impl SourceText {
     /// `mistake` in one line, without a line break at its end.
     pub fn render(&self, mistake: &Misconfigured) -> String {
         let Misconfigured { key, message, .. } = mistake;
+        if let (true, Some(flag)) = (mistake.is_from_command_line(), self.flag(key.trim())) {
+            return one_line(&format!("{flag}: {message}"));
+        }
         let line = format!("{}: {message}", key.trim());
         let line = match self.place(mistake) {
             Some(place) => format!("{place}: {line}"),
@@ -31,6 +36,13 @@ impl SourceText {
         self.text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
+    }
+
+    fn flag(&self, key: &str) -> Option<&'static str> {
+        let mut flags = self.flags.iter();
+        flags
+            .find(|(known, _)| *known == key)
+            .map(|(_, flag)| *flag)
     }
 
     fn place(&self, mistake: &Misconfigured) -> Option<String> {
@@ -65,15 +77,18 @@ mod tests {
 
     #[test]
     fn a_mistake_is_one_line_with_its_place() {
-        let file = SourceText {
+        let mut file = SourceText {
             name: "sooner.toml".into(),
             text: "listen = []\nroot = \"/x\"\n".into(),
+            flags: &[],
         };
         let root = |span| Misconfigured::at(&Spanned::new(span, ()), "root", "not there");
         assert_eq!(file.render(&root(19..23)), "sooner.toml:2: root: not there");
         assert_eq!(file.render(&root(0..0)), "sooner.toml: root: not there");
         let flag = Misconfigured::at(&from_command_line(()), "root", "not\nthere");
         assert_eq!(file.render(&flag), "command line: root: not there");
+        file.flags = &[("listen", "--listen"), ("root", "DIR")];
+        assert_eq!(file.render(&flag), "DIR: not there");
         let no_file = SourceText::default();
         assert_eq!(no_file.render(&root(0..0)), "root: not there");
     }
@@ -82,8 +97,8 @@ mod tests {
     fn the_hash_is_the_published_one() {
         let hash = |text: &str| {
             let text = text.into();
-            let name = String::new();
-            SourceText { name, text }.hash()
+            let rest = SourceText::default();
+            SourceText { text, ..rest }.hash()
         };
         assert_eq!(hash(""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(hash("foobar"), 0x8594_4171_f739_67e8);
@@ -94,6 +109,7 @@ mod tests {
         let file = SourceText {
             name: "f".into(),
             text: "a\nb".into(),
+            flags: &[],
         };
         let mistake = Misconfigured::at(&Spanned::new(9..10, ()), "k", "m");
         assert_eq!(file.render(&mistake), "f:2: k: m");

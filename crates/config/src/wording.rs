@@ -53,17 +53,23 @@ fn unknown_key(name: &str, valid: &[&str], all_keys: fn() -> Vec<String>) -> Str
     if let Some(meant) = meant.filter(|meant| is_number(meant)) {
         return format!("unknown key; did you mean `{meant}`? The keys here are {all}");
     }
-    let suffix = format!(".{name}");
-    let elsewhere = all_keys()
-        .into_iter()
-        .find(|key| key == name || key.ends_with(&suffix));
-    match (elsewhere, meant) {
+    match (elsewhere(name, all_keys()), meant) {
         (Some(key), _) => format!("unknown key here; there is `{key}`. The keys here are {all}"),
         (None, Some(meant)) => {
             format!("unknown key; did you mean `{meant}`? The keys here are {all}")
         }
         (None, None) => format!("unknown key; the keys here are {all}"),
     }
+}
+
+/// The only key of this name that there is in another table; a name that several have, or one deep
+/// inside, was hardly meant.
+fn elsewhere(name: &str, all_keys: Vec<String>) -> Option<String> {
+    let suffix = format!(".{name}");
+    let is_named = |key: &String| *key == name || key.ends_with(&suffix);
+    let mut named = all_keys.into_iter().filter(is_named);
+    let only = named.next().filter(|_| named.next().is_none())?;
+    (only.matches('.').count() <= 1).then_some(only)
 }
 
 fn unknown_value(name: &str, valid: &[&str]) -> String {
@@ -128,8 +134,16 @@ fn wanted(expected: &str) -> String {
 mod tests {
     use super::*;
 
+    const KEYS: [&str; 5] = [
+        "uplink.rate",
+        "user",
+        "site.auth.file",
+        "site.name",
+        "class.name",
+    ];
+
     fn text(message: &str) -> String {
-        reword(message, || vec!["uplink.rate".into(), "user".into()]).1
+        reword(message, || KEYS.map(String::from).into()).1
     }
 
     #[test]
@@ -146,6 +160,14 @@ mod tests {
             text("unknown field `user`, expected `users` or `root`"),
             "unknown key; did you mean `users`? The keys here are users, root"
         );
+        for name in ["file", "name"] {
+            assert_eq!(
+                text(&format!(
+                    "unknown field `{name}`, expected `access` or `format`"
+                )),
+                "unknown key; the keys here are access, format"
+            );
+        }
         assert_eq!(
             text("unknown field `wat`, expected `listen`"),
             "unknown key; the keys here are listen"

@@ -70,6 +70,7 @@ fn check(text: &str) -> Result<Config, ImportError> {
     let source = SourceText {
         name: "gate.toml".into(),
         text: text.into(),
+        flags: &[],
     };
     let own = |mistake| ImportError::Own {
         what: source.render(&mistake),

@@ -211,6 +211,7 @@ fn check(text: &str) -> Result<(), ImportError> {
     let source = SourceText {
         name: "sooner.toml".into(),
         text: text.into(),
+        flags: &[],
     };
     let own = |mistake| ImportError::Own {
         what: source.render(&mistake),

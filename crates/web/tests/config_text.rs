@@ -10,6 +10,7 @@ fn line(text: &str) -> String {
     let source = SourceText {
         name: "f".into(),
         text: text.into(),
+        flags: &[],
     };
     let refusal = Config::parse(text).and_then(|config| config.check());
     source.render(&refusal.expect_err(text))
@@ -142,7 +143,7 @@ fn what_is_wrong_together_is_found() {
         ),
         (
             "root = \"/a\"\nlisten_tls = [\"[::]:443\"]",
-            "f:2: listen_tls: needs a certificate; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\"",
+            "f:2: listen_tls: needs a certificate; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\", or give --certificate and --key",
         ),
         (
             "root = \"/a\"\nlisten = [\"[::]:80\", \"127.0.0.1:80\",\n\"[::]:80\"]",
@@ -290,7 +291,7 @@ proptest! {
             0..12,
         ),
     ) {
-        let source = SourceText { name: "f".into(), text: parts.concat() };
+        let source = SourceText { name: "f".into(), text: parts.concat(), flags: &[] };
         if let Err(mistake) = Config::parse(&source.text).and_then(|config| config.check()) {
             let line = source.render(&mistake);
             prop_assert!(line.starts_with("f:") && line.lines().count() == 1, "{}", line);

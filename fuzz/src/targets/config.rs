@@ -8,6 +8,7 @@ pub fn run(text: &str) {
     let source = SourceText {
         name: "f".into(),
         text: text.into(),
+        flags: &[],
     };
     match Config::parse(text) {
         Ok(mut config) => {

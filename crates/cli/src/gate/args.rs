@@ -17,6 +17,19 @@ use crate::config_file::{all_located, put, put_all, read};
 /// Where clients come in when nothing is said.
 const DEFAULT_LISTEN: &str = "127.0.0.1:6432";
 
+/// Keys that flags put over the file.
+const FLAGS: &[(&str, &str)] = &[
+    ("listen", "--listen"),
+    ("database.server", "--backend"),
+    ("users", "--users"),
+    ("admins", "--admin"),
+    ("watchers", "--watcher"),
+    ("metrics", "--metrics"),
+    ("system_user", "--user"),
+    ("limits.clients", "--clients-max"),
+    ("limits.patience_seconds", "--patience"),
+];
+
 /// Limit concurrent transactions in PostgreSQL, and order the rest.
 ///
 /// Transactions beyond the limit wait in the gate, in order; it drops none. The gate speaks
@@ -118,10 +131,7 @@ enum ModeName {
 impl GateArgs {
     /// The file with the flags over it, and its text for mistakes that are found later.
     pub fn config(&self) -> anyhow::Result<(Config, SourceText)> {
-        let source = match &self.config {
-            Some(file) => read(file)?,
-            None => SourceText::default(),
-        };
+        let source = read(self.config.as_deref(), FLAGS)?;
         let at = |mistakes: Vec<_>| all_located(&source, &mistakes);
         let mut config = Config::parse_all(&source.text).map_err(at)?;
         if let Some(folder) = self.config.as_deref().and_then(std::path::Path::parent) {

@@ -16,6 +16,7 @@ use sooner_config::classes::ClassAims;
 use sooner_pooler::config::{ClassTable, Config};
 use sooner_pooler::{Configuration, ConsoleClient};
 
+use super::listen;
 use super::look::{Class, Look, Target, explained, look, place_of};
 use super::orders::{self, Orders};
 use super::{read_files, say};
@@ -50,7 +51,7 @@ pub struct CheckArgs {
 
 /// Checks; the exit code is 1 where targets cannot be met.
 pub fn run(args: &CheckArgs) -> Result<ExitCode> {
-    let source = read(&args.config)?;
+    let source = read(Some(&args.config), &[])?;
     let mut config =
         Config::parse_all(&source.text).map_err(|mistakes| all_located(&source, &mistakes))?;
     config.relative_to(args.config.parent().unwrap_or(&PathBuf::new()));
@@ -58,6 +59,7 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode> {
     if !mistakes.is_empty() {
         return Err(all_located(&source, &mistakes));
     }
+    listen::check_all(&config, &source)?;
     let settings = load_strictly(config.clone(), &source)?;
     let Some(seconds) = args.observe else {
         probe_servers(&settings)?;

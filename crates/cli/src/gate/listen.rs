@@ -1,14 +1,17 @@
 //! Where clients come in.
 
+use crate::config_file::all_located;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::io::Errno;
+use sooner_config::{Misconfigured, SourceText, Spanned};
 use sooner_operate::ListenError;
 use sooner_pooler::Listener;
+use sooner_pooler::config::Config;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 /// Socket files of ours with their numbers; gone when dropped.
@@ -51,6 +54,45 @@ pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Vec<Listener
     }
     ensure!(!listeners.is_empty(), "it has no address on this machine");
     Ok(listeners)
+}
+
+/// Whether a gate could listen there, if no other process does; opens nothing.
+async fn check(place: &str) -> Result<()> {
+    if !place.starts_with(['/', '.']) {
+        return addresses(place).await.map(drop);
+    }
+    let path = Path::new(place);
+    ensure!(!path.is_dir(), "it is a directory; name a file in it");
+    let folder = path.parent().unwrap_or(path);
+    ensure!(
+        folder.is_dir(),
+        "there is no directory {}",
+        folder.display()
+    );
+    Ok(())
+}
+
+/// Why it cannot listen at a place.
+pub fn refused(place: &Spanned<String>, error: &anyhow::Error) -> Misconfigured {
+    let message = format!("`{}`: {error:#}", place.get_ref());
+    Misconfigured::at(place, "listen", message)
+}
+
+/// Whether a gate could listen at all its places, if no other process does.
+pub fn check_all(config: &Config, source: &SourceText) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut mistakes = Vec::new();
+    for place in &config.listen {
+        if let Err(error) = runtime.block_on(check(place.get_ref())) {
+            mistakes.push(refused(place, &error));
+        }
+    }
+    match mistakes.is_empty() {
+        true => Ok(()),
+        false => Err(all_located(source, &mistakes)),
+    }
 }
 
 /// What a place without a path means.
@@ -112,7 +154,6 @@ pub mod own_socket {
     use std::env;
     use std::fs::DirBuilder;
     use std::os::unix::fs::DirBuilderExt;
-    use std::path::Path;
 
     /// Its folder, which no other user can enter; `None` where there is none.
     pub fn folder() -> Option<PathBuf> {

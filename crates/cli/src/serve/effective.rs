@@ -7,6 +7,25 @@ use sooner_web::config::{Config, Misconfigured, SourceText, from_command_line};
 use sooner_web::tls::TlsConfig;
 use std::path::Path;
 
+/// Keys that flags put over the file.
+const FLAGS: &[(&str, &str)] = &[
+    ("root", "DIR"),
+    ("user", "--user"),
+    ("listen", "--listen"),
+    ("listen_tls", "--listen-tls"),
+    ("tls.certificate", "--certificate"),
+    ("tls.key", "--key"),
+    ("admin.listen", "--admin"),
+    ("uplink.rate", "--uplink"),
+    ("uplink.policy", "--policy"),
+    ("uplink.share_by", "--share-by"),
+    ("uplink.mechanism", "--mechanism"),
+    ("uplink.bands", "--bands"),
+    ("uplink.ahead", "--ahead"),
+    ("uplink.device", "--uplink-device"),
+    ("log.access", "--access-log"),
+];
+
 /// A configuration with the text it came from, for mistakes that are found later.
 #[derive(Debug)]
 pub struct Effective {
@@ -20,10 +39,7 @@ impl Effective {
     /// Reads the file, if one was named, and puts the flags over it; the error is a line with the
     /// place for each mistake.
     pub fn load(args: &ServeArgs) -> anyhow::Result<Self> {
-        let source = match &args.config {
-            Some(file) => read(file)?,
-            None => SourceText::default(),
-        };
+        let source = read(args.config.as_deref(), FLAGS)?;
         match assemble(&source, args) {
             Ok(config) => Ok(Self { config, source }),
             Err(mistakes) => {

@@ -82,6 +82,7 @@ mod tests {
         let source = sooner_config::SourceText {
             name: "gate.toml".into(),
             text: format!("admins = [\"dba\", \"known\", \"sooner\"]\n{text}{SHOP}"),
+            flags: &[],
         };
         let config = config(&source.text);
         let shut_out = config.shut_out(|name| name == "known");

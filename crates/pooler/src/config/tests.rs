@@ -13,6 +13,7 @@ fn mistake(text: &str) -> String {
     let source = sooner_config::SourceText {
         name: "gate.toml".into(),
         text: text.into(),
+        flags: &[],
     };
     let config = Config::parse(text);
     let error = config.and_then(|config| config.check()).unwrap_err();

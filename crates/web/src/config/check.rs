@@ -97,7 +97,7 @@ impl Config {
             return Err(Misconfigured::at(
                 address,
                 "listen_tls",
-                "needs a certificate; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\"",
+                "needs a certificate; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\", or give --certificate and --key",
             ));
         }
         let mut seen = Vec::new();
