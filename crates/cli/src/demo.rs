@@ -31,7 +31,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "RATE", default_value = "10mbit")]
     uplink: Rate,
     /// Length of each run including the warm-up, such as 35s or 1min; at least 5 s
-    #[arg(long, value_name = "TIME", default_value = "35s", value_parser = seconds::whole::<5>)]
+    #[arg(long = "for", alias = "seconds", value_name = "TIME", default_value = "35s", value_parser = seconds::whole::<5>)]
     seconds: u64,
     /// Load as a share of the link's rate
     #[arg(

@@ -19,6 +19,8 @@ mod figures;
 mod gate;
 mod help;
 #[cfg(all(target_os = "linux", feature = "linux"))]
+mod imported;
+#[cfg(all(target_os = "linux", feature = "linux"))]
 mod lab;
 #[cfg(all(target_os = "linux", feature = "linux"))]
 mod linux;
@@ -287,6 +289,26 @@ mod tests {
             (
                 "sooner load replay",
                 "--url URL and TRACE are missing; see `sooner load replay --help`",
+            ),
+        ] {
+            assert_eq!(said(line), right, "{line}");
+        }
+    }
+
+    #[test]
+    fn one_of_several_flags_is_told_with_the_others() {
+        for (line, right) in [
+            (
+                "sooner attach cpu",
+                "--pid PID, --cgroup NAME or --port PORT is missing; see `sooner attach cpu --help`",
+            ),
+            (
+                "sooner attach cpu --port 70000",
+                "--port: `70000` is out of range; write a whole number from 0 to 65535",
+            ),
+            (
+                "sooner attach cpu --pid 1 --cgroup x",
+                "--pid and --cgroup do not go together; leave one of them out",
             ),
         ] {
             assert_eq!(said(line), right, "{line}");

@@ -28,7 +28,7 @@ fn demo(dir: &Path, args: &[&str]) -> Checked {
 #[test]
 fn both_policies_get_the_same_arrivals_and_the_page_tells() {
     let dir = tempfile::tempdir().unwrap();
-    let output = demo(dir.path(), &["--seconds", "5", "--rho", "0.5", "--json"])
+    let output = demo(dir.path(), &["--for", "5", "--rho", "0.5", "--json"])
         .output()
         .unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
@@ -53,9 +53,7 @@ fn both_policies_get_the_same_arrivals_and_the_page_tells() {
     };
     assert_eq!(sizes(fair), sizes(srpt));
     let page = fs::read_to_string(dir.path().join("sooner-demo.html")).unwrap();
-    assert!(
-        page.contains("sooner demo --uplink 10mbit --seconds 5 --rho 0.5 --trace epa --seed 1")
-    );
+    assert!(page.contains("sooner demo --uplink 10mbit --for 5 --rho 0.5 --trace epa --seed 1"));
     assert!(message.contains("sooner-demo.html"), "{message}");
     assert!(
         is_empty(&dir.path().join("tmp")),
@@ -72,7 +70,7 @@ fn bad_input_is_refused_in_one_line_and_nothing_is_written() {
         (&["--trace", "nowhere"], &["nowhere", "epa", "nasa"]),
         (&["--policies", "fair,best"], &["best", "srpt"]),
         (&["--policies", "fair,fair"], &["fair", "once"]),
-        (&["--seconds", "1"], &["seconds", "5"]),
+        (&["--seconds", "1"], &["--for", "5"]),
         (
             &["--report", "no/such/dir/page.html"],
             &["no/such/dir/page.html"],

@@ -124,7 +124,7 @@ fn bad_input_is_refused_in_one_line() {
             &["--high", "5", "--clients", "5"][..],
             &["--high 5", "--clients 5"][..],
         ),
-        (&["--seconds", "1"], &["seconds", "2"]),
+        (&["--for", "1"], &["--for", "2"]),
         (&["--limit", "0"], &["limit"]),
         (&["--repetitions", "0"], &["repetitions"]),
     ] {

@@ -58,7 +58,14 @@ fn everything_is_translated_or_said_and_the_gate_would_start() {
     }
     assert_eq!(placeless, fs::read_to_string(golden).unwrap());
     assert_eq!(printed.matches("# not carried over: ").count(), 27);
-    fs::write(folder.path().join("gate.toml"), printed).unwrap();
+    let arguments = ["import", "pgbouncer.ini", "--out", "gate.toml"];
+    let written = sooner(folder.path(), &arguments);
+    assert_eq!(
+        (text(&written.stdout), text(&written.stderr)),
+        (String::new(), said)
+    );
+    let file = folder.path().join("gate.toml");
+    assert_eq!(fs::read_to_string(file).unwrap(), printed);
     let output = sooner(folder.path(), &["--config", "gate.toml", "--check"]);
     assert_eq!(text(&output.stdout), "the gate would start\n", "{output:?}");
 }

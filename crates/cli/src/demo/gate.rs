@@ -31,7 +31,7 @@ const CLIENTS_PER_HIGH: usize = 10;
 #[derive(Args)]
 pub struct GateDemoArgs {
     /// Length of each run including the warm-up, such as 5s or 1min; at least 2 s
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds::whole::<2>)]
+    #[arg(long = "for", alias = "seconds", value_name = "TIME", default_value = "5s", value_parser = seconds::whole::<2>)]
     seconds: u64,
     /// Transactions that the gate admits at a time [default: 5, or 2 for each processor if that is
     /// more]

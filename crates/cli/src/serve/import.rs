@@ -1,11 +1,10 @@
 //! `sooner serve import`.
 
-use crate::output;
-use anyhow::Context;
+use crate::imported;
 use clap::Args;
-use sooner_import::{Imported, NginxFiles, import_nginx};
+use sooner_import::{NginxFiles, import_nginx};
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -27,28 +26,16 @@ pub struct ImportArgs {
 pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let files = NginxFiles {
         folder: &std::env::current_dir()?,
-        read: &read,
+        read: &imported::read,
         list: &list,
     };
-    let Imported { text, left_out } = import_nginx(&args.file.display().to_string(), files)?;
-    match &args.out {
-        Some(file) => {
-            fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?
-        }
-        None => output::print(&text)?,
-    }
-    let words = match left_out {
-        0 => "everything is carried over".to_owned(),
-        1 => "1 directive is not carried over; a comment says which".to_owned(),
-        _ => format!("{left_out} directives are not carried over; comments say which"),
-    };
-    let _ = writeln!(io::stderr(), "sooner serve import: {words}");
+    let found = import_nginx(&args.file.display().to_string(), files)?;
+    imported::write(
+        &found,
+        args.out.as_deref(),
+        ("sooner serve import", "directive"),
+    )?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What is no text becomes a letter that stands for that: in a comment it does no harm.
-fn read(file: &Path) -> io::Result<String> {
-    Ok(String::from_utf8_lossy(&fs::read(file)?).into_owned())
 }
 
 fn list(folder: &Path) -> io::Result<Vec<String>> {

@@ -75,7 +75,7 @@ fn command(options: &DemoOptions) -> String {
         other => format!(" --policies {other}"),
     };
     format!(
-        "sooner demo --uplink {uplink} --seconds {seconds} {load} {schedule} --trace {trace} --seed {seed}{policies}"
+        "sooner demo --uplink {uplink} --for {seconds} {load} {schedule} --trace {trace} --seed {seed}{policies}"
     )
 }
 
@@ -115,7 +115,7 @@ mod tests {
         let constant = context(&options("0.9")).command;
         assert_eq!(
             constant,
-            "sooner demo --uplink 10mbit --seconds 35 --rho 0.9 --trace epa --seed 1"
+            "sooner demo --uplink 10mbit --for 35 --rho 0.9 --trace epa --seed 1"
         );
         let alternating = context(&options("0.2,1.2,10,10")).command;
         assert!(

@@ -117,7 +117,7 @@ impl Load<'_> {
         let low = low.finish(low_duration).await?;
         let high = high.finish(duration).await?;
         let window = log::window(&[&high, &low]).context(
-            "the classes made no transactions at the same time; give more --seconds, \
+            "the classes made no transactions at the same time; give a longer --for, \
              or let the machine do less beside it",
         )?;
         Ok(Measured {

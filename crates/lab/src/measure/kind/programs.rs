@@ -33,13 +33,7 @@ impl Kind for Demo {
         bench.by_turns(measure, record, |_, _, turn| {
             let (seed, seconds) = ((turn + 1).to_string(), bench.seconds(35, 10).to_string());
             let mut demo = bench.sooner(&[
-                "demo",
-                "--json",
-                "--seed",
-                &seed,
-                "--seconds",
-                &seconds,
-                "--report",
+                "demo", "--json", "--seed", &seed, "--for", &seconds, "--report",
             ]);
             demo.arg(bench.scratch().join("demo.html"));
             let mut report = bench.report(bench.start(demo)?)?;

@@ -1,0 +1,35 @@
+//! What `gate import` and `serve import` do with a file of another server, before and after.
+
+use crate::{output, whole_file};
+use anyhow::Context;
+use sooner_import::Imported;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Reads a file; what is no text becomes a letter that stands for that: in a comment it does no
+/// harm.
+pub fn read(file: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(file)?).into_owned())
+}
+
+/// Writes the configuration to a file or to standard output, and says how many of its `noun`s were
+/// left out.
+pub fn write(
+    imported: &Imported,
+    out: Option<&Path>,
+    (command, noun): (&str, &str),
+) -> anyhow::Result<()> {
+    match out {
+        Some(file) => whole_file::write(file, &imported.text)
+            .with_context(|| format!("cannot write {}", file.display()))?,
+        None => output::print(&imported.text)?,
+    }
+    let words = match imported.left_out {
+        0 => "everything is carried over".to_owned(),
+        1 => format!("1 {noun} is not carried over; a comment says which"),
+        many => format!("{many} {noun}s are not carried over; comments say which"),
+    };
+    let _ = writeln!(io::stderr(), "{command}: {words}");
+    Ok(())
+}
