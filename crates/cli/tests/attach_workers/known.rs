@@ -23,6 +23,8 @@ const WORKERS: u32 = 4;
 /// Processor time of a request, ms.
 const SHORT_MS: u64 = 5;
 const LONG_MS: u64 = 900;
+/// More than what ends the second level: that is twice what ends the first, at least.
+const SAID_MS: u64 = 1500;
 /// By what it has used, a request falls to the second level after so many ms, and to the third.
 const BOUNDS_MS: [u64; 2] = [500, 700];
 /// What it is for both: burns so many milliseconds of processor time as the path ends with, and says
@@ -103,6 +105,7 @@ fn command(wanted: Program, at: &Path, address: SocketAddr) -> Result<Vec<String
             let config = format!(
                 "ServerRoot {folder}\nServerName localhost\nPidFile {folder}/pid\n\
                  ErrorLog {folder}/error.log\nListen {address}\nUser www-data\nGroup www-data\n\
+                 CoreDumpDirectory {folder}\n\
                  LoadModule mpm_prefork_module {MODULES}/mod_mpm_prefork.so\n\
                  LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
                  LoadModule dir_module {MODULES}/mod_dir.so\n\
@@ -123,7 +126,7 @@ fn command(wanted: Program, at: &Path, address: SocketAddr) -> Result<Vec<String
             let config = format!(
                 "[global]\nerror_log = {folder}/fpm.log\n[www]\nuser = www-data\n\
                  group = www-data\nlisten = {folder}/fpm.sock\nlisten.mode = 0666\npm = static\n\
-                 pm.max_children = {WORKERS}\n"
+                 pm.max_children = {WORKERS}\nprocess.dumpable = yes\n"
             );
             fs::write(at.join("fpm.conf"), config).unwrap();
             let config = format!("{folder}/fpm.conf");
@@ -356,7 +359,7 @@ fn a_path_is_told_from_another(test: &str, wanted: Program) {
     assert!(used_ms >= BOUNDS_MS[0], "{used_ms} ms");
     assert_eq!(top()["requests_by_history"], 0);
     // Where the application says it, without any history.
-    let said = format!("{}&say={LONG_MS}", long());
+    let said = format!("/long/{SAID_MS}?say={SAID_MS}");
     let used_ms = used_when_last(&site, &said);
     assert!(used_ms < BOUNDS_MS[0], "{used_ms} ms: {}", top());
     attached.end_by(Signal::TERM);
