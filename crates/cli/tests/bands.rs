@@ -251,7 +251,7 @@ fn a_device_that_does_not_exist_is_named_with_those_that_do() {
         .unwrap();
     let message = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2), "{message}");
-    for word in ["eth9", "s0", "uplink.device"] {
+    for word in ["eth9", "s0", "--uplink-device"] {
         assert!(message.contains(word), "{word} is not in {message}");
     }
 }

@@ -36,9 +36,9 @@ pub enum PortsError {
     NoGroup(String),
     /// Control groups of version 1 have no names that are theirs alone.
     #[error(
-        "--cgroup needs control groups of version 2, which are not mounted here; name the server with --port or --pid"
+        "no control group `{0}`: control groups of version 2 are not mounted here; name the server with --port or --pid"
     )]
-    NoGroups,
+    NoGroups(String),
     /// Its sockets cannot be seen.
     #[error(
         "cannot list the sockets of process {pid}: {source}; that needs {}, or name its ports with --port",
@@ -228,7 +228,7 @@ fn of_process(pid: u32) -> Result<BTreeSet<u16>, PortsError> {
 /// The processes of a control group, and of the groups below it.
 pub fn members(name: &str) -> Result<BTreeSet<u32>, PortsError> {
     let root = groups().map_err(PortsError::Tables)?;
-    let root = root.ok_or(PortsError::NoGroups)?;
+    let root = root.ok_or_else(|| PortsError::NoGroups(name.into()))?;
     members_below(&root, name).ok_or_else(|| PortsError::NoGroup(name.into()))
 }
 
