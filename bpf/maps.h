@@ -25,7 +25,8 @@
 /* A response may be so many times its slack longer than was said before what it has had counts. */
 #define SLACKS_BEYOND 4
 
-/* So many bytes in one band, and a connection goes up although some of it wait there. */
+/* So many bytes in one band, and a connection goes up although some of it wait there. With 16 KiB the mean is 1 to 3 % shorter at no round trip
+ * (0.9), but at 1 ms nearly ten times as many segments are sent again, and it is a quarter longer. */
 #define HELD_BYTES (64 * 1024)
 
 /* An acknowledgement that came later says nothing of the link. */

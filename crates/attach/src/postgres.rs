@@ -10,7 +10,7 @@
 //! | [`meter`] | what looking costs, and what the processors do |
 //! | [`knobs`] | what each way to go first could gain |
 //! | [`explain`] | all of that, for a while |
-//! | [`levels`], [`mechanism`] | which processes the processor goes to first, and by which means |
+//! | [`levels`], [`mechanism`], [`trial`] | which processes the processor goes to first, by which means, and whether that works |
 //! | [`numbers`], [`family`] | which process a number of the server means |
 //! | [`told`], [`gate_tasks`], [`gates`], [`inherit`] | what gates tell; who holds what a raised process waits for |
 //! | [`attached`], [`pace`] | all that is known while attached, and how often it looks |
@@ -48,3 +48,4 @@ pub mod session;
 pub mod snapshot;
 pub mod tally;
 pub mod told;
+pub mod trial;

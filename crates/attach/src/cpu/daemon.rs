@@ -266,7 +266,7 @@ async fn tried(
     ports::exists(&options.server).map_err(AttachError::from)?;
     let nice = trial::test(Tried::Nice, &surroundings.competitor).await;
     let weights = trial::test(Tried::Autogroup, &surroundings.competitor).await;
-    if !nice.works() && !options.real_time {
+    if !nice.outcome.works() && !options.real_time {
         return Err(DaemonError::NothingWorks(nice));
     }
     let trials = vec![nice, weights];

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use sooner_kernel::{priority, process_table};
 use tokio::time::sleep;
 
-use crate::postgres::mechanism::{COMPARED, SETTLE, WORKS_MIN, stay_on_one};
-use crate::postgres::processor::times_of;
+use crate::self_test::{Outcome, compare, stay_on_one};
 
 /// A competitor ends by itself after so long, whatever happens.
 const COMPETES_MAX: Duration = Duration::from_secs(5);
@@ -35,17 +34,9 @@ pub enum Tried {
 pub struct Trial {
     /// Of what.
     pub tried: Tried,
-    /// What the one that goes first got of a processor, 0 to 1; none where the system refused.
-    pub share: Option<f64>,
-    /// Why it refused.
-    pub refused: Option<String>,
-}
-
-impl Trial {
-    /// Whether it has the effect it should have.
-    pub fn works(&self) -> bool {
-        self.share.is_some_and(|share| share >= WORKS_MIN)
-    }
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
 }
 
 impl fmt::Display for Trial {
@@ -54,8 +45,9 @@ impl fmt::Display for Trial {
             Tried::Nice => "nice values between workers",
             Tried::Autogroup => "weights of sessions",
         };
-        match (self.share, &self.refused) {
-            (Some(share), _) if self.works() => {
+        let Outcome { share, refused } = &self.outcome;
+        match (share, refused) {
+            (Some(share), _) if self.outcome.works() => {
                 write!(f, "{what} work ({:.0} % of a processor)", 100.0 * share)
             }
             (Some(share), _) => write!(f, "{what} have no effect ({:.0} %)", 100.0 * share),
@@ -86,14 +78,9 @@ pub fn compete(has_own_session: bool) -> io::Result<()> {
 /// Tries one. `program` begins a competitor, with `--own-session` behind it where it is to have
 /// one.
 pub async fn test(tried: Tried, program: &dyn Fn() -> Command) -> Trial {
-    let (share, refused) = match measure(tried, program).await {
-        Ok(share) => (Some(share), None),
-        Err(error) => (None, Some(error.to_string())),
-    };
     Trial {
         tried,
-        share,
-        refused,
+        outcome: measure(tried, program).await.into(),
     }
 }
 
@@ -115,21 +102,16 @@ async fn measure(tried: Tried, program: &dyn Fn() -> Command) -> io::Result<f64>
             has_own_session(pid).await?;
         }
     }
-    sleep(SETTLE).await;
-    match tried {
+    let change = || match tried {
         Tried::Nice => {
             priority::set_nice(pids[0], -20)?;
             // Not what this process has given itself.
-            priority::set_nice(pids[1], 0)?;
+            priority::set_nice(pids[1], 0)
         }
-        Tried::Autogroup => priority::set_autogroup(pids[0], -20)?,
-    }
-    let times = || io::Result::Ok([times_of(pids[0])?, times_of(pids[1])?]);
-    let begin = times()?;
-    sleep(COMPARED).await;
-    let end = times()?;
-    let had = |at: usize| (end[at].run_ns - begin[at].run_ns) as f64;
-    Ok(had(0) / (had(0) + had(1)).max(1.0))
+        Tried::Autogroup => priority::set_autogroup(pids[0], -20),
+    };
+    let shares = compare(pids, change).await?;
+    Ok(shares[0])
 }
 
 /// Waits until a competitor has made its session.

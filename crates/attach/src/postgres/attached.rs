@@ -19,12 +19,13 @@ use super::gate_tasks::FromGate;
 use super::gates::Gates;
 use super::leftovers::Leftovers;
 use super::levels::{Level, Levels, Standings};
-use super::mechanism::{Mechanism, Trial};
+use super::mechanism::Mechanism;
 use super::meter::Meter;
 use super::pace::Pace;
 use super::session::named;
 use super::snapshot::Snapshot;
 use super::told::Told;
+use super::trial::Trial;
 use crate::process_id::ProcessId;
 use helpers::Helpers;
 

@@ -14,10 +14,11 @@ use super::connection::{ConnectError, Login};
 use super::gate_tasks::GateTasks;
 use super::leftovers::Leftovers;
 use super::levels::Levels;
-use super::mechanism::{Mechanism, Trial};
+use super::mechanism::Mechanism;
 use super::meter::MeterError;
 use super::session::{Prepared, Session, Waiting};
 use super::told::Guests;
+use super::trial::Trial;
 use crate::record::{self, Cleaned};
 
 /// Between two attempts to find a server again that went away.

@@ -1,25 +1,13 @@
-//! The means by which the processor goes to some of the server's processes first, and a test of
-//! which of them has an effect here.
-//!
-//! Which one has follows from the kernel's settings and from the server's control group: a nice
-//! value does nothing between sessions that autogroups weigh, and real time is refused in a control
-//! group without a budget. So two sessions of our own compete for one processor for a moment, and
-//! what each gets is the answer.
+//! The means by which the processor goes to some of the server's processes first.
 
 use std::fmt;
 use std::io;
 use std::str::FromStr;
-use std::time::Duration;
 
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 use sooner_kernel::{capability, priority};
-use tokio::time::sleep;
 
-use super::connection::{ConnectError, Connection, Login};
-use super::levels::{Level, Levels};
-use super::processor::times_of;
+use super::levels::Level;
 
 /// The most that a nice value says.
 const NICE_MOST: i32 = 20;
@@ -27,16 +15,6 @@ const NICE_MOST: i32 = 20;
 /// holds one of the server's own short locks, which none can see, still runs soon. Not 10, which
 /// operators give themselves: it is by its value that a lowered process is known.
 const NICE_LOWERED: i32 = 11;
-/// Until both run, and for how long they are compared.
-pub(crate) const SETTLE: Duration = Duration::from_millis(40);
-pub(crate) const COMPARED: Duration = Duration::from_millis(160);
-/// Of the processor, what the one that goes first must get.
-pub(crate) const WORKS_MIN: f64 = 0.75;
-/// Keeps a processor busy for so long, without a table and without memory.
-const WORK: &str = "WITH RECURSIVE work (n) AS (SELECT 1 UNION ALL \
-    SELECT n OPERATOR(pg_catalog.+) 1 FROM work WHERE pg_catalog.clock_timestamp() \
-    OPERATOR(pg_catalog.<) (pg_catalog.statement_timestamp() OPERATOR(pg_catalog.+) \
-    '300 ms'::pg_catalog.interval)) SELECT pg_catalog.max(n) FROM work";
 
 /// A means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,46 +158,6 @@ impl FromStr for Mechanism {
     }
 }
 
-/// What came of a test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// Of which.
-    pub mechanism: Mechanism,
-    /// Whether the trial lowered one of the two, and raised none.
-    #[serde(default)]
-    pub lowers: bool,
-    /// What the one that went first got of the processor, 0 to 1; none where the system refused.
-    pub share: Option<f64>,
-    /// Why it refused.
-    pub refused: Option<String>,
-}
-
-impl Trial {
-    /// Whether it has the effect it should have.
-    pub fn works(&self) -> bool {
-        self.share.is_some_and(|share| share >= WORKS_MIN)
-    }
-}
-
-impl fmt::Display for Trial {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Trial { mechanism, .. } = self;
-        if self.lowers {
-            f.write_str("lowering by ")?;
-        }
-        match (self.share, &self.refused) {
-            (Some(share), _) if self.works() => write!(
-                f,
-                "{mechanism} works ({:.0} % of a processor)",
-                100.0 * share
-            ),
-            (Some(share), _) => write!(f, "{mechanism} has no effect ({:.0} %)", 100.0 * share),
-            (None, Some(words)) => write!(f, "{mechanism} is refused ({words})"),
-            (None, None) => write!(f, "{mechanism} was not tried"),
-        }
-    }
-}
-
 /// Why one is not chosen unless the operator names it; none where nothing speaks against it.
 pub fn objection(mechanism: Mechanism) -> Option<&'static str> {
     let (is_bounded, is_admin) = (
@@ -239,92 +177,6 @@ fn objection_where(mechanism: Mechanism, is_bounded: bool, is_admin: bool) -> Op
         }
         _ => None,
     }
-}
-
-/// Tries with two sessions of our own, which it ends: to raise, where that is wanted, by the one
-/// that is named or by all that nothing speaks against; and to lower, where that is, by what can.
-pub async fn test(
-    login: &Login,
-    named: Option<Mechanism>,
-    levels: &Levels,
-) -> Result<Vec<Trial>, ConnectError> {
-    let (first, second) = (login.connect().await?, login.connect().await?);
-    let raising = named.map_or(Mechanism::ALL.to_vec(), |one| vec![one]);
-    let raising = raising.into_iter().filter(|_| levels.raises());
-    let raising = raising.map(|one| (one, false));
-    let lowering = Mechanism::LOWERING.into_iter().filter(|_| levels.lowers());
-    let mut trials = Vec::new();
-    for (mechanism, lowers) in raising.chain(lowering.map(|one| (one, true))) {
-        let is_named = named == Some(mechanism);
-        let tried = match objection(mechanism) {
-            Some(words) if !is_named => Err(io::Error::other(words)),
-            // The other way round, so that the one that came first has no advantage.
-            _ if lowers => compete(mechanism, &second, &first, lowers).await?,
-            _ => compete(mechanism, &first, &second, lowers).await?,
-        };
-        let (share, refused) = match tried {
-            Ok(share) => (Some(share), None),
-            Err(error) => (None, Some(error.to_string())),
-        };
-        trials.push(Trial {
-            mechanism,
-            lowers,
-            share,
-            refused,
-        });
-    }
-    Ok(trials)
-}
-
-/// Both work on one processor; the one that is `changed` is raised, or is lowered: what the one gets
-/// that goes first.
-async fn compete(
-    mechanism: Mechanism,
-    changed: &Connection,
-    other: &Connection,
-    lowers: bool,
-) -> Result<io::Result<f64>, ConnectError> {
-    let pids = [changed.own_process, other.own_process];
-    if let Err(error) = pids.iter().try_for_each(|pid| stay_on_one(*pid)) {
-        return Ok(Err(error));
-    }
-    // Of two that have real time the one that was there first gets all, whatever is tried.
-    let usual = match priority::ordinary(pids[0]).and_then(|_| mechanism.usual_of(pids[0])) {
-        Ok(usual) => usual,
-        Err(error) => return Ok(Err(error)),
-    };
-    let measured = async {
-        sleep(SETTLE).await;
-        let set = |is_on| match lowers {
-            true => mechanism.lower(pids[0], is_on, usual),
-            false => mechanism.apply(pids[0], u8::from(is_on), 1, usual),
-        };
-        set(true)?;
-        let begin = [times_of(pids[0])?, times_of(pids[1])?];
-        sleep(COMPARED).await;
-        let end = [times_of(pids[0])?, times_of(pids[1])?];
-        set(false)?;
-        let had = |at: usize| (end[at].run_ns - begin[at].run_ns) as f64;
-        let first = had(usize::from(lowers));
-        Ok(first / (had(0) + had(1)).max(1.0))
-    };
-    let (one, another, share) = tokio::join!(
-        changed.client.query_one(WORK, &[]),
-        other.client.query_one(WORK, &[]),
-        measured
-    );
-    one.and(another)?;
-    Ok(share)
-}
-
-/// Lets a process run on the last of its processors only.
-pub(crate) fn stay_on_one(pid: u32) -> io::Result<()> {
-    let pid = Pid::from_raw(pid.cast_signed());
-    let allowed = sched_getaffinity(pid)?;
-    let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu));
-    let mut one = CpuSet::new();
-    one.set(last.unwrap_or(0));
-    Ok(sched_setaffinity(pid, &one)?)
 }
 
 #[cfg(test)]

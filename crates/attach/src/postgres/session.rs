@@ -14,8 +14,9 @@ use super::daemon::{DaemonError, DaemonEvent, Options, WorkError};
 use super::gate_tasks::GateTasks;
 use super::leftovers::{Leftovers, Lowering};
 use super::levels::{Level, Levels};
-use super::mechanism::{Mechanism, Trial, objection, test};
+use super::mechanism::{Mechanism, objection};
 use super::snapshot::{Snapshot, order_in_words};
+use super::trial::{Trial, test};
 
 use crate::control::{self, Control};
 use crate::process_id::ProcessId;
@@ -83,7 +84,7 @@ impl Prepared {
         let trials = test(&options.login, options.mechanism, &levels).await?;
         let works = |lowers| {
             let own = trials.iter().filter(|trial| trial.lowers == lowers);
-            let works = own.clone().find(|trial| trial.works());
+            let works = own.clone().find(|trial| trial.outcome.works());
             let words = || own.map(ToString::to_string).collect::<Vec<_>>().join(", ");
             works.map(|trial| trial.mechanism).ok_or_else(words)
         };

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::levels::Level;
-use super::mechanism::{Mechanism, Trial};
+use super::mechanism::Mechanism;
+use super::trial::Trial;
 
 /// All of it, since it began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
