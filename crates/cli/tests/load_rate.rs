@@ -347,7 +347,7 @@ fn flags_of_traces_and_of_logs_are_told_apart() {
     fs::write(&log, "nothing of a log\n").unwrap();
     let log = log.to_str().unwrap();
     let url = ["--url", "http://127.0.0.1:9"];
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &str); 5] = [
         (
             &["replay", log],
             "no line is a request that can be sent; the first:",
@@ -358,6 +358,10 @@ fn flags_of_traces_and_of_logs_are_told_apart() {
             "--speed is for access logs",
         ),
         (&["replay", log, "--speed", "fast"], "write for example 2x"),
+        (
+            &["replay", "nope.log"],
+            "`nope.log` is neither built in nor a file",
+        ),
     ];
     for (words, right) in cases {
         let output = load(&[words, &url[..]].concat()).output().unwrap();

@@ -43,10 +43,11 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode> {
     if let Some(flag) = args.log.given() {
         bail!("{flag} is for access logs, and `{}` is not one", args.trace);
     }
-    let trace = || Trace::open(&args.trace);
+    // Before what a trace would need: one that is not there is often a log with a wrong path.
+    let trace = Trace::open(&args.trace)?;
     let options = args
         .measure
-        .options(args.model.model()?, trace, args.seed)?;
+        .options(args.model.model()?, || Ok(trace), args.seed)?;
     args.measure.run(&options, |replay| {
         let said = said_of_trace(&options.trace, replay.passed_over);
         (said + &said_of_crowd(&options.model, &options.trace)).into()
