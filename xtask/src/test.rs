@@ -1,6 +1,7 @@
 //! `cargo xtask test`: the one test command. Everything that must hold before a change is merged,
 //! cheapest first; every step runs even when one before it failed.
 
+use crate::programs::Part;
 use crate::tally::Tally;
 use crate::{
     book, bpf, extension, fuzz, h2spec, instructions, package, packages, portable, postgres,
@@ -8,6 +9,7 @@ use crate::{
 };
 use anyhow::{Context, Result};
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,8 +37,13 @@ const STEPS: [Step; 16] = [
     ("fuzz", |tally| fuzz::run(FUZZ_SMOKE, None, tally)),
 ];
 
-/// What waits more than it computes is done beside what computes: the first beside the second.
-const BESIDE: [(&str, &str); 2] = [("extension", "clippy"), ("package", "test")];
+/// What waits more than it computes is done beside what computes, and what only computes takes what
+/// that leaves of the processors: the first beside the second.
+const BESIDE: [(&str, &str); 3] = [
+    ("extension", "clippy"),
+    ("package", "test"),
+    ("doc", "test"),
+];
 
 /// Runs one step; whether nothing failed.
 pub fn run_step(name: &str) -> Result<bool> {
@@ -149,7 +156,8 @@ fn clippy(tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// Links between items in the documentation must lead somewhere.
+/// Links between items in the documentation must lead somewhere. Only what tests leave of the
+/// processors is used.
 fn doc(tally: &mut Tally) -> Result<()> {
     let mut command = process::cargo(&[
         "doc",
@@ -159,20 +167,34 @@ fn doc(tally: &mut Tally) -> Result<()> {
     ]);
     tally.step(
         "doc",
-        process::run(command.env("RUSTDOCFLAGS", "-D warnings"))?.success,
+        process::run(&mut process::at_idle(
+            command.env("RUSTDOCFLAGS", "-D warnings"),
+        ))?
+        .success,
     );
     Ok(())
 }
 
+/// What the step `build` has built, for the step `test`: Cargo may be busy with what is done beside
+/// the tests, and would let them wait.
+static BUILT: Mutex<Option<Vec<Part>>> = Mutex::new(None);
+
 /// The build by itself, so that its time is.
 fn build_tests(tally: &mut Tally) -> Result<()> {
-    tally.step("the build of the tests", programs::build()?.is_some());
+    let parts = programs::build()?;
+    tally.step("the build of the tests", parts.is_some());
+    *BUILT.lock().unwrap_or_else(PoisonError::into_inner) = parts;
     Ok(())
 }
 
 /// All tests, before PostgreSQL 16 and 18 as well, and the fuzz targets are built meanwhile.
 fn run_tests(tally: &mut Tally) -> Result<()> {
-    let Some(mut parts) = programs::build()? else {
+    let built = BUILT.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let built = match built {
+        Some(parts) => Some(parts),
+        None => programs::build()?,
+    };
+    let Some(mut parts) = built else {
         return Ok(());
     };
     let versions = postgres::add(&mut parts, tally);
