@@ -1,4 +1,4 @@
-//! Fixtures that tests and experiments share: a private PostgreSQL, nginx, child processes with
+//! Fixtures that tests and experiments share: a private PostgreSQL, nginx, PHP, child processes with
 //! their messages, network namespaces, certificates, scratch folders, pages in a browser.
 //!
 //! Each fixture removes what it made when it is dropped. A test that lacks a program or a right
@@ -12,6 +12,7 @@ pub mod junit;
 pub mod namespace;
 pub mod nginx;
 pub mod packet;
+pub mod php;
 pub mod port;
 pub mod postgres;
 pub mod program;

@@ -5,7 +5,7 @@ use super::{ONE_AT_A_TIME, PATIENCE, nice, until};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{MutexGuard, PoisonError};
 use std::thread::{self, sleep};
@@ -15,10 +15,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 use sooner_kernel::workers::lacks_for_workers;
 use sooner_kernel::{capability, process_table};
-use sooner_testbed::{OwnedChild, nginx, port, program, skip};
+use sooner_testbed::{OwnedChild, nginx, php, port, program, skip};
 
-/// Where Debian has the modules of Apache.
-const MODULES: &str = "/usr/lib/apache2/modules";
 const WORKERS: u32 = 4;
 /// Processor time of a request, ms.
 const SHORT_MS: u64 = 5;
@@ -66,17 +64,6 @@ struct Site {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The newest of what is called so.
-fn newest(folder: &str, beginning: &str) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?;
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let is_it = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(beginning))
-    };
-    paths.filter(is_it).max()
-}
-
 /// The command of a server, and what it lacks.
 fn command(wanted: Program, at: &Path, address: SocketAddr) -> Result<Vec<String>, &'static str> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -100,35 +87,17 @@ fn command(wanted: Program, at: &Path, address: SocketAddr) -> Result<Vec<String
             ]))
         }
         Program::Apache => {
-            let php = newest(MODULES, "libphp").ok_or("needs libapache2-mod-php")?;
-            let config = format!(
-                "ServerRoot {folder}\nServerName localhost\nPidFile {folder}/pid\n\
-                 ErrorLog {folder}/error.log\nListen {address}\nUser www-data\nGroup www-data\n\
-                 CoreDumpDirectory {folder}\n\
-                 LoadModule mpm_prefork_module {MODULES}/mod_mpm_prefork.so\n\
-                 LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
-                 LoadModule dir_module {MODULES}/mod_dir.so\n\
-                 LoadModule php_module {}\n\
-                 <FilesMatch \"\\.php$\">\n  SetHandler application/x-httpd-php\n</FilesMatch>\n\
-                 DocumentRoot {folder}/root\n<Directory {folder}/root>\n  Require all granted\n\
-                 FallbackResource /burn.php\n</Directory>\n\
-                 StartServers {WORKERS}\nMinSpareServers {WORKERS}\nMaxSpareServers {WORKERS}\n\
-                 ServerLimit {WORKERS}\nMaxRequestWorkers {WORKERS}\n",
-                php.display()
-            );
-            fs::write(at.join("apache.conf"), config).unwrap();
-            let config = format!("{folder}/apache.conf");
+            let dumpable = format!("CoreDumpDirectory {folder}\n");
+            let more = [&*dumpable, "FallbackResource /burn.php\n"];
+            let config = php::write_apache(at, address, WORKERS, more).unwrap();
+            let config = config.ok_or("needs libapache2-mod-php")?;
+            let config = config.display().to_string();
             Ok(words(&["apache2", "-D", "FOREGROUND", "-f", &config]))
         }
         Program::PhpFpm => {
-            let fpm = newest("/usr/sbin", "php-fpm").ok_or("needs php-fpm")?;
-            let config = format!(
-                "[global]\nerror_log = {folder}/fpm.log\n[www]\nuser = www-data\n\
-                 group = www-data\nlisten = {folder}/fpm.sock\nlisten.mode = 0666\npm = static\n\
-                 pm.max_children = {WORKERS}\nprocess.dumpable = yes\n"
-            );
-            fs::write(at.join("fpm.conf"), config).unwrap();
-            let config = format!("{folder}/fpm.conf");
+            let fpm = php::fpm().ok_or("needs php-fpm")?;
+            let config = php::write_pool(at, WORKERS, "process.dumpable = yes\n").unwrap();
+            let config = config.display().to_string();
             Ok(words(&[&fpm.display().to_string(), "-F", "-y", &config]))
         }
     }
@@ -148,7 +117,7 @@ impl Site {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
-        open_to_all(at);
+        php::open_to_all(at).unwrap();
         fs::create_dir(at.join("root")).unwrap();
         fs::write(at.join("root/burn.php"), SCRIPT).unwrap();
         let address = port::free().unwrap();
@@ -200,11 +169,6 @@ impl Site {
         assert!(line.starts_with("ready: "), "{line}");
         child
     }
-}
-
-fn open_to_all(folder: &Path) {
-    let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(folder, all).unwrap();
 }
 
 /// nginx, which hands all requests to one script.

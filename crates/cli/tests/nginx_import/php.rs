@@ -1,13 +1,9 @@
 //! PHP-FPM, and the files that configurations for it include.
 
-use super::place::open_to_all;
-use sooner_testbed::{OwnedChild, skip};
+use sooner_testbed::php::{Pool, fpm};
+use sooner_testbed::skip;
 use std::fs;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// What nginx brings along.
@@ -57,60 +53,27 @@ pub fn write_params(folder: &Path) {
 
 /// A pool that runs scripts of any folder.
 pub struct Php {
-    _child: OwnedChild,
-    folder: TempDir,
+    pool: Pool,
+    _folder: TempDir,
 }
 
 impl Php {
     /// Says why not where there is none.
     pub fn start(test: &str) -> Option<Self> {
-        let Some(program) = program() else {
+        if fpm().is_none() {
             skip(test, "needs the package php-fpm");
             return None;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let at = folder.path();
-        open_to_all(at);
-        let shown = at.display();
-        let user = match rustix::process::getuid().is_root() {
-            true => "user = www-data\ngroup = www-data\n",
-            false => "",
-        };
-        let config = format!(
-            "[global]\nerror_log = {shown}/fpm.log\ndaemonize = no\n[www]\n{user}\
-             listen = {shown}/fpm.sock\nlisten.mode = 0666\npm = static\npm.max_children = 4\n"
-        );
-        fs::write(at.join("fpm.conf"), config).unwrap();
-        let mut command = Command::new(program);
-        command.arg("-F").arg("-y").arg(at.join("fpm.conf"));
-        let mut child = OwnedChild::spawn(&mut command).unwrap();
-        let begin = Instant::now();
-        while UnixStream::connect(at.join("fpm.sock")).is_err() {
-            assert!(
-                !child.has_ended() && begin.elapsed() < Duration::from_secs(20),
-                "{}",
-                child.message()
-            );
-            thread::sleep(Duration::from_millis(10));
         }
+        let folder = tempfile::tempdir().unwrap();
+        let pool = Pool::start(folder.path(), "").unwrap();
         Some(Self {
-            _child: child,
-            folder,
+            pool,
+            _folder: folder,
         })
     }
 
     /// Where it listens.
     pub fn socket(&self) -> PathBuf {
-        self.folder.path().join("fpm.sock")
+        self.pool.socket.clone()
     }
-}
-
-fn program() -> Option<PathBuf> {
-    let names = fs::read_dir("/usr/sbin").ok()?;
-    let paths = names.filter_map(|entry| Some(entry.ok()?.path()));
-    let is_it = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("php-fpm"))
-    };
-    paths.filter(is_it).max()
 }

@@ -384,7 +384,7 @@ fn within_http(text: &str) -> String {
 }
 
 /// Lets other users in.
-pub fn open_to_all(folder: &Path) {
+fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
 }

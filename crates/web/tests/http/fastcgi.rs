@@ -2,15 +2,12 @@
 
 use super::support::{Client, Response, Site};
 use sooner_testbed::nginx::{self, Nginx};
-use sooner_testbed::{OwnedChild, port, skip};
+use sooner_testbed::{php, port, skip};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// What the scripts are.
 const SCRIPTS: &[(&str, &str)] = &[
@@ -66,29 +63,19 @@ const SCRIPTS: &[(&str, &str)] = &[
 
 /// A pool of PHP, nginx before it, and a folder with scripts.
 struct Php {
-    _fpm: OwnedChild,
+    _pool: php::Pool,
     _nginx: Nginx,
     folder: tempfile::TempDir,
     nginx: SocketAddr,
 }
 
-fn program() -> Option<PathBuf> {
-    let names = fs::read_dir("/usr/sbin").ok()?;
-    let paths = names.filter_map(|entry| Some(entry.ok()?.path()));
-    let is_it = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("php-fpm"))
-    };
-    paths.filter(is_it).max()
-}
-
 impl Php {
     /// Says why not where it cannot be.
     fn start(test: &str) -> Option<Self> {
-        let Some(fpm) = program().filter(|_| nginx::has_modules(&[])) else {
+        if php::fpm().is_none() || !nginx::has_modules(&[]) {
             skip(test, "needs the packages php-fpm and nginx");
             return None;
-        };
+        }
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
         for (name, script) in SCRIPTS {
@@ -96,30 +83,10 @@ impl Php {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, script).unwrap();
         }
-        open_to_all(at);
+        let more = "ping.path = /ping\nphp_admin_value[display_errors] = 0\n\
+                    php_admin_value[log_errors] = 1\n";
+        let pool = php::Pool::start(at, more).unwrap();
         let shown = at.display();
-        let user = match rustix::process::getuid().is_root() {
-            true => "user = www-data\ngroup = www-data\n",
-            false => "",
-        };
-        let config = format!(
-            "[global]\nerror_log = {shown}/fpm.log\ndaemonize = no\n[www]\n{user}\
-             listen = {shown}/fpm.sock\nlisten.mode = 0666\npm = static\npm.max_children = 4\n\
-             ping.path = /ping\nphp_admin_value[display_errors] = 0\nphp_admin_value[log_errors] = 1\n"
-        );
-        fs::write(at.join("fpm.conf"), config).unwrap();
-        let mut command = Command::new(fpm);
-        command.arg("-F").arg("-y").arg(at.join("fpm.conf"));
-        let mut fpm = OwnedChild::spawn(&mut command).unwrap();
-        let begin = Instant::now();
-        while UnixStream::connect(at.join("fpm.sock")).is_err() {
-            assert!(
-                !fpm.has_ended() && begin.elapsed() < Duration::from_secs(20),
-                "{}",
-                fpm.message()
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
         let address = port::free().unwrap();
         let params = "include /etc/nginx/fastcgi_params; fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name; \
                       fastcgi_param PATH_INFO $path_info;";
@@ -134,7 +101,7 @@ impl Php {
         fs::create_dir(&place).unwrap();
         let nginx = Nginx::start(&place, &http, address).unwrap();
         Some(Self {
-            _fpm: fpm,
+            _pool: pool,
             _nginx: nginx,
             folder,
             nginx: address,
@@ -164,11 +131,6 @@ impl Php {
 }
 
 /// A folder that no other user may enter serves nothing to workers of another user.
-fn open_to_all(folder: &Path) {
-    let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(folder, all).unwrap();
-}
-
 fn ask(address: SocketAddr, method: &str, target: &str, headers: &str, body: &[u8]) -> Response {
     let mut client = Client::connect(address);
     client.send(&format!(

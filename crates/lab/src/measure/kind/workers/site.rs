@@ -5,20 +5,18 @@ use super::asking;
 use crate::counters::processes::usage;
 use crate::measure::bench::Bench;
 use crate::measure::kind::local::on_core;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use sooner_kernel::process_table;
-use sooner_testbed::{OwnedChild, nginx, port, program};
+use sooner_testbed::{OwnedChild, nginx, php, port, program};
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const START_WAIT: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(50);
-/// Where Debian has the modules of Apache.
-const MODULES: &str = "/usr/lib/apache2/modules";
 /// Computes for as much processor time as the query says, waits in between where it says so, and has
 /// one of the disks that it names for 15 ms alone.
 const SCRIPT: &str = r#"<?php
@@ -166,17 +164,6 @@ impl Site {
     }
 }
 
-/// The newest of what is called so.
-fn newest(folder: &str, beginning: &str) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?;
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let is_it = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with(beginning))
-    };
-    paths.filter(is_it).max()
-}
-
 fn words<const COUNT: usize>(words: [&str; COUNT]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
@@ -187,18 +174,10 @@ fn php_fpm(
     address: SocketAddr,
     (workers, cores): (u32, &str),
 ) -> Result<Site> {
-    let Some(fpm) = newest("/usr/sbin", "php-fpm") else {
-        bail!("needs the package php-fpm");
-    };
+    let fpm = php::fpm().context("needs the package php-fpm")?;
     let at = folder.display();
-    let pool = format!(
-        "[global]\nerror_log = {at}/fpm.log\n[www]\nuser = www-data\ngroup = www-data\n\
-         listen = {at}/fpm.sock\nlisten.mode = 0666\nlisten.backlog = 4096\n\
-         pm = static\npm.max_children = {workers}\n"
-    );
-    fs::write(folder.join("fpm.conf"), pool)?;
-    let config = format!("{at}/fpm.conf");
-    let fpm = fpm.display().to_string();
+    let config = php::write_pool(folder, workers, "listen.backlog = 4096\n")?;
+    let (fpm, config) = (fpm.display().to_string(), config.display().to_string());
     let fpm = Session::start(bench, cores, &words([&fpm, "-F", "-y", &config]))?;
     let http = format!(
         "  access_log off;\n  server {{\n    listen {address} backlog=4096;\n    root {at}/root;\n    location ~ \\.php$ {{\n      \
@@ -224,24 +203,10 @@ fn apache(
     address: SocketAddr,
     (workers, cores): (u32, &str),
 ) -> Result<Site> {
-    let Some(php) = newest(MODULES, "libphp") else {
-        bail!("needs the package libapache2-mod-php");
-    };
-    let at = folder.display();
-    let config = format!(
-        "ServerRoot {at}\nServerName localhost\nPidFile {at}/pid\nErrorLog {at}/error.log\n\
-         Listen {address}\nListenBacklog 4096\nUser www-data\nGroup www-data\n\
-         LoadModule mpm_prefork_module {MODULES}/mod_mpm_prefork.so\n\
-         LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
-         LoadModule php_module {}\n\
-         <FilesMatch \"\\.php$\">\n  SetHandler application/x-httpd-php\n</FilesMatch>\n\
-         DocumentRoot {at}/root\n<Directory {at}/root>\n  Require all granted\n</Directory>\n\
-         StartServers {workers}\nMinSpareServers {workers}\nMaxSpareServers {workers}\n\
-         ServerLimit {workers}\nMaxRequestWorkers {workers}\nMaxConnectionsPerChild 0\n",
-        php.display()
-    );
-    fs::write(folder.join("apache.conf"), config)?;
-    let config = format!("{at}/apache.conf");
+    let more = ["ListenBacklog 4096\n", ""];
+    let config = php::write_apache(folder, address, workers, more)?;
+    let config = config.context("needs the package libapache2-mod-php")?;
+    let config = config.display().to_string();
     let program = program::find(&["apache2", "httpd"]).context("needs the package apache2")?;
     let program = program.display().to_string();
     let line = words([&program, "-D", "FOREGROUND", "-f", &config]);
