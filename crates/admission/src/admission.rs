@@ -129,6 +129,11 @@ impl Admission {
         }
     }
 
+    /// From now on at most so many wait; those that do stay.
+    pub fn set_waiting_max(&mut self, waiting_max: Option<usize>) {
+        self.queue.set_waiting_max(waiting_max);
+    }
+
     /// From now on so many of the last jobs that are done are remembered.
     pub fn remember(&mut self, jobs: usize) {
         self.outcomes.remember(jobs);

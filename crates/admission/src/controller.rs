@@ -37,7 +37,7 @@ use settled::{Finding, Settled};
 pub use start::start;
 
 /// Within which bounds a limit is looked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ControllerLimits {
     /// The fewest; at least 1.
     pub min: usize,

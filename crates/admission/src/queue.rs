@@ -159,6 +159,11 @@ impl AdmissionQueue {
         }
     }
 
+    /// From now on at most so many wait; those that do stay.
+    pub fn set_waiting_max(&mut self, waiting_max: Option<usize>) {
+        self.waiting_max = waiting_max;
+    }
+
     /// A job comes.
     pub fn arrive(&mut self, job: JobId, request: Request, now: Time) -> Result<(), QueueFull> {
         if let Some(waiting_max) = self.waiting_max

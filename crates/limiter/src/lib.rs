@@ -127,6 +127,13 @@ impl Limiter {
         });
     }
 
+    /// From now on at most so many wait; those that do stay.
+    pub fn set_waiting_max(&self, waiting_max: Option<usize>) {
+        let mut shared = self.lock();
+        shared.settings.waiting_max = waiting_max;
+        shared.admission.set_waiting_max(waiting_max);
+    }
+
     /// Whether nothing is held from now on, and it is found out what would be: caps of classes are
     /// none, and the owner sets a limit that lets in all for which there is room. What comes of
     /// that begins anew; goals have to be set again.

@@ -70,16 +70,20 @@ use sooner_config::Network;
 use sooner_http::forwarding::forwarded::client_address;
 use sooner_http::forwarding::request::Client;
 use sooner_http::forwarding::routes::Routes;
+use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use upstream::{Times, Upstream};
+use upstream::{Settings, Times, Upstream};
 
 /// All routes and upstreams of a configuration.
 pub struct Proxy {
     routes: Routes<Rc<Route>>,
     upstreams: Vec<Rc<Upstream>>,
+    /// What is said of each from [`Proxy::take_over`] on.
+    next: RefCell<Vec<Option<Rc<Settings>>>>,
+    runs_scripts: bool,
     classes: Classes,
     trusted: Vec<Network>,
     budget: Arc<BufferBudget>,
@@ -175,15 +179,14 @@ impl Proxy {
     /// From now on requests are let in by this configuration: what waits at upstreams that were
     /// taken over as well.
     pub fn take_over(&self) {
-        for upstream in &self.upstreams {
-            upstream.set_classes(&self.classes);
+        for (upstream, next) in self.upstreams.iter().zip(&mut *self.next.borrow_mut()) {
+            upstream.take_over(next.take(), &self.classes);
         }
     }
 
     /// Whether some upstream runs scripts, so that these are never shown.
     pub fn runs_scripts(&self) -> bool {
-        let mut upstreams = self.upstreams.iter();
-        upstreams.any(|upstream| upstream.fastcgi().is_some())
+        self.runs_scripts
     }
 
     /// Starts health checks and the end of idle connections, on the current `LocalSet`; once for
@@ -303,7 +306,8 @@ impl Proxy {
         let mut states = Vec::new();
         for upstream in &self.upstreams {
             let (now, status) = (upstream.now(), upstream.status());
-            states.extend(upstream.servers.iter().map(|server| UpstreamState {
+            let settings = upstream.settings();
+            states.extend(settings.servers.iter().map(|server| UpstreamState {
                 name: upstream.name.clone(),
                 server: server.name.clone(),
                 standing: server.standing(now),
@@ -350,7 +354,7 @@ impl Route {
 
     /// What a path leads to where its upstream runs scripts; `None` where it does not.
     pub fn script(&self, path: &str) -> Option<Found> {
-        Some(self.upstream.fastcgi()?.find(path))
+        Some(self.upstream.settings().fastcgi.as_ref()?.find(path))
     }
 
     /// The name of its upstream.

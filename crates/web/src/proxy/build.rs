@@ -5,15 +5,14 @@ use super::buffer_budget::BufferBudget;
 use super::classes::{ClassTable, Classes};
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
-use super::fastcgi::FastCgi;
 use super::look::Look;
-use super::upstream::{Times, Upstream};
+use super::upstream::{Settings, Times, Upstream};
 use super::{Proxy, Route};
 use crate::config::Misconfigured;
 use sooner_config::classes::LateName;
 use sooner_config::{Network, NetworkError};
 use sooner_http::forwarding::routes::{self, HostPattern, Routes};
-use sooner_tls::Authorities;
+use std::cell::RefCell;
 use std::rc::Rc;
 use toml::Spanned;
 
@@ -39,55 +38,46 @@ const TUNNEL_SECONDS: f64 = 3600.0;
 
 impl Proxy {
     /// The proxy of a configuration. Nothing is connected, but certificates are read. Upstreams of
-    /// `previous` with the same tables and certificates are taken over with their state: queue,
-    /// requests in flight, estimates, health, connections. They are as they were until
-    /// [`Proxy::take_over`].
+    /// `previous` with the same names are taken over with their queue and their estimates, and
+    /// their servers that are reached as before with their requests, health and connections. They
+    /// are as they were until [`Proxy::take_over`].
     pub fn build(tables: ProxyTables<'_>, previous: Option<&Self>) -> Result<Self, Misconfigured> {
         let names = tables.upstreams.iter();
         let names: Vec<&str> = names.map(|table| table.name.get_ref().as_str()).collect();
         let classes = Classes::build(tables.classes, tables.late, &names)?;
-        let mut built: Vec<Rc<Upstream>> = Vec::with_capacity(tables.upstreams.len());
-        let mut scripts = Vec::with_capacity(tables.upstreams.len());
+        let mut built: Vec<Built> = Vec::with_capacity(tables.upstreams.len());
         for table in tables.upstreams {
             classes.check_order(table.name.get_ref(), table.order.as_ref())?;
             classes.check_share_by(table.name.get_ref(), table.share_by.as_ref())?;
             let name = table.name.get_ref();
-            if built.iter().any(|other| other.name.as_ref() == name) {
+            if built
+                .iter()
+                .any(|other| other.upstream.name.as_ref() == name)
+            {
                 return Err(Misconfigured::at(
                     &table.name,
                     "upstream.name",
                     format!("`{name}` is the name of another upstream; each needs its own"),
                 ));
             }
-            // Files may have changed behind an unchanged table.
-            let authorities = connect::authorities(table)?;
-            let kept =
-                previous.and_then(|previous| previous.unchanged(table, authorities.as_ref()));
-            // The directory behind a name may be another one by now.
-            let fastcgi = table.fastcgi.as_ref().map(FastCgi::build).transpose()?;
-            let upstream = match kept {
-                Some(upstream) => upstream,
-                None => Upstream::build(table, &classes, authorities)?,
-            };
-            scripts.push(fastcgi);
-            built.push(upstream);
+            built.push(Built::new(table, &classes, previous)?);
         }
         let limits = built.iter();
-        let limits = limits.map(|upstream| (upstream.name.as_ref(), upstream.most()));
+        let limits = limits.map(|one| (one.upstream.name.as_ref(), one.settings.most()));
         classes.check_bounds(&limits.collect::<Vec<_>>())?;
         let mut routes = Routes::default();
         for route in tables.routes {
             add_route(&mut routes, route, &built)?;
         }
         let trusted = networks(&tables.proxy.trusted)?;
-        // Nothing can be wrong any more.
-        for (upstream, fastcgi) in built.iter().zip(scripts) {
-            upstream.set_fastcgi(fastcgi);
-        }
+        let runs_scripts = built.iter().any(|one| one.settings.fastcgi.is_some());
+        let (upstreams, next) = built.into_iter().map(Built::into_parts).unzip();
         let proxy = tables.proxy;
         Ok(Self {
             routes,
-            upstreams: built,
+            upstreams,
+            next: RefCell::new(next),
+            runs_scripts,
             classes,
             trusted,
             budget: BufferBudget::new(proxy.buffer_bytes, proxy.response_buffer_bytes),
@@ -98,16 +88,42 @@ impl Proxy {
             },
         })
     }
+}
 
-    fn unchanged(
-        &self,
+/// An upstream, and what this configuration says of it.
+struct Built {
+    upstream: Rc<Upstream>,
+    settings: Rc<Settings>,
+}
+
+impl Built {
+    fn new(
         table: &UpstreamTable,
-        authorities: Option<&Authorities>,
-    ) -> Option<Rc<Upstream>> {
-        self.upstreams
-            .iter()
-            .find(|upstream| upstream.is_of(table, authorities))
-            .cloned()
+        classes: &Classes,
+        previous: Option<&Proxy>,
+    ) -> Result<Self, Misconfigured> {
+        let name = table.name.get_ref();
+        let mut known = previous.iter().flat_map(|previous| &previous.upstreams);
+        let known = known.find(|upstream| upstream.name.as_ref() == name);
+        // Files may have changed behind an unchanged table.
+        let authorities = connect::authorities(table)?;
+        let before = known.map(|upstream| upstream.settings());
+        let settings = Settings::build(table, authorities, before.as_deref())?;
+        Ok(match known {
+            Some(upstream) => Self {
+                upstream: upstream.clone(),
+                settings: Rc::new(settings),
+            },
+            None => {
+                let upstream = Upstream::new(settings, classes);
+                let settings = upstream.settings();
+                Self { upstream, settings }
+            }
+        })
+    }
+
+    fn into_parts(self) -> (Rc<Upstream>, Option<Rc<Settings>>) {
+        (self.upstream, Some(self.settings))
     }
 }
 
@@ -125,7 +141,7 @@ fn networks(texts: &[Spanned<String>]) -> Result<Vec<Network>, Misconfigured> {
 fn add_route(
     routes: &mut Routes<Rc<Route>>,
     table: &RouteTable,
-    upstreams: &[Rc<Upstream>],
+    upstreams: &[Built],
 ) -> Result<(), Misconfigured> {
     let path = table.path.get_ref();
     routes::check_path(path).map_err(|error| {
@@ -155,15 +171,15 @@ fn overlap<T>(place: &Spanned<T>, path: &str, host: &str) -> Misconfigured {
     )
 }
 
-fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Misconfigured> {
+fn route(table: &RouteTable, upstreams: &[Built]) -> Result<Route, Misconfigured> {
     let name = table.upstream.get_ref();
-    let upstream = upstreams
+    let Built { upstream, settings } = upstreams
         .iter()
-        .find(|upstream| upstream.name.as_ref() == name)
+        .find(|one| one.upstream.name.as_ref() == name)
         .ok_or_else(|| {
             let names: Vec<&str> = upstreams
                 .iter()
-                .map(|upstream| upstream.name.as_ref())
+                .map(|one| one.upstream.name.as_ref())
                 .collect();
             let known = if names.is_empty() {
                 "there is no [[upstream]]".to_owned()
@@ -189,14 +205,14 @@ fn route(table: &RouteTable, upstreams: &[Rc<Upstream>]) -> Result<Route, Miscon
         }
         class => class.as_ref().map(|class| *class.get_ref()),
     };
-    if table.strip_prefix && upstream.table.fastcgi.is_some() {
+    if table.strip_prefix && settings.fastcgi.is_some() {
         return Err(Misconfigured::at(
             &table.path,
             "route.strip_prefix",
             "scripts are found by the whole path; leave strip_prefix out, and put them into a folder of this name",
         ));
     }
-    let default = upstream.times;
+    let default = settings.times;
     let or =
         |value, key, default| Ok::<_, Misconfigured>(some_duration(value, key)?.unwrap_or(default));
     Ok(Route {
@@ -401,18 +417,30 @@ mod tests {
         assert!(proxy.route(Some("a"), "/").is_none());
     }
 
-    #[test]
-    fn an_unchanged_upstream_outlives_a_reload() {
-        let text = format!("{APP}[[route]]\npath='/'\nupstream='app'");
-        let before = build(&text).unwrap();
-        let after = build_after(&format!("# moved\n{text}"), Some(&before)).unwrap();
+    /// Whether the server of the one upstream is the same in both once the later one is in force.
+    fn has_the_same_server(before: &Proxy, after: &Proxy) -> bool {
         assert!(Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
-        let after = build_after(&text.replace("3000", "3001"), Some(&before)).unwrap();
-        assert!(!Rc::ptr_eq(&before.upstreams[0], &after.upstreams[0]));
+        let server = before.upstreams[0].settings().servers[0].clone();
+        after.take_over();
+        Rc::ptr_eq(&server, &after.upstreams[0].settings().servers[0])
     }
 
     #[test]
-    fn an_upstream_with_tls_does_too_unless_its_certificates_have_changed() {
+    fn an_upstream_outlives_a_reload_and_so_does_a_server_that_is_still_named() {
+        let text = format!("{APP}[[route]]\npath='/'\nupstream='app'");
+        let before = build(&text).unwrap();
+        for (changed, is_same) in [
+            (format!("# moved\n{text}"), true),
+            (text.replace("servers", "limit = 3\nservers"), true),
+            (text.replace("3000", "3001"), false),
+        ] {
+            let after = build_after(&changed, Some(&before)).unwrap();
+            assert_eq!(has_the_same_server(&before, &after), is_same, "{changed}");
+        }
+    }
+
+    #[test]
+    fn a_server_with_tls_does_too_unless_its_certificates_have_changed() {
         let certificate = || {
             let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
             made.cert.pem()
@@ -427,10 +455,10 @@ mod tests {
         let again = |before: &Proxy| build_after(&text, Some(before));
         let before = build(&text).unwrap();
         let same = again(&before).unwrap();
-        assert!(Rc::ptr_eq(&before.upstreams[0], &same.upstreams[0]));
+        assert!(has_the_same_server(&before, &same));
         std::fs::write(&ca, certificate()).unwrap();
         let changed = again(&same).unwrap();
-        assert!(!Rc::ptr_eq(&same.upstreams[0], &changed.upstreams[0]));
+        assert!(!has_the_same_server(&same, &changed));
         std::fs::write(&ca, "").unwrap();
         assert!(again(&changed).is_err());
     }

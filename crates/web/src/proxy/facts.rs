@@ -92,7 +92,8 @@ impl FactFinder {
         let request = Request::from_parts(parts, body);
         // There may be other classes by now.
         let facts = self.facts(&request, Some(&fields));
-        let comments = upstream.tell_wait.stream.as_ref();
+        let settings = upstream.settings();
+        let comments = settings.tell_wait.stream.as_ref();
         let facts = Facts {
             comments_every: comments
                 .filter(|comments| comments.are_wanted(&facts) && !is_still_to_come(request.body()))

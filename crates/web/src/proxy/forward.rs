@@ -114,7 +114,7 @@ impl Forwarding {
             let delivered = self.deliver(upstream_response, in_flight, &outgoing.method);
             let delivered = delivered.await;
             delivered.map(|mut response| {
-                if self.route.upstream.tell_wait.client {
+                if self.route.upstream.settings().tell_wait.client {
                     let wait_ns = report.lock().wait_ns;
                     add_server_timing(&mut response.headers, wait_ns, response_ns);
                 }
@@ -125,7 +125,7 @@ impl Forwarding {
     }
 
     fn outgoing(&self, parts: &Parts, upload: &Upload) -> Result<Outgoing, Failure> {
-        let upstream = &self.route.upstream;
+        let upstream = self.route.upstream.settings();
         let rules = Rules {
             strip_prefix: self.route.strips_prefix.then_some(self.route.path.as_str()),
             upgrades: &self.route.upgrades,
@@ -137,7 +137,7 @@ impl Forwarding {
         if let HostRule::Fixed(host) = &upstream.host {
             outgoing.host = Some(host.clone());
         }
-        if let (Some(fastcgi), Some(script)) = (upstream.fastcgi(), parts.extensions.get()) {
+        if let (Some(fastcgi), Some(script)) = (&upstream.fastcgi, parts.extensions.get()) {
             let root = &fastcgi.root;
             let parameters = of_request(parts, &outgoing, script, root, &self.origin);
             outgoing.parameters = Some(Arc::new(parameters));

@@ -68,6 +68,11 @@ impl Health {
         }
     }
 
+    /// From now on these limits hold; what is known of it stays.
+    pub fn set_limits(&mut self, limits: HealthLimits) {
+        self.limits = limits;
+    }
+
     /// How it stands now.
     pub fn standing(&self, now: Time) -> Standing {
         match self.ejected_until {

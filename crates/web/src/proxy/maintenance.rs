@@ -5,9 +5,10 @@ use super::connect::Connector;
 use super::failure::Exhausted;
 use super::fastcgi::of_probe;
 use super::orders;
-use super::server_limit;
+use super::server::Server;
+use super::server_limit::{self, ServerLimit};
 use super::upload::Upload;
-use super::upstream::{HostRule, Upstream};
+use super::upstream::{HostRule, Settings, Upstream};
 use hyper::header::{CONNECTION, HeaderValue, USER_AGENT};
 use hyper::http::uri::PathAndQuery;
 use hyper::{HeaderMap, Method};
@@ -16,31 +17,32 @@ use std::io;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::spawn_local;
+use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
-/// Starts what an upstream needs; all of it ends when the upstream is dropped.
+/// Starts what an upstream needs by what is said of it now, and ends what ran for it before. All of
+/// it ends when the upstream is dropped.
 pub fn start(upstream: &Rc<Upstream>) {
     if !upstream.starts_now() {
         return;
     }
-    spawn_local(sweep(Rc::downgrade(upstream), upstream.keep));
-    if upstream.servers.iter().any(|server| server.finds_limit()) {
-        spawn_local(server_limit::run(Rc::downgrade(upstream)));
+    let (weak, settings) = (Rc::downgrade(upstream), upstream.settings());
+    let mut tasks = vec![spawn_local(sweep(weak.clone(), settings.keep))];
+    if matches!(settings.limit, ServerLimit::Found(_)) {
+        tasks.push(spawn_local(server_limit::run(weak.clone())));
     }
     // Without a limit none waits but for the cap of its class, of which nothing is played.
-    if upstream.most() < usize::MAX {
-        spawn_local(orders::run(Rc::downgrade(upstream)));
+    if settings.most() < usize::MAX {
+        tasks.push(spawn_local(orders::run(weak.clone())));
     }
-    if let Some(check) = &upstream.check {
-        for index in 0..upstream.servers.len() {
-            spawn_local(probe_regularly(
-                Rc::downgrade(upstream),
-                index,
-                check.interval,
-            ));
-        }
+    if let Some(check) = &settings.check {
+        let probe = |server: &Rc<Server>| {
+            let probing = probe_regularly(weak.clone(), server.clone(), check.interval);
+            spawn_local(probing)
+        };
+        tasks.extend(settings.servers.iter().map(probe));
     }
+    upstream.run(tasks.iter().map(JoinHandle::abort_handle).collect());
 }
 
 async fn sweep(upstream: Weak<Upstream>, keep: Duration) {
@@ -49,16 +51,15 @@ async fn sweep(upstream: Weak<Upstream>, keep: Duration) {
         let Some(upstream) = upstream.upgrade() else {
             return;
         };
-        for server in &upstream.servers {
+        for server in &upstream.settings().servers {
             server.pool.sweep(keep);
         }
     }
 }
 
-async fn probe_regularly(upstream: Weak<Upstream>, index: usize, interval: Duration) {
+async fn probe_regularly(upstream: Weak<Upstream>, server: Rc<Server>, interval: Duration) {
     while let Some(upstream) = upstream.upgrade() {
-        let server = &upstream.servers[index];
-        let result = match probe_request(&upstream) {
+        let result = match probe_request(&upstream.settings()) {
             Some(probe_request) => {
                 let probing = probe(server.pool.connector(), &probe_request);
                 timeout(interval, probing).await.unwrap_or_else(|_| {
@@ -70,8 +71,8 @@ async fn probe_regularly(upstream: Weak<Upstream>, index: usize, interval: Durat
             None => return,
         };
         match result {
-            Ok(()) => upstream.checked(server, Ok(())),
-            Err(ProbeError::Unhealthy(why)) => upstream.checked(server, Err(why)),
+            Ok(()) => upstream.checked(&server, Ok(())),
+            Err(ProbeError::Unhealthy(why)) => upstream.checked(&server, Err(why)),
             Err(ProbeError::NotProbed) => {}
         }
         drop(upstream);
@@ -79,23 +80,24 @@ async fn probe_regularly(upstream: Weak<Upstream>, index: usize, interval: Durat
     }
 }
 
-fn probe_request(upstream: &Upstream) -> Option<Outgoing> {
-    let path = upstream.check.as_ref()?.path.as_str();
+fn probe_request(settings: &Settings) -> Option<Outgoing> {
+    let path = settings.check.as_ref()?.path.as_str();
     let mut headers = HeaderMap::with_capacity(2);
     headers.insert(USER_AGENT, HeaderValue::from_static("sooner"));
     Some(Outgoing {
         method: Method::GET,
         target: PathAndQuery::try_from(path).ok()?,
         headers,
-        host: match &upstream.host {
+        host: match &settings.host {
             HostRule::Fixed(host) => Some(host.clone()),
             HostRule::Client | HostRule::Server => None,
         },
         upgrade: None,
         expects_continue: false,
         takes_trailers: false,
-        parameters: upstream
-            .fastcgi()
+        parameters: settings
+            .fastcgi
+            .as_ref()
             .map(|fastcgi| Arc::new(of_probe(path, &fastcgi.root))),
     })
 }

@@ -86,7 +86,7 @@ impl RoutedRequest<'_> {
         let (came_at, ahead) = (self.facts.came_at, upstream.status().waiting);
         let acquire = upstream.acquire(self.facts.class, std::mem::take(&mut self.facts.subject));
         let mut permit = self.admit(acquire, report).await?;
-        if upstream.tell_wait.server {
+        if upstream.settings().tell_wait.server {
             let wait = (came_at, report.lock().wait_ns, ahead);
             self.tell(permit.class(), wait);
         }
@@ -191,7 +191,7 @@ impl RoutedRequest<'_> {
             upstream.report_failure(server, &failure, &self.summary, tries);
         }
         match retry {
-            Some(retry) if failure.is_retryable() && tries <= upstream.retries => {
+            Some(retry) if failure.is_retryable() && tries <= upstream.settings().retries => {
                 attempts.tried.push(server.name.clone());
                 attempts.failed = Some(server.clone());
                 attempts.must_pause = false;

@@ -33,12 +33,13 @@ pub struct Server {
     failures: Cell<u64>,
     retries: Cell<u64>,
     service_ns: RefCell<Mean>,
-    /// How many requests it gets at once.
+    /// What is said of how many requests it gets at once.
+    said: Cell<ServerLimit>,
+    /// How many it gets.
     limit: Cell<usize>,
-    limit_max: usize,
     /// Whether it gets all that comes all the same.
     is_observed: Cell<bool>,
-    finder: Option<RefCell<LimitFinder>>,
+    finder: RefCell<Option<LimitFinder>>,
 }
 
 impl Server {
@@ -57,10 +58,21 @@ impl Server {
             failures: Cell::new(0),
             retries: Cell::new(0),
             service_ns: RefCell::new(Mean::new(SERVICE_MEMORY)),
+            said: Cell::new(limit),
             limit: Cell::new(limit.start()),
-            limit_max: limit.max(),
             is_observed: Cell::new(false),
-            finder: limit.finder().map(RefCell::new),
+            finder: RefCell::new(limit.finder()),
+        }
+    }
+
+    /// From now on this is said of it. What is known of it stays, and so does a limit that was
+    /// found, if it is looked for within the same bounds as before.
+    pub fn configure(&self, limit: ServerLimit, health: HealthLimits, is_observed: bool) {
+        self.health.borrow_mut().set_limits(health);
+        self.is_observed.set(is_observed);
+        if self.said.replace(limit) != limit {
+            self.limit.set(limit.start());
+            self.finder.replace(limit.finder());
         }
     }
 
@@ -72,11 +84,6 @@ impl Server {
     /// How many requests it gets at once while it is up; `usize::MAX`: all.
     pub fn limit(&self) -> usize {
         self.limit.get()
-    }
-
-    /// The most requests that it ever gets at once.
-    pub fn limit_max(&self) -> usize {
-        self.limit_max
     }
 
     /// How many requests may be in flight: as many as its limit says, and one more for each that
@@ -97,11 +104,6 @@ impl Server {
         limit.saturating_add(self.yielders.get().min(limit))
     }
 
-    /// It gets all that comes from now on.
-    pub fn observe(&self) {
-        self.is_observed.set(true);
-    }
-
     /// How many requests it would get at once.
     pub fn rehearsed_capacity(&self, now: Time) -> usize {
         match self.standing(now) {
@@ -120,14 +122,10 @@ impl Server {
         self.yielders.set(self.yielders.get() - 1);
     }
 
-    /// Whether its limit is found.
-    pub fn finds_limit(&self) -> bool {
-        self.finder.is_some()
-    }
-
     /// Looks for its limit; what the queue before it saw is in `whole`.
     pub fn look_for_limit(&self, whole: &Window, needs: &[Need], now: Time) -> Option<Change> {
-        let mut finder = self.finder.as_ref()?.borrow_mut();
+        let mut finder = self.finder.borrow_mut();
+        let finder = finder.as_mut()?;
         let is_up = self.standing(now) == Standing::Up;
         let change = finder.look((self.in_flight.get(), is_up), whole, needs, now)?;
         self.limit.set(change.limit);
@@ -136,8 +134,8 @@ impl Server {
 
     /// As many as now were in flight until now.
     fn pass(&self, now: Time) {
-        if let Some(finder) = &self.finder {
-            finder.borrow_mut().pass(self.in_flight.get(), now);
+        if let Some(finder) = self.finder.borrow_mut().as_mut() {
+            finder.pass(self.in_flight.get(), now);
         }
     }
 
@@ -197,8 +195,8 @@ impl Server {
     /// A request took `service_ns` from the request to the last byte of the response.
     pub fn served(&self, service_ns: u64) {
         self.service_ns.borrow_mut().add(service_ns);
-        if let Some(finder) = &self.finder {
-            finder.borrow_mut().completed(service_ns);
+        if let Some(finder) = self.finder.borrow_mut().as_mut() {
+            finder.completed(service_ns);
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What is configured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ServerLimit {
     /// So many; `usize::MAX`: all.
     Fixed(usize),

@@ -11,6 +11,7 @@ mod nginx;
 mod passing;
 mod promising;
 mod queueing;
+mod reloading;
 mod secure;
 mod smuggling;
 pub(super) mod support;

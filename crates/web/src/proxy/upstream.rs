@@ -7,27 +7,26 @@
 
 mod build;
 mod capacity;
+mod reload;
+mod settings;
+
+pub use settings::{HealthCheck, HostRule, Settings, Times};
+
 use crate::clock::Clock;
 use crate::proxy::classes::Classes;
-use crate::proxy::config::UpstreamTable;
 use crate::proxy::facts::RequestFacts;
 use crate::proxy::failure::Failure;
 use crate::proxy::failure_log::{FailureLog, RequestSummary, one_line};
-use crate::proxy::fastcgi::FastCgi;
 use crate::proxy::health::Standing;
 use crate::proxy::in_flight::ServerSlot;
 use crate::proxy::overtime::Overtimes;
 use crate::proxy::server::Server;
-use crate::proxy::share_by::ShareBy;
-use crate::proxy::subject::Kind;
-use crate::proxy::tell_wait::TellWait;
-use crate::proxy::waiting_stream::Comments;
-use hyper::header::HeaderValue;
-use sooner_admission::{AdmissionStatus, ClassStatus, Quality, Subject, Taken, Time, WouldWait};
+use sooner_admission::{
+    AdmissionStatus, ClassStatus, Order, Quality, Subject, Taken, Time, WouldWait,
+};
 use sooner_config::classes::Longest;
 use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Acquire, Limiter, Permit};
-use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -36,71 +35,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 /// `Retry-After` of a status 503 where it is unknown when a server comes back, s.
 const RETRY_SECONDS: u64 = 5;
 
-/// How long each step with a server may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Times {
-    /// Waiting to go in; `None`: as long as the client does.
-    pub queue: Option<Duration>,
-    /// Connecting, TLS included.
-    pub connect: Duration,
-    /// From the end of the request to the beginning of the response.
-    pub response: Duration,
-    /// Between two pieces of the response.
-    pub idle: Duration,
-}
-
-/// The `Host` a server gets.
-#[derive(Clone, Debug, PartialEq)]
-pub enum HostRule {
-    /// The client's.
-    Client,
-    /// The server's own.
-    Server,
-    /// This.
-    Fixed(HeaderValue),
-}
-
-/// The health check of the servers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HealthCheck {
-    /// The path to get.
-    pub path: String,
-    /// The time from one check to the next, and for a response.
-    pub interval: Duration,
-}
-
 /// Servers that answer the same requests.
 pub struct Upstream {
     /// Its name.
     pub name: Arc<str>,
-    /// What it was made from.
-    pub table: UpstreamTable,
-    /// What its servers are trusted by; `None` where none speaks TLS.
-    pub authorities: Option<Authorities>,
-    /// Its servers.
-    pub servers: Vec<Rc<Server>>,
-    /// Who is told how long requests waited.
-    pub tell_wait: TellWait,
-    /// How long each step may take.
-    pub times: Times,
-    /// How often a request that may be repeated is.
-    pub retries: u32,
-    /// Which `Host` its servers get.
-    pub host: HostRule,
-    /// What makes two of its requests alike.
-    pub kind: Kind,
-    /// Who is charged for what requests take; `None`: all alike.
-    pub share_by: Option<ShareBy>,
-    /// The health check.
-    pub check: Option<HealthCheck>,
-    /// How long an idle connection is kept.
-    pub keep: Duration,
-    fastcgi: RefCell<Option<Rc<FastCgi>>>,
+    settings: RefCell<Rc<Settings>>,
+    /// Servers that are named no more, and still have requests.
+    leaving: RefCell<Vec<Rc<Server>>>,
     limiter: Limiter,
     /// Requests that may not run for longer than so.
     pub overtimes: Rc<Overtimes>,
@@ -115,6 +62,8 @@ pub struct Upstream {
     exhausted_log: FailureLog,
     clock: Clock,
     is_started: Cell<bool>,
+    /// What runs for it beside requests.
+    tasks: RefCell<Vec<AbortHandle>>,
     current: RefCell<Rc<Current>>,
 }
 
@@ -138,24 +87,21 @@ pub enum Choice {
 }
 
 impl Upstream {
-    /// Whether `table` and `authorities` would make the same one.
-    pub fn is_of(&self, table: &UpstreamTable, authorities: Option<&Authorities>) -> bool {
-        self.table == *table && self.authorities.as_ref() == authorities
+    /// What is said of it now.
+    pub fn settings(&self) -> Rc<Settings> {
+        self.settings.borrow().clone()
     }
 
-    /// Where its scripts are, if its servers run some.
-    pub fn fastcgi(&self) -> Option<Rc<FastCgi>> {
-        self.fastcgi.borrow().clone()
-    }
-
-    /// From now on its scripts are there.
-    pub fn set_fastcgi(&self, fastcgi: Option<FastCgi>) {
-        self.fastcgi.replace(fastcgi.map(Rc::new));
-    }
-
-    /// Whether this is the first call: its tasks are to be started.
+    /// Whether nothing was started since this is said of it.
     pub fn starts_now(&self) -> bool {
         !self.is_started.replace(true)
+    }
+
+    /// These run for it from now on, and no others.
+    pub fn run(&self, tasks: Vec<AbortHandle>) {
+        for task in self.tasks.replace(tasks) {
+            task.abort();
+        }
     }
 
     /// Time as its servers' health counts it.
@@ -170,21 +116,15 @@ impl Upstream {
 
     /// Whether it has to be known what a request's body says, whatever the classes are.
     pub fn needs_body(&self) -> bool {
-        self.own_fields().next().is_some()
-    }
-
-    /// The fields of bodies that kinds, who is charged, and comments go by.
-    fn own_fields(&self) -> impl Iterator<Item = &FieldPath> {
-        let share_by = self.share_by.as_ref().and_then(ShareBy::field);
-        let comments = self.tell_wait.stream.as_ref().map(Comments::field);
-        self.kind.fields().chain(share_by).chain(comments)
+        self.settings().fields().next().is_some()
     }
 
     /// By what a request's time is told, and who is charged for it.
     pub fn subject(&self, of: &RequestFacts<'_>) -> Subject {
+        let settings = self.settings();
         Subject {
-            payer: self.share_by.as_ref().map(|share_by| share_by.payer(of)),
-            ..self.kind.subject(of)
+            payer: settings.share_by.as_ref().map(|by| by.payer(of)),
+            ..settings.kind.subject(of)
         }
     }
 
@@ -193,10 +133,9 @@ impl Upstream {
         self.current.borrow().clone()
     }
 
-    /// The most requests that are ever inside, while all its servers are up.
-    pub fn most(&self) -> usize {
-        let all = self.servers.iter().map(|server| server.limit_max());
-        all.fold(0, usize::saturating_add)
+    /// In which order requests that wait go in.
+    pub fn order(&self) -> Order {
+        self.settings().order(&self.current.borrow().classes)
     }
 
     /// How its classes are doing, by number.
@@ -228,7 +167,7 @@ impl Upstream {
 
     /// Whether nothing is held.
     pub fn is_observed(&self) -> bool {
-        self.table.observe
+        self.settings().table.observe
     }
 
     /// For how long a request of `class` keeps its place, if that is bounded.
@@ -279,12 +218,13 @@ impl Upstream {
     /// A server for an admitted request: the one with the fewest in flight, round robin among
     /// equals; rather none of `tried`.
     pub fn choose_server(self: &Rc<Self>, tried: &[Arc<str>]) -> Choice {
-        let now = self.now();
+        let (now, settings) = (self.now(), self.settings());
+        let servers = &settings.servers;
         let mut best: Option<(bool, usize, usize)> = None;
         let mut is_up = false;
-        for step in 0..self.servers.len() {
-            let index = (self.next_server.get() + step) % self.servers.len();
-            let server = &self.servers[index];
+        for step in 0..servers.len() {
+            let index = (self.next_server.get() + step) % servers.len();
+            let server = &servers[index];
             let capacity = server.capacity(now);
             is_up |= capacity > 0;
             if server.in_flight() >= capacity {
@@ -298,7 +238,7 @@ impl Upstream {
         match best {
             Some((_, _, index)) => {
                 self.next_server.set(index + 1);
-                Choice::Server(ServerSlot::take(self, &self.servers[index]))
+                Choice::Server(ServerSlot::take(self, &servers[index]))
             }
             None if is_up => Choice::Full,
             None => Choice::AllDown,
@@ -307,13 +247,13 @@ impl Upstream {
 
     /// Why no request is admitted, and when one may be.
     pub fn all_down_failure(&self) -> Failure {
-        let now = self.now();
-        let first = self
+        let (now, settings) = (self.now(), self.settings());
+        let first = settings
             .servers
             .iter()
             .filter_map(|server| server.changes_at(now))
             .min();
-        let retry_seconds = match (first, &self.check) {
+        let retry_seconds = match (first, &settings.check) {
             (Some(at), _) => at.since(now).div_ceil(1_000_000_000),
             (None, Some(check)) => check.interval.as_secs_f64().ceil() as u64,
             (None, None) => RETRY_SECONDS,
@@ -371,7 +311,7 @@ impl Upstream {
     pub fn note_possible_fault(self: &Rc<Self>, server: &Server, summary: &RequestSummary) {
         let now = self.now();
         let is_up = |other: &Rc<Server>| other.standing(now) == Standing::Up;
-        let has_another = (self.servers.iter())
+        let has_another = (self.settings().servers.iter())
             .any(|other| !std::ptr::eq(other.as_ref(), server) && is_up(other));
         if has_another && server.failed_at(summary.path_hash(), now) {
             self.standing_changed(server);

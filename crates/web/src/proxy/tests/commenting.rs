@@ -30,7 +30,8 @@ fn commented(url: &str, period: Duration, keys: &str) -> Rc<Proxy> {
         &[url],
         &format!("limit = 1\ntell_wait = ['stream']\n{keys}"),
     );
-    let comments = proxy.upstreams[0].tell_wait.stream.as_ref();
+    let settings = proxy.upstreams[0].settings();
+    let comments = settings.tell_wait.stream.as_ref();
     comments.unwrap().period.set(period);
     proxy
 }
@@ -460,7 +461,7 @@ fn without_the_word_there_are_no_comments() {
     run(async {
         let (url, seen) = held(|| ok("later")).await;
         let proxy = to(&[&url], "limit = 1\ntell_wait = ['client', 'server']");
-        assert_eq!(proxy.upstreams[0].tell_wait.stream, None);
+        assert_eq!(proxy.upstreams[0].settings().tell_wait.stream, None);
         take_place(&proxy, &seen).await;
         let asked = asking("GET", &[("accept", "text/event-stream")], "");
         let waits = spawn_local(forward(&proxy, asked));

@@ -1,6 +1,6 @@
 //! An upstream from its table.
 
-use super::{Current, HealthCheck, HostRule, Times, Upstream};
+use super::{HealthCheck, HostRule, Settings, Times, Upstream};
 use crate::clock::Clock;
 use crate::config::Misconfigured;
 use crate::proxy::classes::Classes;
@@ -8,6 +8,7 @@ use crate::proxy::config::{UpstreamTable, at_least_one, duration, some_duration}
 use crate::proxy::connect::Connector;
 use crate::proxy::endpoint::{Endpoint, EndpointProtocol};
 use crate::proxy::failure_log::FailureLog;
+use crate::proxy::fastcgi::FastCgi;
 use crate::proxy::health::HealthLimits;
 use crate::proxy::orders;
 use crate::proxy::server::Server;
@@ -19,11 +20,9 @@ use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionSettings, KIND_MEMORY, Order};
 use sooner_config::classes::OrderName;
 use sooner_config::{Limit, THROUGHPUT_LOSS, check_throughput_loss};
-use sooner_http::json_fields::FieldPath;
 use sooner_limiter::{Limiter, bounds};
 use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use tokio::sync::Notify;
 
@@ -37,35 +36,18 @@ const CHECK_FAILS: u32 = 2;
 const CHECK_PASSES: u32 = 1;
 
 impl Upstream {
-    /// The upstream of `table`, for requests of these classes; its servers are trusted by
-    /// `authorities`. Nothing is connected.
-    pub fn build(
-        table: &UpstreamTable,
-        classes: &Classes,
-        authorities: Option<Authorities>,
-    ) -> Result<Rc<Self>, Misconfigured> {
-        let (check, limits) = health(table)?;
-        let limit = server_limit(table)?;
-        check_followed(table)?;
+    /// An upstream of which this is said, for requests of these classes. Nothing is connected.
+    pub fn new(settings: Settings, classes: &Classes) -> Rc<Self> {
+        let settings = Rc::new(settings);
         let upstream = Self {
-            name: table.name.get_ref().as_str().into(),
-            table: table.clone(),
-            servers: servers(table, (limit, limits), authorities.as_ref())?,
-            authorities,
-            times: times(table)?,
-            retries: table.retries.unwrap_or(1),
-            host: host_rule(table)?,
+            name: settings.table.name.get_ref().as_str().into(),
+            settings: RefCell::new(settings.clone()),
+            leaving: RefCell::default(),
             current: RefCell::default(),
-            kind: Kind::build(table)?,
-            tell_wait: TellWait::parse(&table.tell_wait)?,
-            share_by: table.share_by.as_ref().map(ShareBy::parse).transpose()?,
-            check,
-            fastcgi: RefCell::default(),
-            keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
             limiter: Limiter::new(AdmissionSettings {
                 limit: 0,
                 order: Order::default(),
-                waiting_max: table.waiting_max,
+                waiting_max: None,
                 kind_memory: KIND_MEMORY,
             }),
             overtimes: Rc::default(),
@@ -76,41 +58,46 @@ impl Upstream {
             exhausted_log: FailureLog::default(),
             clock: Clock::start(),
             is_started: Cell::new(false),
+            tasks: RefCell::default(),
         };
         upstream.limiter.remember(orders::PLAYED);
-        if table.observe {
-            upstream.limiter.rehearse(true);
-            upstream.servers.iter().for_each(|server| server.observe());
-        }
+        upstream.configure(&settings);
         upstream.replace_classes(classes);
         upstream.update_capacity();
-        Ok(Rc::new(upstream))
+        Rc::new(upstream)
     }
+}
 
-    /// From now on there are these classes, and who waits goes in by them.
-    pub fn set_classes(&self, classes: &Classes) {
-        if self.current().classes != *classes {
-            self.replace_classes(classes);
-        }
-    }
-
-    fn replace_classes(&self, classes: &Classes) {
-        let named = classes.fields_at(&self.name).into_iter();
-        let fields: BTreeSet<FieldPath> = named.chain(self.own_fields().cloned()).collect();
-        self.current.replace(Rc::new(Current {
-            classes: classes.clone(),
-            fields: fields.into_iter().collect(),
-        }));
-        let numbers = HashMap::new();
-        let order = self.order();
-        self.limiter.set_goals(order, classes.goals(), &numbers);
-    }
-
-    /// In which order requests that wait go in.
-    pub fn order(&self) -> Order {
-        let (otherwise, is_shared) = (order(&self.table), self.share_by.is_some());
-        let classes = &self.current.borrow().classes;
-        classes.order(&self.name, otherwise, is_shared)
+impl Settings {
+    /// What `table` says; its servers are trusted by `authorities`. Servers of `previous` that are
+    /// reached in the same way are taken over with their state.
+    pub fn build(
+        table: &UpstreamTable,
+        authorities: Option<Authorities>,
+        previous: Option<&Self>,
+    ) -> Result<Self, Misconfigured> {
+        let (check, health) = health(table)?;
+        let limit = server_limit(table)?;
+        check_followed(table)?;
+        let previous = previous.filter(|previous| previous.authorities == authorities);
+        let known = previous.map_or(&[][..], |previous| &previous.servers);
+        Ok(Self {
+            table: table.clone(),
+            servers: servers(table, (limit, health), authorities.as_ref(), known)?,
+            authorities,
+            limit,
+            health,
+            check,
+            times: times(table)?,
+            retries: table.retries.unwrap_or(1),
+            host: host_rule(table)?,
+            kind: Kind::build(table)?,
+            tell_wait: TellWait::parse(&table.tell_wait)?,
+            share_by: table.share_by.as_ref().map(ShareBy::parse).transpose()?,
+            keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
+            // The directory behind a name may be another one by now.
+            fastcgi: table.fastcgi.as_ref().map(FastCgi::build).transpose()?,
+        })
     }
 }
 
@@ -118,6 +105,7 @@ fn servers(
     table: &UpstreamTable,
     (limit, health): (ServerLimit, HealthLimits),
     authorities: Option<&Authorities>,
+    known: &[Rc<Server>],
 ) -> Result<Vec<Rc<Server>>, Misconfigured> {
     if table.servers.is_empty() {
         return Err(Misconfigured::at(
@@ -142,7 +130,8 @@ fn servers(
         if servers.iter().any(|other| other.name == server.name) {
             return Err(wrong(&"the same server twice; each may be named once"));
         }
-        servers.push(Rc::new(server));
+        let known = known.iter().find(|known| known.name == server.name);
+        servers.push(known.cloned().unwrap_or_else(|| Rc::new(server)));
     }
     let speaks_tls =
         |server: &Rc<Server>| server.pool.connector().endpoint().protocol == EndpointProtocol::Tls;
@@ -177,12 +166,6 @@ fn check_scripts(table: &UpstreamTable, servers: &[Rc<Server>]) -> Result<(), Mi
             },
         )),
     }
-}
-
-/// In which order jobs of one class go in.
-fn order(table: &UpstreamTable) -> OrderName {
-    let order = table.order.as_ref();
-    order.map_or(OrderName::Shortest, |order| *order.get_ref())
 }
 
 /// An order that follows what is played needs places to play in.

@@ -18,17 +18,19 @@ impl Upstream {
         let (whole, now) = (self.limiter.take_window(), self.now());
         // Times inside are known of all servers together: with several, what one of them tries
         // would be held against the others.
-        let needs = match self.servers.len() {
+        let settings = self.settings();
+        let servers = &settings.servers;
+        let needs = match servers.len() {
             1 => self.limiter.needs(),
             _ => Vec::new(),
         };
-        let before = self.servers.first().map_or(0, |server| server.limit());
+        let before = servers.first().map_or(0, |server| server.limit());
         let look = |server: &Rc<Server>| {
             let change = server.look_for_limit(&whole, &needs, now)?;
             Some((server.name.clone(), change))
         };
-        let changes: Vec<_> = self.servers.iter().filter_map(look).collect();
-        if let ([server], [(_, change)]) = (&self.servers[..], &changes[..])
+        let changes: Vec<_> = servers.iter().filter_map(look).collect();
+        if let ([server], [(_, change)]) = (&servers[..], &changes[..])
             && server.standing(now) == Standing::Up
         {
             // Not from one capacity to the next: those beyond a lower limit leave one by one.
@@ -52,7 +54,8 @@ impl Upstream {
 
     pub(super) fn is_down(&self) -> bool {
         let now = self.now();
-        self.servers
+        self.settings()
+            .servers
             .iter()
             .all(|server| server.standing(now) == Standing::Down)
     }
@@ -60,20 +63,21 @@ impl Upstream {
     /// Sets the limit of requests in flight. To be called whenever a server's capacity changes:
     /// with a limit above this sum a request would be admitted that finds no slot, again and again.
     pub fn update_capacity(&self) {
-        let now = self.now();
-        let limit = self
-            .servers
-            .iter()
-            .map(|server| server.capacity(now).max(server.in_flight()))
+        let (now, settings) = (self.now(), self.settings());
+        let mut leaving = self.leaving.borrow_mut();
+        leaving.retain(|server| server.in_flight() > 0);
+        let takes = |server: &Rc<Server>| server.capacity(now).max(server.in_flight());
+        let limit = (settings.servers.iter().map(takes))
+            .chain(leaving.iter().map(|server| server.in_flight()))
             .fold(0, usize::saturating_add);
         self.limiter.set_capacity(limit);
-        let there = self.servers.iter();
+        let there = settings.servers.iter();
         let there = there.filter(|server| server.standing(now) != Standing::Down);
         let places = there.map(|server| server.limit());
         self.limiter
             .set_places(places.fold(0, usize::saturating_add));
-        if self.table.observe {
-            let all = self.servers.iter();
+        if settings.table.observe {
+            let all = settings.servers.iter();
             let limits = all.map(|server| server.rehearsed_capacity(now));
             let limiter = &self.limiter;
             limiter.set_rehearsed_limit(limits.fold(0, usize::saturating_add));
