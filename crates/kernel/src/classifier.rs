@@ -34,6 +34,7 @@ use aya::{Ebpf, EbpfLoader};
 use crate::bands::{BAND_COUNT, Bands};
 use crate::device::Device;
 use crate::netlink::u32_at;
+use crate::signals::Held;
 pub use c_functions::offset_of as offset_of_c_function;
 pub use clsact::{devices_left_changed, remove_leftovers};
 pub use delay::{Delay, lacks_for_delays};
@@ -274,6 +275,7 @@ impl Classifier {
             loader.map_max_entries("delays", delay::RING_BYTES_MIN);
         }
         let namespace_number = delay::namespace_number();
+        let _held = Held::begin().map_err(ClassifierError::system)?;
         let mut ebpf = loader
             .override_global("marks", &u32::from(options.marks), true)
             .override_global("measures", &u32::from(options.measures), true)

@@ -353,6 +353,50 @@ pub fn raise_sigpipe() {
     }
 }
 
+/// Signals that a thread does not take.
+pub struct SignalMask(libc::sigset_t);
+
+/// Lets all signals of the calling thread wait; gives those that did before.
+pub fn block_signals() -> io::Result<SignalMask> {
+    let mut all = SignalMask(no_signals());
+    // SAFETY: the set is valid for writing.
+    checked(unsafe { libc::sigfillset(&raw mut all.0) })?;
+    let mut before = SignalMask(no_signals());
+    // SAFETY: one set is valid for reading, the other for writing.
+    let result =
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all.0, &raw mut before.0) };
+    match result {
+        0 => Ok(before),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+/// From now on these signals of the calling thread wait, and no others.
+pub fn set_blocked_signals(mask: &SignalMask) {
+    // SAFETY: the set is valid for reading, and none is to be written.
+    let result = unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask.0, std::ptr::null_mut())
+    };
+    assert_eq!(result, 0, "a mask that was there before is valid");
+}
+
+fn no_signals() -> libc::sigset_t {
+    let mut none = std::mem::MaybeUninit::uninit();
+    // SAFETY: the set is valid for writing, and whole afterwards; it cannot fail.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        none.assume_init()
+    }
+}
+
+/// Sends a signal to one thread of this process, by its number.
+#[cfg(test)]
+pub fn signal_thread(thread: i32, signal: libc::c_int) {
+    let process = std::process::id();
+    // SAFETY: takes numbers; a thread that has ended gets nothing.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
+}
+
 fn checked(result: libc::c_int) -> io::Result<()> {
     match result {
         0 => Ok(()),

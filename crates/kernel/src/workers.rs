@@ -20,6 +20,7 @@ use crate::classifier::{ClassifierError, lacks_for_delays};
 use crate::netlink::message::{u32_at, u64_at};
 use crate::raw;
 use crate::shared_words::SharedWords;
+use crate::signals::Held;
 
 /// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/workers.bpf.o");
@@ -178,6 +179,7 @@ pub fn lacks_for_workers() -> Option<&'static str> {
 impl Workers {
     /// Begins; no worker is watched yet. Inside a tokio runtime.
     pub fn watch() -> Result<Workers, ClassifierError> {
+        let _held = Held::begin().map_err(ClassifierError::system)?;
         let mut ebpf = EbpfLoader::new()
             .override_global("machine", &u32::from(cfg!(target_arch = "aarch64")), true)
             .override_global("seed", &RandomState::new().hash_one(0_u8), true)

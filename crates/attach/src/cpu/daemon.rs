@@ -142,7 +142,14 @@ async fn run_until_ended(
     }
     let trials = match options.observes {
         true => Vec::new(),
-        false => tried(options, surroundings).await?,
+        false => tokio::select! {
+            biased;
+            _ = ends.next() => {
+                (surroundings.tell)(DaemonEvent::Stopping);
+                return Ok(None);
+            }
+            trials = tried(options, surroundings) => trials?,
+        },
     };
     let mut told_waiting = false;
     let ends_at = Instant::now() + surroundings.ends_after.unwrap_or_default();
