@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::process::{Pid, geteuid};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sooner_kernel::bands::runtime_folder;
 use sooner_kernel::peer::Peer;
 use tokio::io::AsyncWriteExt;
@@ -211,10 +212,18 @@ impl Drop for Control {
     }
 }
 
-/// Asks the attachment of this name; not found where there is none.
+/// Asks the attachment of this name; not found where there is none. Its process is told by the
+/// number that it has here, which is another one in a container.
 pub fn ask<T: DeserializeOwned>(name: &str) -> io::Result<T> {
     match found(name)? {
-        Some(stream) => ask_over(stream),
+        Some(stream) => {
+            let pid = Peer::of(&stream)?.pid;
+            let mut answer: Value = ask_over(stream)?;
+            if let (Some(own), Some(pid)) = (answer.get_mut("pid"), pid) {
+                *own = pid.into();
+            }
+            Ok(serde_json::from_value(answer)?)
+        }
         None => Err(io::ErrorKind::NotFound.into()),
     }
 }

@@ -50,3 +50,13 @@ pub fn run(args: AttachArgs) -> Result<ExitCode> {
         AttachCommand::Remove(args) => look::remove(&args),
     }
 }
+
+/// A port of a server.
+fn port(text: &str) -> Result<u16, String> {
+    match text.trim().parse() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(format!(
+            "`{text}` is not a port; write a number from 1 to 65535, and a comma between several"
+        )),
+    }
+}

@@ -11,7 +11,7 @@ const PATIENCE_MIN: Duration = Duration::from_millis(100);
 /// The length of a run.
 pub fn run(text: &str) -> Result<Duration, String> {
     match any(text)? {
-        duration if duration < RUN_MIN => Err("a run takes at least 1 second".into()),
+        duration if duration < RUN_MIN => Err("too short; write 1s or more".into()),
         duration => Ok(duration),
     }
 }
@@ -19,7 +19,7 @@ pub fn run(text: &str) -> Result<Duration, String> {
 /// How long a user waits.
 pub fn patience(text: &str) -> Result<Duration, String> {
     match any(text)? {
-        duration if duration < PATIENCE_MIN => Err("patience is at least 0.1 seconds".into()),
+        duration if duration < PATIENCE_MIN => Err("too short; write 0.1s or more".into()),
         duration => Ok(duration),
     }
 }

@@ -112,11 +112,7 @@ fn passed(config: &Config) -> anyhow::Result<PassedListeners> {
 /// takes them down.
 fn remove_leftovers() {
     match sooner_kernel::bands::remove_leftovers() {
-        Ok(devices) => devices.iter().for_each(|device| {
-            say(format_args!(
-                "took down the bands that a killed process left on {device}"
-            ));
-        }),
+        Ok(left) => left.iter().for_each(say),
         Err(error) => say(error),
     }
 }

@@ -4,6 +4,7 @@ mod advise;
 mod advise_queue;
 mod attach;
 mod attach_in_use;
+mod attach_others;
 mod attach_postgres;
 mod attach_processor;
 mod attach_short;

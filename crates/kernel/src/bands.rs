@@ -42,7 +42,7 @@ use crate::netlink::link::GsoLimits;
 use crate::netlink::traffic::{Counters, QdiscReply, ROOT};
 use crate::qdisc::{self, Root};
 pub use error::BandsError;
-pub use leftovers::{devices_left_changed, remove_leftovers};
+pub use leftovers::{Became, Left, devices_left_changed, remove_leftovers};
 pub(crate) use owner::Ownership;
 pub use plan::{BAND_COUNT, BAND_COUNT_MIN, LOWER_SHARE_PER_MILLE_MAX};
 use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};
@@ -183,7 +183,14 @@ impl Bands {
         let mut connection =
             Connection::open().map_err(|source| BandsError::kernel("ask about", device, source))?;
         let ownership = Ownership::take(device)?;
-        leftovers::restore(&mut connection, device)?;
+        let left = leftovers::restore(&mut connection, device)?;
+        if left == Some(Became::Untouched) {
+            let device = device.name.clone();
+            return Err(BandsError::OfAnotherUser(Left {
+                device,
+                became: Became::Untouched,
+            }));
+        }
         refuse_configured(&mut connection, device, replace)?;
         let replaced = replaced(&mut connection, device)?;
         let previous = connection

@@ -5,11 +5,12 @@ use crate::raw;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGINT, SIGTERM and SIGHUP, which end nothing by themselves as long as this is there.
+/// SIGINT, SIGTERM, SIGHUP and SIGQUIT, which end nothing by themselves as long as this is there.
 pub struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    quit: Signal,
 }
 
 impl EndSignals {
@@ -19,6 +20,7 @@ impl EndSignals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
         })
     }
 
@@ -28,6 +30,7 @@ impl EndSignals {
             _ = self.interrupt.recv() => "interrupted",
             _ = self.terminate.recv() => "terminated",
             _ = self.hangup.recv() => "the terminal is gone",
+            _ = self.quit.recv() => "quit",
         }
     }
 }

@@ -294,7 +294,7 @@ fn without_privilege_the_missing_capability_is_named() {
         let refused = socket::set_priority(&unprivileged, Bands::priority_of(0)).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
         socket::set_priority(&unprivileged, 6).unwrap();
-        assert_eq!(bands::remove_leftovers().unwrap(), Vec::<String>::new());
+        assert_eq!(bands::remove_leftovers().unwrap(), []);
         assert_eq!(qdisc::backlog_bytes(&device).unwrap(), 0);
         assert!(qdisc::root(&device).unwrap().unwrap().is_kernel_default());
         assert_eq!(

@@ -1,11 +1,12 @@
 //! Bands of a killed owner, on a device of a network namespace of the test's own.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use crate::namespace::Pair;
-use sooner_kernel::bands::{Bands, BandsError, Replace, remove_leftovers};
+use sooner_kernel::bands::{self, Bands, BandsError, Became, Replace};
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::{netns, qdisc};
 
@@ -76,6 +77,12 @@ fn record() -> PathBuf {
     ))
 }
 
+/// The names of the devices of which something was taken away.
+fn remove_leftovers() -> Result<Vec<String>, BandsError> {
+    let left = bands::remove_leftovers()?.into_iter();
+    Ok(left.map(|left| left.device).collect())
+}
+
 #[test]
 fn a_killed_owners_bands_are_removed() {
     let Some(pair) = Pair::new("a_killed_owners_bands_are_removed") else {
@@ -118,6 +125,34 @@ fn a_living_owner_is_left_alone_and_named() {
         assert_eq!(state(&s0()), during);
         drop(owner);
         assert_eq!(remove_leftovers().unwrap(), ["s0"]);
+    });
+}
+
+/// What stood there before is lost with the record, and that is said.
+#[test]
+fn of_a_damaged_record_it_is_said_that_it_is_lost() {
+    let Some(pair) = Pair::new("of_a_damaged_record_it_is_said_that_it_is_lost") else {
+        return;
+    };
+    pair.in_sender(|| {
+        for damage in ["", "pid 1\ndevice s0\npre", "\u{0}\u{1}"] {
+            drop(Owner::start(&pair));
+            fs::write(record(), damage).unwrap();
+            let left = bands::remove_leftovers().unwrap();
+            assert_eq!(left[0].became, Became::Cleared, "{damage:?}");
+            assert!(left[0].to_string().contains("is not known"), "{}", left[0]);
+            assert!(!record().exists());
+        }
+        drop(Owner::start(&pair));
+        fs::remove_file(record()).unwrap();
+        // A reader would wait for a writer.
+        let made = Command::new("mkfifo").arg(record()).status().unwrap();
+        assert!(made.success());
+        assert_eq!(
+            bands::remove_leftovers().unwrap()[0].became,
+            Became::Cleared
+        );
+        assert!(!record().exists());
     });
 }
 

@@ -8,6 +8,7 @@ use crate::request_body::RequestBody;
 use crate::response::Response;
 use crate::service::{Reply, RequestContext};
 use hyper::body::{Body, Incoming};
+use hyper::ext::ReasonPhrase;
 use hyper::header::{CONNECTION, DATE, HeaderMap, UPGRADE};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
@@ -253,6 +254,11 @@ impl Connection {
         let mut http_response = hyper::Response::new(body);
         *http_response.status_mut() = response.status;
         *http_response.headers_mut() = response.headers;
+        if response.status.canonical_reason().is_none() {
+            // hyper would write `<none>` otherwise.
+            let extensions = http_response.extensions_mut();
+            extensions.insert(ReasonPhrase::from_static(b""));
+        }
         http_response
     }
 }
@@ -272,7 +278,7 @@ impl HeadSize {
 
     /// The length of the head as hyper writes it.
     fn bytes(self, response: &Response) -> u32 {
-        let reason = response.status.canonical_reason().unwrap_or("<none>");
+        let reason = response.status.canonical_reason().unwrap_or_default();
         let status_line = "HTTP/1.1 200 ".len() + reason.len() + "\r\n".len();
         let headers: usize = response
             .headers

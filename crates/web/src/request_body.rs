@@ -37,7 +37,10 @@ impl RequestBody {
         if self.is_end_stream() {
             return Self::Empty;
         }
-        let bytes_max = limits.body_bytes;
+        let bytes_max = match limits.body_bytes {
+            0 => u64::MAX,
+            some => some,
+        };
         if self.size_hint().lower() > bytes_max {
             return Self::TooLong { bytes_max };
         }

@@ -38,6 +38,9 @@ impl FromStr for UplinkRate {
                 .map(Self::Known)
                 .map_err(|error| format!("{error}; or auto, where the rate is unknown")),
             Some("") => Ok(Self::Auto(None)),
+            Some(":") => Err(format!(
+                "`{text}`: behind `auto:` nothing follows; write auto, or auto:100mbit for a maximum"
+            )),
             Some(most) => match most.strip_prefix(':').map(str::parse::<Rate>) {
                 Some(Ok(most)) if most.bits_per_sec() < MOST_BITS_PER_SEC_MIN => Err(format!(
                     "`{text}` is too slow a maximum: a rate is looked for from 100kbit on"

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::Pid;
+use sooner_kernel::bands::{Became, Left};
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::place::Place;
@@ -69,8 +70,10 @@ fn holder(pid: &Option<Pid>) -> String {
 /// What it tells its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// What a killed process had left on these devices was taken away.
-    Cleaned(Vec<String>),
+    /// What became of a device that a killed process left changed.
+    Cleaned(Left),
+    /// Where its live page is.
+    Page(SocketAddr),
     /// Responses are ordered from now on; how, in one line.
     Ready(String),
     /// Another rate, and why, in one line; `is_done` unless it is only observed.
@@ -100,10 +103,11 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
             bound.map_err(|error| DaemonError::Admin(address, error))
         };
         let listener = config.admin.map(bind).transpose()?;
-        let cleaned = detach::clean()?;
-        if !cleaned.is_empty() {
-            tell(Told::Cleaned(cleaned));
-        }
+        let page = listener.as_ref().map(|own| own.local_addr()).transpose()?;
+        // Of what stays its own device's start says more.
+        let cleaned = detach::clean()?.into_iter();
+        let cleaned = cleaned.filter(|left| left.became != Became::Untouched);
+        cleaned.for_each(|left| tell(Told::Cleaned(left)));
         let device = device::by_name(&config.device).map_err(AttachError::NoDevice)?;
         // Held until all is as it was.
         let _place = take_place(&device)?;
@@ -114,6 +118,9 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
             tell(Told::Problem(problem.into()));
         }
         tell(Told::Ready(attached.description()));
+        if let Some(page) = page {
+            tell(Told::Page(page));
+        }
         let attached = Rc::new(RefCell::new(attached));
         let ended = tokio::select! {
             biased;

@@ -5,9 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use sooner_kernel::bands::{self, BandsError};
+use sooner_kernel::bands::{self, BandsError, Became, Left};
 use sooner_kernel::classifier;
 use sooner_kernel::device::{self, Device};
+use sooner_kernel::place::Place;
 
 use super::control_name;
 use crate::control;
@@ -57,10 +58,7 @@ pub enum Detached {
         pid: Pid,
     },
     /// What a killed process left was taken away.
-    Cleaned {
-        /// The device's name.
-        device: String,
-    },
+    Cleaned(Left),
 }
 
 /// Ends the attachment of a device, or of all devices of this network namespace, and takes away
@@ -87,20 +85,43 @@ pub fn detach(name: Option<&str>) -> Result<Vec<Detached>, DetachError> {
     let cleaned = clean()?;
     let of_ours = cleaned
         .into_iter()
-        .filter(|device| devices.iter().any(|wanted| wanted.name == *device));
-    done.extend(of_ours.map(|device| Detached::Cleaned { device }));
+        .filter(|left| devices.iter().any(|wanted| wanted.name == left.device));
+    for left in of_ours {
+        match left.became {
+            Became::Untouched => return Err(BandsError::OfAnotherUser(left).into()),
+            Became::Restored | Became::Cleared => done.push(Detached::Cleaned(left)),
+        }
+    }
     Ok(done)
 }
 
-/// Takes away what killed processes left on the devices of this network namespace; gives the
-/// devices' names. For every start.
-pub fn clean() -> Result<Vec<String>, DetachError> {
+/// Whether a process is attached to a device that does not answer here: one of another user, or in a
+/// container with files of its own.
+pub fn is_held_out_of_sight(device: &Device) -> io::Result<bool> {
+    let name = control_name(device)?;
+    if control::holder(&name)?.is_some() || Place::take(device.index)?.is_some() {
+        return Ok(false);
+    }
+    // One that begins has its place before its socket, and one that ends has it longer.
+    thread::sleep(PAUSE);
+    Ok(control::holder(&name)?.is_none() && Place::take(device.index)?.is_none())
+}
+
+/// Takes away what killed processes left on the devices of this network namespace; gives what became
+/// of each. For every start.
+pub fn clean() -> Result<Vec<Left>, DetachError> {
     let mut cleaned = bands::remove_leftovers()?;
-    cleaned.extend(classifier::remove_leftovers()?);
-    cleaned.sort();
-    cleaned.dedup();
+    let filters = classifier::remove_leftovers()?.into_iter();
+    let filters: Vec<String> = filters
+        .filter(|name| cleaned.iter().all(|left| left.device != *name))
+        .collect();
+    cleaned.extend(filters.into_iter().map(|device| Left {
+        device,
+        became: Became::Restored,
+    }));
     for device in device::all().map_err(DetachError::Device)? {
-        if cleaned.contains(&device.name) && holder(&device)?.is_none() {
+        let is_cleaned = cleaned.iter().any(|left| left.device == device.name);
+        if is_cleaned && holder(&device)?.is_none() {
             let told = |source| DetachError::Control {
                 device: device.name.clone(),
                 source,

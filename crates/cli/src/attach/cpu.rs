@@ -47,10 +47,10 @@ pub struct CpuArgs {
     #[arg(long, value_name = "NAME")]
     cgroup: Option<String>,
     /// Ports on which the server's processes listen, separated by commas
-    #[arg(long, value_name = "PORT", value_delimiter = ',')]
+    #[arg(long, value_name = "PORT", value_delimiter = ',', value_parser = super::port)]
     port: Vec<u16>,
     /// Ports of the server in front that passes requests on, such as nginx; it gets the same weight
-    #[arg(long, value_name = "PORT", value_delimiter = ',')]
+    #[arg(long, value_name = "PORT", value_delimiter = ',', value_parser = super::port)]
     front_port: Vec<u16>,
     /// Share of a processor that the server gets while another service wants all of it, in per
     /// cent; 50 changes nothing
@@ -148,7 +148,7 @@ fn bounds(text: &str) -> Result<[Duration; 2], String> {
     let bounds = [seconds::any(first.trim())?, seconds::any(second.trim())?];
     match Duration::ZERO < bounds[0] && bounds[0] < bounds[1] {
         true => Ok(bounds),
-        false => Err("the second is longer than the first, and neither is 0".into()),
+        false => Err("the second must be longer than the first, and the first longer than 0; write for example 6ms,60ms".into()),
     }
 }
 

@@ -122,11 +122,23 @@ fn unseen() -> Option<String> {
     ))
 }
 
+/// What is attached to devices and does not answer this user, who sees all that does.
+fn out_of_sight(device: Option<&str>) -> Result<Vec<String>> {
+    match unseen() {
+        Some(_) => Ok(Vec::new()),
+        None => web::out_of_sight(device),
+    }
+}
+
 /// Says what is attached, and what killed processes left.
 pub fn status(args: &StatusArgs) -> Result<ExitCode> {
     let found = attached(args.dev.as_deref())?;
     let left = left::of_killed(args.dev.as_deref())?;
-    let is_nothing = found.is_empty() && left.is_empty();
+    let out_of_sight = out_of_sight(args.dev.as_deref())?;
+    for line in &out_of_sight {
+        say_as("sooner attach", line);
+    }
+    let is_nothing = found.is_empty() && left.is_empty() && out_of_sight.is_empty();
     match unseen() {
         Some(words) if is_nothing => bail!("{words}"),
         Some(words) => say_as("sooner attach", format_args!("{words}")),
@@ -152,6 +164,9 @@ pub fn status(args: &StatusArgs) -> Result<ExitCode> {
 fn nothing(device: Option<&str>) -> Result<String> {
     if let Some(left) = left::of_killed(device)?.first() {
         return Ok(left.line());
+    }
+    if let Some(line) = out_of_sight(device)?.pop() {
+        return Ok(line);
     }
     Ok(unseen().unwrap_or_else(|| {
         "nothing is attached here; start it with `sooner attach web`, `sooner attach postgres` or `sooner attach cpu`".into()
@@ -200,6 +215,7 @@ pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
             Ok(lines) => done.extend(lines),
             Err(error) => problems.push(with_causes(&error)),
         }
+        problems.extend(out_of_sight(args.dev.as_deref())?);
     }
     let of_processes = args.dev.is_none() && !args.web;
     let mut ended = Vec::new();

@@ -37,7 +37,7 @@ pub struct WebArgs {
     #[arg(long, value_name = "RATE|auto")]
     uplink: UplinkRate,
     /// Ports of the servers, separated by commas
-    #[arg(long = "port", value_name = "PORT", value_delimiter = ',', default_value = "80,443", conflicts_with_all = ["cgroup", "pid"])]
+    #[arg(long = "port", value_name = "PORT", value_delimiter = ',', value_parser = super::port, default_value = "80,443", conflicts_with_all = ["cgroup", "pid"])]
     ports: Vec<u16>,
     /// Control group of the servers' processes, such as nginx.service
     #[arg(long, value_name = "NAME", conflicts_with = "pid")]
@@ -122,10 +122,12 @@ pub fn web(args: WebArgs) -> Result<ExitCode> {
     let config = args.config()?;
     let supervisor = Supervisor::from_environment();
     daemon::run(config, |told| match told {
-        Told::Cleaned(devices) => {
-            let devices = devices.join(", ");
-            let line = format_args!("took away what a killed one left on {devices}");
-            say_as("sooner attach", line);
+        Told::Cleaned(left) => say_as("sooner attach", left),
+        Told::Page(address) => {
+            say_as(
+                "sooner attach",
+                format_args!("live page: http://{address}/"),
+            );
         }
         Told::Ready(how) => {
             print(format_args!("ready: {how}"));
@@ -162,13 +164,29 @@ pub fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
     Ok(found)
 }
 
+/// Devices with attachments that do not answer here, a line each.
+pub fn out_of_sight(name: Option<&str>) -> Result<Vec<String>> {
+    let mut devices = match name {
+        Some(name) => vec![device::by_name(name)?],
+        None => device::all().context("cannot list devices")?,
+    };
+    devices.retain(|device| detach::is_held_out_of_sight(device).unwrap_or(false));
+    let line = |device: Device| {
+        format!(
+            "{}: the attachment of another user, or of another container, is there and does not answer here; end it where it was started, and `tc qdisc show dev {0}` shows whether it limits the device",
+            device.name
+        )
+    };
+    Ok(devices.into_iter().map(line).collect())
+}
+
 /// Ends them; a line each.
 pub fn remove(device: Option<&str>) -> Result<Vec<String>> {
     let words = |detached: &Detached| match detached {
         Detached::Ended { device, pid } => {
             format!("{device}: process {pid} has ended, and the device is as it was")
         }
-        Detached::Cleaned { device } => format!("{device}: what a killed process left is gone"),
+        Detached::Cleaned(left) => left.to_string(),
     };
     Ok(detach::detach(device)?.iter().map(words).collect())
 }

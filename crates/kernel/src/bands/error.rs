@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::leftovers::Left;
 use crate::device::Device;
 use crate::qdisc::Handle;
 
@@ -38,6 +39,9 @@ pub enum BandsError {
         /// The process, when its record can be read.
         pid: Option<u32>,
     },
+    /// A killed process of another user had bands there.
+    #[error("{0}")]
+    OfAnotherUser(Left),
     /// The privilege is missing.
     #[error(
         "bands on `{device}` need CAP_NET_ADMIN; run as root, or give it with `setcap cap_net_admin+ep` to the binary"

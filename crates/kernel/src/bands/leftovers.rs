@@ -1,5 +1,6 @@
 //! Cleaning up after an owner that was killed.
 
+use std::fmt;
 use std::fs::File;
 
 use super::error::BandsError;
@@ -11,10 +12,48 @@ use crate::netlink::link::GsoLimits;
 use crate::netlink::{Connection, Link};
 use crate::netns;
 
+/// A device of which a killed process left something, and what became of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// The device's name.
+    pub device: String,
+    /// What became of it.
+    pub became: Became,
+}
+
+/// What became of a device that a killed process left changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Became {
+    /// It is as it was before.
+    Restored,
+    /// The bands are gone. What stood there before is not known: its record is damaged, or of
+    /// another user.
+    Cleared,
+    /// It is as it was left: this user cannot know what stood there before.
+    Untouched,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let device = &self.device;
+        match self.became {
+            Became::Restored => write!(f, "{device}: what a killed process left is gone"),
+            Became::Cleared => write!(
+                f,
+                "{device}: the bands that a killed process left are gone; what stood there before is not known, because its record is damaged or another user's, so the kernel's default stands there now"
+            ),
+            Became::Untouched => write!(
+                f,
+                "{device}: has the bands of a killed process of another user, who alone knows what stood there before; run `sooner attach remove` as that user, or as root to have the kernel's default there"
+            ),
+        }
+    }
+}
+
 /// Restores every device of this network namespace with bands that no process owns any more; gives
-/// their names. Without `CAP_NET_ADMIN` it fails if there is something to restore. For the start of
-/// the program.
-pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
+/// what became of each. Without `CAP_NET_ADMIN` it fails if there is something to restore. For the
+/// start of the program.
+pub fn remove_leftovers() -> Result<Vec<Left>, BandsError> {
     let mut restored = Vec::new();
     for device in device::all().map_err(BandsError::Devices)? {
         let mut connection = Connection::open()
@@ -24,8 +63,9 @@ pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
         }
         match Ownership::take(&device) {
             Ok(_ownership) => {
-                if restore(&mut connection, &device)? {
-                    restored.push(device.name);
+                if let Some(became) = restore(&mut connection, &device)? {
+                    let device = device.name;
+                    restored.push(Left { device, became });
                 }
             }
             Err(BandsError::Busy { .. }) => (),
@@ -87,9 +127,12 @@ fn has_left(index: u32) -> bool {
     !is_here && Ownership::is_free(index)
 }
 
-/// Restores a device that the caller owns from what an earlier owner left on it; whether there was
-/// something.
-pub(super) fn restore(connection: &mut Connection, device: &Device) -> Result<bool, BandsError> {
+/// Restores a device that the caller owns from what an earlier owner left on it; what became of
+/// that, if there was something.
+pub(super) fn restore(
+    connection: &mut Connection,
+    device: &Device,
+) -> Result<Option<Became>, BandsError> {
     let record = Record::read(device);
     let ask = |source| BandsError::kernel("ask about", device, source);
     let link = connection.link(device.index).map_err(ask)?;
@@ -97,6 +140,10 @@ pub(super) fn restore(connection: &mut Connection, device: &Device) -> Result<bo
     let limited = record
         .as_ref()
         .is_some_and(|record| record.limited != record.previous && record.limited == link.gso);
+    let is_damaged = record.is_none() && Record::is_there(device);
+    if ours && record.is_none() && !is_damaged && !rustix::process::geteuid().is_root() {
+        return Ok(Some(Became::Untouched));
+    }
     if ours || limited {
         // Without a record nothing says which limits are ours.
         let limits = record.as_ref().map_or_else(
@@ -106,20 +153,24 @@ pub(super) fn restore(connection: &mut Connection, device: &Device) -> Result<bo
         let replaced = record.as_ref().and_then(|record| record.replaced.as_ref());
         take_down(connection, device, limits, replaced)?;
     }
+    let became = match (ours || limited, &record) {
+        (true, Some(_)) => Some(Became::Restored),
+        (true, None) => Some(Became::Cleared),
+        (false, _) => None,
+    };
     if let Some(record) = record {
-        if !ours && !limited {
+        if became.is_none() {
             moved::restore(&record);
         }
         record.delete()?;
+    } else if is_damaged {
+        Record::forget(device);
     }
-    Ok(ours || limited)
+    Ok(became)
 }
 
 fn has_traces(connection: &mut Connection, device: &Device) -> Result<bool, BandsError> {
-    Ok(
-        root_of(connection, device)?.is_some_and(|root| is_ours(&root))
-            || Record::read(device).is_some(),
-    )
+    Ok(root_of(connection, device)?.is_some_and(|root| is_ours(&root)) || Record::is_there(device))
 }
 
 /// The limits a device starts with, for when no record says what it had.

@@ -52,7 +52,19 @@ impl Record {
     /// or not legibly. It may be of another device, which is gone: the limits tell.
     pub fn read(device: &Device) -> Option<Record> {
         let path = path_of(device)?;
-        parse(&fs::read_to_string(&path).ok()?, path)
+        parse(&legible(&path)?, path)
+    }
+
+    /// Whether something is written down for it here, legibly or not.
+    pub fn is_there(device: &Device) -> bool {
+        path_of(device).is_some_and(|path| fs::symlink_metadata(path).is_ok())
+    }
+
+    /// Removes what is written down and cannot be read. One that may not be removed does no harm.
+    pub fn forget(device: &Device) {
+        if let Some(path) = path_of(device) {
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// All that are legible, each with its network namespace and its device's index there.
@@ -63,7 +75,7 @@ impl Record {
             .filter_map(|entry| {
                 let name = entry.file_name();
                 let (namespace, index) = place_of(name.to_str()?)?;
-                let text = fs::read_to_string(entry.path()).ok()?;
+                let text = legible(&entry.path())?;
                 Some((parse(&text, entry.path())?, namespace, index))
             })
             .collect()
@@ -142,6 +154,12 @@ impl Record {
             limits(self.limited)
         )
     }
+}
+
+/// A record's text; none of what is no file, which could keep its reader waiting.
+fn legible(path: &Path) -> Option<String> {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
+    is_file.then(|| fs::read_to_string(path).ok()).flatten()
 }
 
 fn parse(text: &str, path: PathBuf) -> Option<Record> {

@@ -72,6 +72,11 @@ fn why_not_loaded(error: &dyn std::error::Error) -> String {
     if behind.any(|error| error.to_string().contains("non-JITed")) {
         return "its BPF JIT is off or missing; they need CONFIG_BPF_JIT and sysctl net.core.bpf_jit_enable=1".into();
     }
+    let behind = std::iter::successors(Some(error), |error| error.source());
+    let is_short = |error: &dyn std::error::Error| error.to_string().contains("(os error 24)");
+    if behind.into_iter().any(is_short) {
+        return "this process may open too few files for them; raise `ulimit -n`, or LimitNOFILE= of its unit".into();
+    }
     format!(
         "{}; they need Linux 5.13 with CONFIG_BPF_SYSCALL, and CAP_BPF",
         chain(error)

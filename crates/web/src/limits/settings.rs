@@ -28,7 +28,7 @@ pub struct Limits {
     /// waits for it; 0 allows any. 500: no upload is slower than a 9600 baud modem; only an attack
     /// that holds connections is.
     pub receive_bytes_per_sec: u32,
-    /// Longest request body, bytes; longer ones get status 413. 1 GiB: bodies pass through and are
+    /// Longest request body, bytes; longer ones get status 413; 0 allows any. 1 GiB: bodies pass through and are
     /// not kept, so this protects the backend's disk, not this server's memory.
     #[serde(deserialize_with = "quantity::bytes")]
     pub body_bytes: u64,

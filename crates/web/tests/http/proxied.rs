@@ -106,6 +106,15 @@ fn a_body_that_says_it_is_too_long_is_refused_before_anybody_is_asked() {
     assert_eq!(asked.unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
+/// As nginx's `client_max_body_size 0`.
+#[test]
+fn a_bound_of_no_bytes_is_none() {
+    let site = before(&telling(), "[limits]\nbody_bytes = 0");
+    let mut client = site.connect();
+    client.send("POST /said HTTP/1.1\r\nhost: x\r\ncontent-length: 11\r\n\r\nhello world");
+    assert_eq!(client.head().status, 200);
+}
+
 /// A listener that answers each request with its request line, under 300 header fields.
 fn telling() -> TcpListener {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -191,5 +200,35 @@ fn trailers_with_bare_line_ends_end_their_request() {
         ));
         assert_eq!(client.response("POST").text(), "POST /first HTTP/1.1");
         assert_eq!(client.response("GET").text(), "GET /second HTTP/1.1");
+    }
+}
+
+/// A status without a phrase of its own has none (RFC 9112, 4): what clients show is the number.
+#[test]
+fn a_status_that_no_standard_knows_has_no_phrase() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let accepting = listener.try_clone().unwrap();
+    std::thread::spawn(move || {
+        for stream in accepting.incoming() {
+            let mut stream = stream.unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            let status = line.split(['/', ' ']).nth(2).unwrap();
+            let answer = format!("HTTP/1.1 {status} Weird\r\ncontent-length: 2\r\n\r\nok");
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let site = before(&listener, "");
+    for status in [299, 599, 999] {
+        let mut stream = TcpStream::connect(site.address).unwrap();
+        let request = format!("GET /{status} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} \r\n")),
+            "{answer}"
+        );
+        assert!(answer.ends_with("\r\n\r\nok"), "{answer}");
     }
 }
