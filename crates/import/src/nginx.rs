@@ -10,6 +10,7 @@
 mod access;
 mod action;
 mod bodies;
+mod check;
 mod compression;
 mod conditions;
 mod expiry;
@@ -17,6 +18,7 @@ mod fastcgi;
 mod files;
 mod finish;
 mod folders;
+mod foreign;
 mod globals;
 mod known;
 mod listen;
@@ -64,6 +66,7 @@ const LINE: usize = 100;
 pub fn import_nginx(file: &str, files: NginxFiles<'_>) -> Result<Imported, ImportError> {
     let sources = Sources::of(file, files)?;
     let all = tree::read(&sources)?;
+    check::check(&all)?;
     let name = &sources.main.1;
     let block = all.iter().find(|own| own.name == "http");
     let (main, http): (&[Directive], &[Directive]) = match block {
@@ -76,11 +79,11 @@ pub fn import_nginx(file: &str, files: NginxFiles<'_>) -> Result<Imported, Impor
     for own in http.iter().filter(|own| own.name == "server") {
         servers.push(Server::of(own, &scope)?);
     }
+    let at = At {
+        file: Arc::from(name.as_str()),
+        line: 1,
+    };
     if servers.is_empty() {
-        let at = At {
-            file: Arc::from(name.as_str()),
-            line: 1,
-        };
         return Err(
             at.wrong("no server { ... } in it or in what it includes; name the file that has one")
         );
@@ -108,6 +111,13 @@ pub fn import_nginx(file: &str, files: NginxFiles<'_>) -> Result<Imported, Impor
         compress: compression::is_on(&scope),
     };
     let sites = sites(&kept, &mut common, &mut document)?;
+    if sites.is_empty() {
+        let first = http.iter().find(|own| own.name == "server");
+        let at = first.map_or(at, |own| own.at.clone());
+        return Err(at.wrong(
+            "no server here can be a site: Sooner listens at single ports; write one, as in listen 80;",
+        ));
+    }
     let mut globals = Globals {
         document: &mut document,
         main,

@@ -56,6 +56,9 @@ impl Listen {
             None if address.contains(|letter: char| letter.is_ascii_alphabetic()) => {
                 return Ok(Err("a host name is not an address; write the address"));
             }
+            None if address.contains('-') => {
+                return Ok(Err("Sooner listens at single ports; write each of them"));
+            }
             None => {
                 let what = format!("listen: {address:?} is not an address or a port");
                 return Err(directive.at.wrong(what));

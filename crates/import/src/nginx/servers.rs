@@ -40,7 +40,7 @@ pub struct Plan<'s, 'a> {
     /// Whether hosts that no site names get it, in clear text and over TLS.
     pub is_default: [bool; 2],
     /// The answer to everything.
-    pub always: Option<Result<Return, (Directive, String)>>,
+    pub always: Option<Result<Return, (&'a Directive, String)>>,
 }
 
 const SCHEMES: [&str; 2] = ["http", "https"];
@@ -187,16 +187,16 @@ impl<'a> Server<'a> {
 
     fn returned(
         &self,
-        directive: &Directive,
+        directive: &'a Directive,
         scheme: Option<&str>,
         name: Option<&String>,
-    ) -> Result<Return, (Directive, String)> {
+    ) -> Result<Return, (&'a Directive, String)> {
         let place = Place {
             scheme,
             name: name.map(String::as_str),
             paths: &["/*".to_owned()],
         };
-        read_return(directive, place).map_err(|why| (directive.clone(), why))
+        read_return(directive, place).map_err(|why| (directive, why))
     }
 
     /// Whether only names that cannot be said lead to it.

@@ -318,11 +318,11 @@ fn every_mistake_has_its_line() {
         (vec![("a", "\nroot x;")], "a:1: no server { ... }"),
         (
             vec![("a", "server { listen 99999; }")],
-            "a:1: listen: \"99999\" is not an address",
+            "a:1: listen: \"99999\" has no valid port; write 1 to 65535",
         ),
         (
             vec![("a", "server {\nlocation { } }")],
-            "a:2: location names one path",
+            "a:2: location: has no argument; write 1 to 2",
         ),
         (
             vec![("a", "server { location /a {} \nlocation /a {} }")],
@@ -339,6 +339,54 @@ fn every_mistake_has_its_line() {
         (
             vec![("a", "include a;")],
             "/etc/nginx/a:1: more than 24 blocks and files",
+        ),
+    ] {
+        let really = mistake(&files);
+        assert!(really.starts_with(said), "{said}\n{really}");
+        assert!(!really.contains('\n'));
+    }
+}
+
+#[test]
+fn what_nginx_would_refuse_is_refused() {
+    for (files, said) in [
+        (
+            vec![("a", "server {\n listen 80\n server_name x; }")],
+            "a:2: listen 80 has no end before server_name in line 3; write ; behind it",
+        ),
+        (
+            vec![("a", "server { include b; root /x; }"), ("b", "\nroot /y;")],
+            "a:1: root: a second one in this block, after that in line 2 of /etc/nginx/b; keep",
+        ),
+        (
+            vec![("a", "server {\n location / { root a; alias b; } }")],
+            "a:2: alias: beside root in line 2; keep one of them",
+        ),
+        (
+            vec![("a", "server { }\nserver { server_name x; upstream y { } }")],
+            "a:2: upstream: has no place in server; write it in http",
+        ),
+        (
+            vec![(
+                "haproxy.cfg",
+                "# x\nglobal\n  daemon\nfrontend a\n  bind :80\n",
+            )],
+            "haproxy.cfg:2: global begins a section of HAProxy, so this is not a file of nginx; name",
+        ),
+        (
+            vec![("a", "\nserver { listen unix:/a; }")],
+            "a:2: no server here can be a site: Sooner listens at single ports; write one",
+        ),
+        (
+            vec![("haproxy.cfg", "frontend a")],
+            "haproxy.cfg:1: frontend begins a section of HAProxy",
+        ),
+        (
+            vec![(
+                "a.conf",
+                "<VirtualHost *:80>\n  ServerName x\n</VirtualHost>\n",
+            )],
+            "a.conf:1: <VirtualHost begins a section of Apache",
         ),
     ] {
         let really = mistake(&files);

@@ -106,7 +106,7 @@ impl<'a> Builder<'_, 'a> {
         });
     }
 
-    fn always(&mut self, always: &Result<Return, (Directive, String)>) {
+    fn always(&mut self, always: &Result<Return, (&Directive, String)>) {
         self.site.body.index = vec!["index.html".into()];
         match always {
             Ok(Return::Redirect(redirects)) => {

@@ -1,6 +1,8 @@
 //! Directives and their blocks, files that are included in their place.
 
+use super::check;
 use super::files::Sources;
+use super::foreign;
 use super::words::{Token, Words};
 use crate::ini::{At, ImportError};
 use std::path::Path;
@@ -33,6 +35,9 @@ pub struct Directive {
     pub args: Vec<String>,
     /// What is in its braces, if it has some.
     pub block: Option<Vec<Directive>>,
+    /// The first argument on another line than the one before it that is the name of a directive,
+    /// and its line: a `;` may be missing there.
+    pub runs_into: Option<(usize, usize)>,
 }
 
 impl Directive {
@@ -48,6 +53,7 @@ impl Directive {
             name: words.next().unwrap_or_default(),
             args: words.collect(),
             block: None,
+            runs_into: None,
         }
     }
 
@@ -92,6 +98,7 @@ pub fn read(sources: &Sources<'_>) -> Result<Vec<Directive>, ImportError> {
             file: name.clone(),
             what: error.to_string(),
         })?;
+    foreign::check(name, &text)?;
     let mut reader = Reader { sources, files: 1 };
     reader.file(name, &text, 0)
 }
@@ -121,6 +128,7 @@ impl Reader<'_> {
     ) -> Result<Vec<Directive>, ImportError> {
         let mut directives = Vec::new();
         let mut pending: Option<Directive> = None;
+        let mut line_before = 0;
         loop {
             let Some((at, token)) = words.token()? else {
                 return match (pending, opened) {
@@ -133,6 +141,7 @@ impl Reader<'_> {
                     (None, None) => Ok(directives),
                 };
             };
+            let line = at.line;
             match (token, pending.take()) {
                 (Token::Word(name), None) => {
                     pending = Some(Directive {
@@ -140,9 +149,14 @@ impl Reader<'_> {
                         name,
                         args: Vec::new(),
                         block: None,
+                        runs_into: None,
                     });
                 }
                 (Token::Word(arg), Some(mut directive)) => {
+                    let is_next = line_before < line && check::is_known(&arg);
+                    if is_next && directive.runs_into.is_none() {
+                        directive.runs_into = Some((directive.args.len(), line));
+                    }
                     directive.args.push(arg);
                     pending = Some(directive);
                 }
@@ -176,6 +190,7 @@ impl Reader<'_> {
                     return Err(at.wrong("unexpected {: no directive is before it"));
                 }
             }
+            line_before = line;
         }
     }
 

@@ -1,0 +1,3 @@
+//! All integration tests in one program, which links once.
+
+mod broken;
