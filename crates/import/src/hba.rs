@@ -56,6 +56,14 @@ pub enum Names {
 type List = Option<Vec<String>>;
 
 impl Names {
+    /// Whether a name has a star, which no name of a rule has.
+    pub fn has_star(&self) -> bool {
+        match self {
+            Self::All => false,
+            Self::Only(names) | Self::Same(names) => names.iter().any(|own| own.contains('*')),
+        }
+    }
+
     /// Databases and users of the rules that say the same; `None` where none can.
     pub fn with_users(&self, users: &Self) -> Option<Vec<(List, List)>> {
         let list = |names: &Self| match names {

@@ -138,8 +138,11 @@ impl Translation<'_> {
             }
             (users, _) => users.clone(),
         };
-        let pairs = said.databases.with_users(&users);
-        if pairs.is_none() {
+        let has_star = said.databases.has_star() || users.has_star();
+        let pairs = said.databases.with_users(&users).filter(|_| !has_star);
+        if has_star {
+            why_not = Some("names in a rule of the gate have no *");
+        } else if pairs.is_none() {
             why_not = Some("the gate cannot compare a database's name with a user's");
         }
         let base = Rule {

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use sooner_config::Spanned;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -299,7 +300,13 @@ fn rules(hba: &str) -> String {
         ("users.txt", "\"ann\" \"\"\n\"bob\" \"x\"\n"),
     ];
     let config = Config::parse(&result(&files).unwrap().text).unwrap();
-    let list = |names: &Option<Vec<String>>| names.clone().map_or("-".into(), |n| n.join("+"));
+    let list = |names: &Option<Vec<Spanned<String>>>| {
+        let each = |names: &Vec<Spanned<String>>| {
+            let texts = names.iter().map(|own| own.get_ref().clone());
+            texts.collect::<Vec<_>>().join("+")
+        };
+        names.as_ref().map_or("-".into(), each)
+    };
     let rules = config.rule.iter().map(|rule| {
         let addresses = rule.address.as_ref().map_or(0, Vec::len);
         let way = rule.transport.as_ref().map(|way| *way.get_ref());
@@ -340,6 +347,7 @@ fn rules_of_a_pg_hba_keep_their_order_and_never_let_more_in() {
             "ann ann 2 None Trust|bob bob 2 None Trust",
         ),
         ("host sameuser all all md5", "- - 2 None Reject"),
+        ("host all a*b all trust", "- - 2 None Reject"),
         ("local all @names md5", "- cid+all+dan 0 Some(Unix) Md5"),
         (
             "local all ann peer\nlocal all all md5",

@@ -28,6 +28,21 @@ pub fn fits_beginning(patterns: &[impl Borrow<str>], text: &str) -> bool {
     patterns.iter().any(|pattern| fits(pattern.borrow()))
 }
 
+/// That a star is at the end of a pattern: elsewhere it is a letter that no value has.
+pub fn check_star(pattern: &str) -> Result<(), String> {
+    let beginning = pattern.strip_suffix('*').unwrap_or(pattern);
+    let Some((before, _)) = beginning.split_once('*') else {
+        return Ok(());
+    };
+    let hint = match before {
+        "" => "list the values".to_owned(),
+        before => format!("write \"{before}*\", or list the values"),
+    };
+    Err(format!(
+        "{pattern:?} matches nothing: a * stands for anything only at the end; {hint}"
+    ))
+}
+
 /// Whether what fits the one pattern fits the other.
 pub fn covers_pattern(all: &str, one: &str) -> bool {
     match (all.strip_suffix('*'), one.strip_suffix('*')) {

@@ -4,12 +4,13 @@
 use super::lock_wait::{PreemptName, VictimName};
 use serde::Deserialize;
 use sooner_config::classes::{
-    ClassAims, ClassBounds, Conditions, Fits, LongestAction, TargetTable, Variability, comes_from,
-    fits_beginning, fits_pattern, middle_priority, networks, patterns, placed_patterns,
+    ClassAims, ClassBounds, Conditions, Fits, LongestAction, TargetTable, Variability, check_star,
+    comes_from, fits_beginning, fits_pattern, middle_priority, networks, placed_patterns,
 };
 use sooner_config::{Misconfigured, Network, Spanned};
 use sooner_postgres::hints::Hints;
 use sooner_postgres::sql;
+use sooner_postgres::wire::truncate_name;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -54,22 +55,22 @@ pub struct ClassTable {
     pub victim: Option<Spanned<VictimName>>,
     /// Users; here and below `*` at the end stands for anything.
     #[serde(default)]
-    pub user: Option<Vec<String>>,
+    pub user: Option<Vec<Spanned<String>>>,
     /// Databases, by the names that clients use.
     #[serde(default)]
     pub database: Option<Vec<Spanned<String>>>,
     /// What clients call themselves (`application_name`).
     #[serde(default)]
-    pub application_name: Option<Vec<String>>,
+    pub application_name: Option<Vec<Spanned<String>>>,
     /// Networks that clients come from.
     #[serde(default)]
     pub address: Option<Vec<Network>>,
     /// The session's own word (`SET sooner.class`).
     #[serde(default)]
-    pub session: Option<Vec<String>>,
+    pub session: Option<Vec<Spanned<String>>>,
     /// Keys in a comment of the transaction, and what they may be.
     #[serde(default)]
-    pub comment: Option<BTreeMap<String, Vec<String>>>,
+    pub comment: Option<BTreeMap<Spanned<String>, Vec<Spanned<String>>>>,
     /// Shapes of the transaction's first statement.
     #[serde(default)]
     pub statement: Option<Vec<Spanned<String>>>,
@@ -99,6 +100,7 @@ impl ClassTable {
     pub(super) fn check(&self) -> Result<(), Misconfigured> {
         self.aims().check()?;
         self.check_lock_wait()?;
+        self.check_names()?;
         for pattern in self.statement.iter().flatten() {
             sql::check_pattern(pattern.get_ref())
                 .map_err(|error| Misconfigured::at(pattern, "class.statement", error))?;
@@ -108,6 +110,60 @@ impl ClassTable {
                 let words =
                     "a fingerprint has 16 digits, 0 to 9 and a to f, as SHOW STATEMENTS has them";
                 return Err(Misconfigured::at(fingerprint, "class.fingerprint", words));
+            }
+        }
+        Ok(())
+    }
+
+    /// That what it names may be so called.
+    fn check_names(&self) -> Result<(), Misconfigured> {
+        let names = [
+            ("class.user", &self.user),
+            ("class.database", &self.database),
+        ];
+        let named = names.into_iter().flat_map(|(key, all)| {
+            let all = all.iter().flatten();
+            all.map(move |own| (key, own))
+        });
+        for (key, own) in named.clone() {
+            let text = own.get_ref();
+            let beginning = text.strip_suffix('*').unwrap_or(text);
+            if text.is_empty() {
+                return Err(Misconfigured::at(
+                    own,
+                    key,
+                    "\"\" is no name; write one, or leave it out",
+                ));
+            }
+            let kept = truncate_name(beginning);
+            if kept.len() < beginning.len() {
+                let words =
+                    format!("{text:?} matches nothing: names end after 63 bytes; write \"{kept}\"");
+                return Err(Misconfigured::at(own, key, words));
+            }
+        }
+        let others = [
+            ("class.application_name", &self.application_name),
+            ("class.session", &self.session),
+        ];
+        let others = others.into_iter().flat_map(|(key, all)| {
+            let all = all.iter().flatten();
+            all.map(move |own| (key, own))
+        });
+        for (key, own) in named.chain(others) {
+            check_star(own.get_ref()).map_err(|words| Misconfigured::at(own, key, words))?;
+        }
+        for (key, values) in self.comment.iter().flatten() {
+            if key.get_ref().is_empty() {
+                return Err(Misconfigured::at(
+                    key,
+                    "class.comment",
+                    "\"\" is no key; write one",
+                ));
+            }
+            for own in values {
+                let key = format!("class.comment.{}", key.get_ref());
+                check_star(own.get_ref()).map_err(|words| Misconfigured::at(own, &key, words))?;
             }
         }
         Ok(())
@@ -137,14 +193,14 @@ impl ClassTable {
     /// What it names of its clients.
     pub(super) fn conditions(&self) -> Conditions<'_> {
         let lists = [
-            ("user", self.user.as_deref().map(patterns)),
+            ("user", self.user.as_deref().map(placed_patterns)),
             ("database", self.database.as_deref().map(placed_patterns)),
             (
                 "application_name",
-                self.application_name.as_deref().map(patterns),
+                self.application_name.as_deref().map(placed_patterns),
             ),
             ("address", self.address.as_deref().map(networks)),
-            ("session", self.session.as_deref().map(patterns)),
+            ("session", self.session.as_deref().map(placed_patterns)),
             ("statement", self.statement.as_deref().map(placed_patterns)),
             ("fingerprint", self.fingerprint.as_deref().map(fingerprints)),
         ];
@@ -152,7 +208,10 @@ impl ClassTable {
             .into_iter()
             .filter_map(|(key, values)| Some((key.to_owned(), values?)));
         let comments = self.comment.iter().flatten();
-        let comments = comments.map(|(key, values)| (format!("comment.{key}"), patterns(values)));
+        let comments = comments.map(|(key, values)| {
+            let key = key.get_ref();
+            (format!("comment.{key}"), placed_patterns(values))
+        });
         named.chain(comments).collect()
     }
 
@@ -172,7 +231,7 @@ impl ClassTable {
         let is_fingerprint = |own: &Spanned<String>| {
             shape().is_some_and(|shape| number_of(own.get_ref()) == Some(shape.fingerprint))
         };
-        let mut tags = tags.map(|(key, values)| (hints.tag(key), values));
+        let mut tags = tags.map(|(key, values)| (hints.tag(key.get_ref()), values));
         tags.all(|(value, values)| value.is_some_and(|value| fits_beginning(values, value)))
             && self.statement.as_ref().is_none_or(|shapes| {
                 shape().is_some_and(|shape| fits_beginning(shapes, &shape.text))

@@ -45,10 +45,10 @@ impl AuthMethod {
 pub struct RuleTable {
     /// Databases, by the names that clients use.
     #[serde(default)]
-    pub database: Option<Vec<String>>,
+    pub database: Option<Vec<Spanned<String>>>,
     /// Users.
     #[serde(default)]
-    pub user: Option<Vec<String>>,
+    pub user: Option<Vec<Spanned<String>>>,
     /// Networks that clients come from.
     #[serde(default)]
     pub address: Option<Vec<Network>>,
@@ -116,6 +116,16 @@ impl RuleTable {
         if *self.auth.get_ref() == AuthMethod::Certificate && !has_authority {
             let words = "no certificate can be checked: [[tls]] needs client_ca = \"FILE.pem\"";
             return Err(Misconfigured::at(&self.auth, "rule.auth", words));
+        }
+        for (key, all) in [("rule.database", &self.database), ("rule.user", &self.user)] {
+            let mut all = all.iter().flatten();
+            if let Some(own) = all.find(|own| own.get_ref().contains('*')) {
+                let words = format!(
+                    "{:?} matches nothing: a rule has whole names; list them, or leave the key out for all",
+                    own.get_ref()
+                );
+                return Err(Misconfigured::at(own, key, words));
+            }
         }
         Ok(())
     }

@@ -2,6 +2,8 @@
 //! class a request is in follows from what its head says, who sends it, and, where a class names
 //! fields of a body, from what that says.
 
+mod never;
+
 use super::facts::RequestFacts;
 use super::look::BodyFields;
 use super::values::{comparable, only_cookie, only_value};
@@ -53,19 +55,19 @@ pub struct ClassTable {
     /// Names of hosts, as the client says them, without a port; here and below `*` at the end
     /// stands for anything.
     #[serde(default)]
-    pub host: Option<Vec<String>>,
+    pub host: Option<Vec<Spanned<String>>>,
     /// Paths, as the client wrote them.
     #[serde(default)]
-    pub path: Option<Vec<String>>,
+    pub path: Option<Vec<Spanned<String>>>,
     /// Methods.
     #[serde(default)]
-    pub method: Option<Vec<String>>,
+    pub method: Option<Vec<Spanned<String>>>,
     /// Fields of the head, and what they may be.
     #[serde(default)]
-    pub header: Option<BTreeMap<Spanned<String>, Vec<String>>>,
+    pub header: Option<BTreeMap<Spanned<String>, Vec<Spanned<String>>>>,
     /// Cookies, and what they may be.
     #[serde(default)]
-    pub cookie: Option<BTreeMap<String, Vec<String>>>,
+    pub cookie: Option<BTreeMap<Spanned<String>, Vec<Spanned<String>>>>,
     /// Fields of a body that is a JSON object, and what they may be.
     #[serde(default)]
     pub body: Option<BTreeMap<Spanned<String>, BodyValues>>,
@@ -74,7 +76,7 @@ pub struct ClassTable {
     pub address: Option<Vec<Network>>,
     /// Names that clients ask for in TLS.
     #[serde(default)]
-    pub tls_name: Option<Vec<String>>,
+    pub tls_name: Option<Vec<Spanned<String>>>,
 }
 
 /// What a field may be: one value or several, as JSON or in text.
@@ -137,17 +139,7 @@ impl ClassTable {
                 return Err(Misconfigured::at(upstream, "class.upstream", words));
             }
         }
-        let lower = |method: &&String| method.bytes().any(|byte| byte.is_ascii_lowercase());
-        if let Some(method) = self.method.iter().flatten().find(lower) {
-            let words = format!("`{method}` is not a method; they are in capitals: GET, POST");
-            return Err(Misconfigured::at(&self.name, "class.method", words));
-        }
-        let stars = |host: &&String| host.starts_with('*') && host[1..].contains('*');
-        let mut hosts = self.host.iter().chain(&self.tls_name).flatten();
-        if let Some(host) = hosts.find(stars) {
-            let words = format!("`{host}` has two stars; write one, at the beginning or the end");
-            return Err(Misconfigured::at(&self.name, "class.host", words));
-        }
+        never::check(self)?;
         for name in self.header.iter().flatten().map(|(name, _)| name) {
             if HeaderName::try_from(name.get_ref().as_str()).is_err() {
                 let words = format!("`{}` is not a name of a header", name.get_ref());
@@ -186,21 +178,24 @@ impl ClassTable {
     fn conditions(&self) -> Conditions<'_> {
         let lists = [
             ("upstream", self.upstream.as_deref().map(placed_patterns)),
-            ("host", self.host.as_deref().map(patterns)),
-            ("path", self.path.as_deref().map(patterns)),
-            ("method", self.method.as_deref().map(patterns)),
+            ("host", self.host.as_deref().map(placed_patterns)),
+            ("path", self.path.as_deref().map(placed_patterns)),
+            ("method", self.method.as_deref().map(placed_patterns)),
             ("address", self.address.as_deref().map(networks)),
-            ("tls_name", self.tls_name.as_deref().map(patterns)),
+            ("tls_name", self.tls_name.as_deref().map(placed_patterns)),
         ];
         let named = lists
             .into_iter()
             .filter_map(|(key, values)| Some((key.to_owned(), values?)));
         let headers = self.header.iter().flatten().map(|(name, values)| {
             let name = name.get_ref().to_ascii_lowercase();
-            (format!("header.{name}"), patterns(values))
+            (format!("header.{name}"), placed_patterns(values))
         });
         let cookies = self.cookie.iter().flatten();
-        let cookies = cookies.map(|(name, values)| (format!("cookie.{name}"), patterns(values)));
+        let cookies = cookies.map(|(name, values)| {
+            let name = name.get_ref();
+            (format!("cookie.{name}"), placed_patterns(values))
+        });
         let fields = self.body.iter().flatten().map(|(name, values)| {
             let name = name.get_ref();
             (format!("body.{name}"), patterns(&values.0))
@@ -242,12 +237,13 @@ impl ClassTable {
             && fits_host(&self.tls_name, of.tls_name)
             && headers.all(|(name, values)| {
                 let name = name.get_ref();
-                let values: Vec<_> = values.iter().map(|own| comparable(name, own)).collect();
+                let values = values.iter().map(|own| comparable(name, own.get_ref()));
+                let values: Vec<_> = values.collect();
                 let value = only_value(of.headers, name);
                 value.is_some_and(|value| fits_beginning(&values, &comparable(name, value)))
             })
             && cookies.all(|(name, values)| {
-                let value = only_cookie(of.headers, name);
+                let value = only_cookie(of.headers, name.get_ref());
                 value.is_some_and(|value| fits_beginning(values, value))
             })
     }
@@ -255,11 +251,11 @@ impl ClassTable {
 
 /// Whether a name is one of these, whatever the case of its letters; `*.` at the beginning stands
 /// for anything before that dot, as in routes.
-fn fits_host(names: &Option<Vec<String>>, name: &str) -> bool {
+fn fits_host(names: &Option<Vec<Spanned<String>>>, name: &str) -> bool {
     let Some(names) = names else { return true };
     let name = name.to_ascii_lowercase();
-    let fits = |own: &String| {
-        let own = own.to_ascii_lowercase();
+    let fits = |own: &Spanned<String>| {
+        let own = own.get_ref().to_ascii_lowercase();
         match own.strip_prefix('*') {
             Some(end) if end.starts_with('.') => name.len() > end.len() && name.ends_with(end),
             _ => fits_beginning(&[own], &name),

@@ -128,3 +128,68 @@ fn what_a_class_names_and_nobody_can_be_is_a_mistake() {
     ));
     config(&class("database = [\"shop\"]"));
 }
+
+#[test]
+fn a_pattern_that_nothing_matches_is_a_mistake() {
+    let class = |rest: &str| format!("{SHOP}[[class]]\nname = \"a\"\n{rest}\n");
+    for (text, expected) in [
+        (
+            class("user = [\"ann\",\n  \"a*b\"]"),
+            "gate.toml:7: class.user: \"a*b\" matches nothing: a * stands for anything only at the \
+             end; write \"a*\", or list the values",
+        ),
+        (
+            class("user = [\"*b\"]"),
+            "gate.toml:6: class.user: \"*b\" matches nothing: a * stands for anything only at the \
+             end; list the values",
+        ),
+        (
+            class("user = [\"\"]"),
+            "gate.toml:6: class.user: \"\" is no name; write one",
+        ),
+        (
+            class(&format!("user = [\"{}\"]", "a".repeat(64))),
+            &format!(
+                "gate.toml:6: class.user: \"{}\" matches nothing: names end after 63 bytes; write \"{}\"",
+                "a".repeat(64),
+                "a".repeat(63)
+            ),
+        ),
+        (
+            class("database = [\"s*p\"]"),
+            "gate.toml:6: class.database: \"s*p\" matches nothing: a *",
+        ),
+        (
+            class("application_name = [\"a*b*\"]"),
+            "gate.toml:6: class.application_name: \"a*b*\" matches nothing: a *",
+        ),
+        (
+            class("session = [\"**\"]"),
+            "gate.toml:6: class.session: \"**\" matches nothing: a *",
+        ),
+        (
+            class("comment.route = [\"/a\", \"/*/a\"]"),
+            "gate.toml:6: class.comment.route: \"/*/a\" matches nothing: a *",
+        ),
+        (
+            class("comment.\"\" = [\"/a\"]"),
+            "gate.toml:6: class.comment: \"\" is no key",
+        ),
+        (
+            format!("{SHOP}[[rule]]\nuser = [\"app_*\"]\n"),
+            "gate.toml:5: rule.user: \"app_*\" matches nothing: a rule has whole names; list them",
+        ),
+        (
+            format!("{SHOP}[[rule]]\ndatabase = [\"*\"]\n"),
+            "gate.toml:5: rule.database: \"*\" matches nothing: a rule has whole names",
+        ),
+    ] {
+        let hints = mistake(&text);
+        assert!(hints.starts_with(expected), "{hints}");
+        assert!(!hints.contains('\n'), "{hints}");
+    }
+    // What has no application name, and a word that is none, may be meant.
+    config(&class(
+        "application_name = [\"\"]\nsession = [\"*\"]\nuser = [\"a*\"]",
+    ));
+}

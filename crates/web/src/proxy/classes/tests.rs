@@ -202,6 +202,125 @@ fn mistakes_say_where_and_what_would_be_right() {
     }
 }
 
+/// That classes which name these are refused for that, at the value or the name of its key.
+fn refused(cases: &[(&str, &str, &str)]) {
+    for (names, key, said) in cases {
+        let text = format!("[[class]]\nname='a'\n{names}");
+        let error = build(&text).unwrap_err();
+        assert_eq!(error.key, format!("class.{key}"), "{names}");
+        assert!(error.message.contains(said), "{names}: {}", error.message);
+        let at = error.span.unwrap().start;
+        assert!(at >= text.len() - names.len(), "{names}");
+    }
+}
+
+#[test]
+fn paths_and_methods_that_no_request_has_are_mistakes() {
+    refused(&[
+        (
+            "path=['*.php']",
+            "path",
+            "name their upstream in class.upstream",
+        ),
+        (
+            "path=['api']",
+            "path",
+            "a path begins with /; write \"/api\"",
+        ),
+        ("path=['']", "path", "a path begins with /"),
+        ("path=['/a*z']", "path", "only at the end; write \"/a*\""),
+        ("path=['/a?b=1']", "path", "no ? and no #; write \"/a\""),
+        ("path=['/a b']", "path", "%20"),
+        ("method=['get']", "method", "write \"GET\""),
+        ("method=['']", "method", "is not a method"),
+        ("method=['G T']", "method", "is not a method"),
+        ("method=['P*T']", "method", "only at the end"),
+    ]);
+}
+
+#[test]
+fn hosts_that_no_request_has_are_mistakes() {
+    refused(&[
+        (
+            "host=['a.example:8030']",
+            "host",
+            "a host has no port here; write \"a.example\"",
+        ),
+        (
+            "host=['https://a.example/']",
+            "host",
+            "not a URL; write \"a.example\"",
+        ),
+        (
+            "host=['a.example.']",
+            "host",
+            "no dot at its end; write \"a.example\"",
+        ),
+        (
+            "host=['*a.example']",
+            "host",
+            "whole labels; write \"*.a.example\"",
+        ),
+        ("host=['*.']", "host", "a name behind it"),
+        ("host=['a.*.example']", "host", "only at the end"),
+        ("host=['\u{fc}.example']", "host", "xn--"),
+        ("host=['a/b']", "host", "is not a host"),
+        ("host=['::1']", "host", "is not a host"),
+        ("host=['[::1]:80']", "host", "no port here; write \"[::1]\""),
+        (
+            "tls_name=['a.example:443']",
+            "tls_name",
+            "a host has no port here",
+        ),
+        ("tls_name=['*.a.*']", "tls_name", "two stars"),
+        ("tls_name=['192.0.2.1']", "tls_name", "not for addresses"),
+        ("tls_name=['[::1]']", "tls_name", "not for addresses"),
+    ]);
+}
+
+#[test]
+fn values_that_no_request_has_are_mistakes() {
+    refused(&[
+        (
+            "header={k=['a*z']}",
+            "header.k",
+            "only at the end; write \"a*\"",
+        ),
+        (
+            "header={k=['*z']}",
+            "header.k",
+            "only at the end; list the values",
+        ),
+        ("header={k=['\u{fc}']}", "header.k", "beyond ASCII"),
+        ("header={k=[' a']}", "header.k", "write \"a\""),
+        ("cookie={k=['a*z']}", "cookie.k", "only at the end"),
+        (
+            "cookie={k=['a;b']}",
+            "cookie.k",
+            "ends a cookie; write \"a\"",
+        ),
+        ("cookie={'a b'=['x']}", "cookie", "not a name of a cookie"),
+        ("cookie={''=['x']}", "cookie", "not a name of a cookie"),
+        ("body={k='gpt-*-mini'}", "body.k", "write \"gpt-*\""),
+    ]);
+}
+
+#[test]
+fn what_requests_may_have_is_none() {
+    for names in [
+        "path=['*', '/', '/a*', '/a%20b']",
+        "host=['', '*', '*.a.example', 'a.*', 'a_b', '192.0.2.1', '192.0.*', '[::1]', '[2001:*']",
+        "tls_name=['', 'A.example', '*.a.example']",
+        "method=['GET', 'M-SEARCH', 'PROP*', '*']",
+        "header={Accept=['*/*', 'text/html, */*;q=0.8'], k=['', '*', 'a b *']}",
+        "cookie={plan=['', 'pro*']}",
+        "body={k=['*', 1, true]}",
+    ] {
+        let built = build(&format!("[[class]]\nname='a'\n{names}"));
+        assert!(built.is_ok(), "{names}: {}", built.unwrap_err().message);
+    }
+}
+
 proptest! {
     #[test]
     fn a_cookie_is_found_among_any_others(
