@@ -304,7 +304,7 @@ mod tests {
             ),
             (
                 "sooner attach cpu --port 70000",
-                "--port: `70000` is out of range; write a whole number from 0 to 65535",
+                "--port: `70000` is not a port; write a number from 1 to 65535, and a comma between several",
             ),
             (
                 "sooner attach cpu --pid 1 --cgroup x",

@@ -60,9 +60,9 @@ mod tests {
     #[test]
     fn each_kind_of_time_has_its_least() {
         assert_eq!(run("90s"), Ok(Duration::from_secs(90)));
-        assert!(run("500ms").unwrap_err().contains("at least 1 second"));
+        assert!(run("500ms").unwrap_err().contains("write 1s or more"));
         assert_eq!(patience("500ms"), Ok(Duration::from_millis(500)));
-        assert!(patience("50ms").unwrap_err().contains("0.1 seconds"));
+        assert!(patience("50ms").unwrap_err().contains("write 0.1s or more"));
         assert_eq!(whole::<5>("1m"), Ok(60));
         assert!(whole::<5>("4").unwrap_err().contains("from 5 on"));
         assert!(

@@ -101,7 +101,10 @@ fn after_kill_9_the_next_start_cleans_up_whatever_it_is_asked_to_do() {
     child.end(Signal::KILL).unwrap();
     assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
     let (child, said) = host.start("127.0.0.1:8081", &["--mechanism", "user-space"]);
-    assert!(said.contains("left on s0"), "{said}");
+    assert!(
+        said.contains("s0: what a killed process left is gone"),
+        "{said}"
+    );
     assert_eq!((host.qdiscs(), host.link()), before);
     child.end(Signal::TERM).unwrap();
 }

@@ -107,7 +107,7 @@ fn flags_of_one_model_are_refused_with_another() {
         ("--rho 0.9 --stay 0.5", "--stay with --model open"),
         ("--model half-open", "partly-open"),
         ("--rho 0.9 --reloads 2", "--patience"),
-        ("--rho 0.9 --patience 0", "0.1 seconds"),
+        ("--rho 0.9 --patience 0", "write 0.1s or more"),
         ("--rho 0.9 --patience 5 --http2", "--patience with --http2"),
         ("--rho 0.9 --mss 1500", "from 88 to 1460"),
         ("--rho 0.9 --from here", "invalid IP address"),
@@ -129,7 +129,7 @@ fn units_traces_and_times_are_checked() {
     assert!(replay("epa", "10mb", "10").contains("write 10mbit, or 10MB/s"));
     assert!(replay("epb", "10mbit", "10").contains("epa"));
     assert!(replay("epa", "10mbit", "ten").contains("not a length of time"));
-    assert!(replay("epa", "10mbit", "0").contains("at least 1 second"));
+    assert!(replay("epa", "10mbit", "0").contains("write 1s or more"));
     assert!(
         refusal(&["closed", "--url", HERE, "--connections", "0", "--for", "1"])
             .contains("from 1 to")

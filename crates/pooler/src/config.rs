@@ -31,7 +31,7 @@ pub use user::{AuthQueryTable, UserTable};
 use serde::Deserialize;
 use sooner_admission::{Goal, Order};
 use sooner_config::classes::{self, ClassAims, LateName, OrderName};
-use sooner_config::{Limit, Misconfigured, Spanned};
+use sooner_config::{Limit, Misconfigured, Spanned, check_listening};
 use sooner_tls::TlsConfig;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -150,6 +150,7 @@ impl Config {
             unique("user.name", self.user.iter().map(|table| &table.name)),
         ];
         checks.extend(self.database.iter().map(DatabaseTable::check));
+        checks.push(self.check_listening());
         checks.push(self.check_priorities());
         checks.extend(self.class_checks());
         checks.extend(self.cap_checks());
@@ -172,6 +173,17 @@ impl Config {
         );
         checks.push(self.limits.check());
         checks.into_iter().filter_map(Result::err).collect()
+    }
+
+    /// That all addresses can be listened on, the files among them aside.
+    fn check_listening(&self) -> Result<(), Misconfigured> {
+        let listen = self.listen.iter().filter_map(|place| {
+            let address = place.get_ref().parse().ok()?;
+            Some(("listen", place.span(), address))
+        });
+        let metrics = self.metrics.iter();
+        let metrics = metrics.map(|place| ("metrics", place.span(), *place.get_ref()));
+        check_listening(&listen.chain(metrics).collect::<Vec<_>>())
     }
 
     /// What is wrong with the classes, whatever else there is.

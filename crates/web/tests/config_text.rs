@@ -150,6 +150,14 @@ fn what_is_wrong_together_is_found() {
             "f:3: listen: [::]:80 is named twice; keep one of them",
         ),
         (
+            "root = \"/a\"\nlisten = [\"127.0.0.1:80\", \"[::]:80\",\n\"0.0.0.0:80\"]",
+            "f:3: listen: 0.0.0.0:80 and 127.0.0.1:80 of listen exclude each other; keep one of them, or choose another port",
+        ),
+        (
+            "root = \"/a\"\nlisten = [\"127.0.0.1:80\"]\n[admin]\nlisten = \"127.0.0.1:80\"",
+            "f:4: admin.listen: 127.0.0.1:80 is that of listen; choose another port",
+        ),
+        (
             "root = \"/a\"\n[uplink]\nmechanism = \"bands\"",
             "f:3: uplink.mechanism: means nothing without a rate; add uplink.rate = \"100mbit\", or remove this",
         ),

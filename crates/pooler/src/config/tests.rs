@@ -54,6 +54,14 @@ fn mistakes_have_a_line_and_a_key() {
             "gate.toml:3: database.server: ",
         ),
         (
+            &format!("listen = [\"0.0.0.0:6432\",\n\"127.0.0.1:6432\"]\n{SHOP}"),
+            "gate.toml:2: listen: 127.0.0.1:6432 and 0.0.0.0:6432 of listen exclude each other",
+        ),
+        (
+            &format!("listen = [\"/tmp/x\", \"[::1]:6432\"]\nmetrics = \"[::]:6432\"\n{SHOP}"),
+            "gate.toml:2: metrics: [::]:6432 and [::1]:6432 of listen exclude each other",
+        ),
+        (
             "[[database]]\nname = \"sooner\"\nserver = \"postgresql://db\"\n",
             "gate.toml:2: database.name: a name of the gate's own",
         ),

@@ -5,6 +5,7 @@ use crate::compress::CompressionTable;
 use crate::proxy::{Proxy, ProxyTables};
 use crate::proxy_protocol::Senders;
 use crate::static_site::Sites;
+use sooner_config::check_listening;
 
 impl Config {
     /// The first of [`Config::mistakes_together`].
@@ -100,23 +101,13 @@ impl Config {
                 "needs a certificate; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\", or give --certificate and --key",
             ));
         }
-        let mut seen = Vec::new();
-        let all = (self.listen.iter().map(|address| ("listen", address))).chain(
-            self.listen_tls
-                .iter()
-                .map(|address| ("listen_tls", address)),
-        );
-        for (key, address) in all {
-            let is_chosen_by_the_system = address.get_ref().0.port() == 0;
-            if seen.contains(&address.get_ref()) && !is_chosen_by_the_system {
-                return Err(Misconfigured::at(
-                    address,
-                    key,
-                    format!("{address} is named twice; keep one of them"),
-                ));
-            }
-            seen.push(address.get_ref());
-        }
-        Ok(())
+        let clear = self.listen.iter().map(|address| ("listen", address));
+        let tls = self.listen_tls.iter();
+        let tls = tls.map(|address| ("listen_tls", address));
+        let admin = self.admin.listen.iter();
+        let admin = admin.map(|address| ("admin.listen", address));
+        let all = clear.chain(tls).chain(admin);
+        let all = all.map(|(key, address)| (key, address.span(), address.get_ref().0));
+        check_listening(&all.collect::<Vec<_>>())
     }
 }
