@@ -121,10 +121,7 @@ impl ClassTable {
             ("class.user", &self.user),
             ("class.database", &self.database),
         ];
-        let named = names.into_iter().flat_map(|(key, all)| {
-            let all = all.iter().flatten();
-            all.map(move |own| (key, own))
-        });
+        let named = each(names);
         for (key, own) in named.clone() {
             let text = own.get_ref();
             let beginning = text.strip_suffix('*').unwrap_or(text);
@@ -146,11 +143,7 @@ impl ClassTable {
             ("class.application_name", &self.application_name),
             ("class.session", &self.session),
         ];
-        let others = others.into_iter().flat_map(|(key, all)| {
-            let all = all.iter().flatten();
-            all.map(move |own| (key, own))
-        });
-        for (key, own) in named.chain(others) {
+        for (key, own) in named.chain(each(others)) {
             check_star(own.get_ref()).map_err(|words| Misconfigured::at(own, key, words))?;
         }
         for (key, values) in self.comment.iter().flatten() {
@@ -246,6 +239,15 @@ impl ClassTable {
     pub fn needs_hints(&self) -> bool {
         self.comment.is_some() || self.statement.is_some() || self.fingerprint.is_some()
     }
+}
+
+/// All values of these keys, each with its key.
+fn each<'a>(
+    fields: [(&'static str, &'a Option<Vec<Spanned<String>>>); 2],
+) -> impl Iterator<Item = (&'static str, &'a Spanned<String>)> + Clone {
+    fields
+        .into_iter()
+        .flat_map(|(key, all)| all.iter().flatten().map(move |own| (key, own)))
 }
 
 /// The number that a fingerprint is.
