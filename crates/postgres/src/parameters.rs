@@ -229,13 +229,23 @@ fn is_part(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"DateStyle")
 }
 
-/// The commands that give a server connection a client's settings, and what it has besides the
-/// reported ones when they are done; `None` where it has them.
+/// Commands that give a server connection a client's settings, and what holds when they are done.
+#[derive(Debug)]
+pub struct CommandsToApply {
+    /// As text, for one simple query.
+    pub sql: String,
+    /// What the server connection has besides the settings that it reports.
+    pub unreported: Parameters,
+    /// The reported ones that they set.
+    pub set: Vec<Vec<u8>>,
+}
+
+/// What gives a server connection a client's settings; `None` where it has them.
 pub fn commands_to_apply(
     requested: &RequestedParameters,
     client: &ClientState,
     server: &ServerState,
-) -> Option<(String, Parameters)> {
+) -> Option<CommandsToApply> {
     if has_all(requested, client, server) {
         return None;
     }
@@ -247,9 +257,14 @@ pub fn commands_to_apply(
         if is_part {
             sql += &format!("RESET {};", quoted(name, '"'));
         }
-        let is_to_set = |wants: &&Vec<u8>| is_part || *wants != has;
+        let first = requested.value(name);
+        let is_to_set = |wants: &&Vec<u8>| {
+            let may_look_reset = |first| may_look_reset(first, server, name, wants);
+            is_part || *wants != has || first.is_some_and(may_look_reset)
+        };
         sets.extend(wants.filter(is_to_set).map(|wants| (name, wants)));
     }
+    let set = sets.iter().map(|(name, _)| (*name).clone()).collect();
     let unreported = unreported(requested, client, server);
     let is_role = |name: &[u8]| ROLES.contains(&name);
     let has = |name: &[u8]| server.unreported.get(name);
@@ -279,15 +294,36 @@ pub fn commands_to_apply(
     if !calls.is_empty() {
         sql += &format!("SELECT {}", calls.join(","));
     }
-    (!sql.is_empty()).then_some((sql, unreported))
+    (!sql.is_empty()).then_some(CommandsToApply {
+        sql,
+        unreported,
+        set,
+    })
+}
+
+/// Whether the server would say of a value that the client has set that the session has reset it.
+///
+/// A client with another value in its first packet may set what new sessions have. A server
+/// connection that has this because no session set it must be told to, or it cannot tell later
+/// whether the client has reset it, which gives the client the value of its first packet.
+fn may_look_reset(first: &[u8], server: &ServerState, name: &[u8], wants: &[u8]) -> bool {
+    first != wants && !server.set_for_clients.contains(name)
 }
 
 /// Whether the server connection has all of them as it is, which is the usual case and looked at
 /// first.
 fn has_all(requested: &RequestedParameters, client: &ClientState, server: &ServerState) -> bool {
-    let is_reported = |name: &Vec<u8>| find(&server.reported, name).is_some();
+    let is_it = |name: &[u8], known: &[u8]| known.eq_ignore_ascii_case(name);
+    let (mut are_reported, mut must_set) = (true, false);
+    for (name, first) in &requested.parameters {
+        match server.reported.iter().find(|(known, _)| is_it(name, known)) {
+            Some((name, has)) => must_set |= may_look_reset(first, server, name, has),
+            None => are_reported = false,
+        }
+    }
     client.reported == server.reported
-        && if requested.parameters.keys().all(is_reported) {
+        && !must_set
+        && if are_reported {
             client.unreported == server.unreported
         } else {
             unreported(requested, client, server) == server.unreported

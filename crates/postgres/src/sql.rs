@@ -51,11 +51,18 @@ pub enum SessionChange<'a> {
         name: Cow<'a, [u8]>,
         /// What it is set to, where that is a constant.
         value: Option<&'a [u8]>,
+        /// Whether it may end with the transaction: that is computed, or bound.
+        may_be_local: bool,
     },
     /// A setting of this name is what it was at first.
     Reset(Cow<'a, [u8]>),
-    /// A setting named by the parameter of this number.
-    BoundName(usize),
+    /// A setting named by a parameter.
+    BoundName {
+        /// Of the parameter, from 1.
+        number: usize,
+        /// As with a setting that is named.
+        may_be_local: bool,
+    },
     /// A setting with a name that cannot be read.
     ComputedName,
     /// Something that ties the session to its client.
@@ -256,7 +263,7 @@ mod tests {
         let letter = |session_changes: &SessionChange<'_>| match session_changes {
             SessionChange::Parameter { .. }
             | SessionChange::Reset(_)
-            | SessionChange::BoundName(_)
+            | SessionChange::BoundName { .. }
             | SessionChange::ComputedName => 'S',
             SessionChange::Tie(tie) | SessionChange::Untie(tie) => match (session_changes, tie) {
                 (SessionChange::Untie(Tie::Listening), _) => 'U',

@@ -29,11 +29,11 @@ pub async fn apply_parameters(
     }
     // The next time they are compared at once.
     client.reported.unite(&mut server.state.reported);
-    let Some((sql, extras)) = parameters::commands_to_apply(requested, client, &server.state)
-    else {
+    let commands = parameters::commands_to_apply(requested, client, &server.state);
+    let Some(commands) = commands else {
         return Ok(());
     };
-    match Box::pin(run(server, sql.as_bytes())).await {
+    match Box::pin(run(server, commands.sql.as_bytes())).await {
         // The last client's statement_timeout is none of this one's.
         Err(error) if is_cancelled(&error) => {
             let words = "it took longer than the last client's statement_timeout";
@@ -41,7 +41,8 @@ pub async fn apply_parameters(
         }
         Err(error) => Err(error),
         Ok(()) => {
-            server.state.unreported = extras;
+            server.state.unreported = commands.unreported;
+            server.state.set_for_clients.extend(commands.set);
             Ok(())
         }
     }
@@ -93,6 +94,7 @@ async fn query_and_restore(
         client.changes = PossibleChanges::default();
     }
     if has_discarded || has_reset {
+        server.state.set_for_clients.clear();
         let initial = lease
             .db
             .upstream

@@ -386,6 +386,7 @@ impl Lease {
             server.state.statements.forget_all();
             server.state.unnamed = Unnamed::Absent;
             server.state.unreported.clear();
+            server.state.set_for_clients.clear();
             if Box::pin(run(&mut server, b"DISCARD ALL")).await.is_err() {
                 pool.borrow_mut().closed();
                 return;

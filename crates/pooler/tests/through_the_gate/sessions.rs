@@ -324,6 +324,40 @@ fn what_the_first_packet_set_is_back_after_reset_all() {
     );
 }
 
+/// Also where another client had the server connection in between.
+#[test]
+fn what_was_set_is_back_after_a_rollback_of_more() {
+    let Some(database) = Database::start("what_was_set_is_back_after_a_rollback") else {
+        return;
+    };
+    database.ask("CREATE ROLE bob LOGIN");
+    let gate = Gate::before(&database, &transactions(1));
+    let owned = |commands: &[&str]| commands.iter().map(|sql| (*sql).to_owned()).collect();
+    let script: Vec<(usize, Vec<String>)> = vec![
+        (
+            0,
+            owned(&[
+                "BEGIN",
+                "SELECT set_config('timezone', 'Etc/UTC', false)",
+                "COMMIT",
+            ]),
+        ),
+        (1, owned(&["SET SESSION timezone = DEFAULT"])),
+        (
+            0,
+            owned(&[
+                "BEGIN",
+                "SELECT set_config('timezone', 'UTC', 0 = 1)",
+                "SELECT set_config('datestyle', 'SQL, DMY', true)",
+                "RESET app.two",
+                "SET SESSION log_statement = DEFAULT",
+                "ROLLBACK",
+            ]),
+        ),
+    ];
+    runtime().block_on(compare(&database, &gate, &script));
+}
+
 /// At the end of a transaction the server calls what a local setting hid one of the session.
 #[test]
 fn a_local_setting_does_not_hide_a_reset() {
@@ -332,7 +366,19 @@ fn a_local_setting_does_not_hide_a_reset() {
         "SET LOCAL timezone = 'Asia/Tokyo'",
         "SET LOCAL work_mem = '1MB'",
     );
-    let units: [&[&str]; 10] = [
+    let units: [&[&str]; 12] = [
+        &[
+            begin,
+            "SET timezone = DEFAULT",
+            "SELECT set_config('timezone', 'Asia/Tokyo', 1 = 1)",
+            commit,
+        ],
+        &[
+            begin,
+            "SELECT set_config('timezone', NULL, false) IS NULL",
+            zone,
+            commit,
+        ],
         &[begin, "RESET timezone", zone, commit],
         &[
             begin,

@@ -27,7 +27,7 @@ fn follow(
         reported: seen.clone(),
         ..ClientState::default()
     };
-    commands_to_apply(requested, &client, server).map(|(sql, _)| sql)
+    commands_to_apply(requested, &client, server).map(|commands| commands.sql)
 }
 
 #[test]
@@ -114,11 +114,15 @@ fn what_is_reported_follows_the_client() {
     let later = follow(&requested, &seen, &server).unwrap();
     assert_eq!(
         later,
-        "SELECT pg_catalog.set_config(E'TimeZone',E'Europe/Rome',false)"
+        "SELECT pg_catalog.set_config(E'TimeZone',E'Europe/Rome',false),pg_catalog.set_config(E'application_name',E'',false)"
     );
     server
         .reported
         .insert(b"TimeZone".to_vec(), b"Europe/Rome".to_vec());
+    // What it has without a session that set it could not be told from what the client resets.
+    assert_eq!(follow(&requested, &seen, &server), Some(later));
+    let names = [&b"TimeZone"[..], b"application_name"].map(<[u8]>::to_vec);
+    server.set_for_clients.extend(names);
     assert_eq!(follow(&requested, &seen, &server), None);
 }
 
@@ -153,10 +157,9 @@ fn who_a_session_is_is_taken_back_first_and_set_last() {
         ..ClientState::default()
     };
     let mut follow = |client: &ClientState| {
-        let (sql, unreported) =
-            commands_to_apply(&RequestedParameters::default(), client, &server)?;
-        server.unreported = unreported;
-        Some(sql.replace("pg_catalog.set_config", "set"))
+        let commands = commands_to_apply(&RequestedParameters::default(), client, &server)?;
+        server.unreported = commands.unreported;
+        Some(commands.sql.replace("pg_catalog.set_config", "set"))
     };
     assert_eq!(
         follow(&client).unwrap(),

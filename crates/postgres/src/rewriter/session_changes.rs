@@ -52,14 +52,23 @@ impl Rewriter<'_> {
 
     fn note_change(&mut self, session_changes: &SessionChange<'_>, bind: &[u8]) {
         match session_changes {
-            SessionChange::Parameter { name, value } => self.note_parameter(name, *value),
+            SessionChange::Parameter {
+                name,
+                value,
+                may_be_local,
+            } => self.note_parameter(name, *value, *may_be_local),
             SessionChange::Reset(name) => {
                 self.client.changes.has_reset = true;
                 self.mark_changed(name, true);
                 self.client.changes.note_reset(name);
             }
-            SessionChange::BoundName(number) => match parameter_of_bind(bind, *number) {
-                Some(name) => self.note_parameter(&name.to_ascii_lowercase(), None),
+            SessionChange::BoundName {
+                number,
+                may_be_local,
+            } => match parameter_of_bind(bind, *number) {
+                Some(name) => {
+                    self.note_parameter(&name.to_ascii_lowercase(), None, *may_be_local);
+                }
                 None => self.pin(UNREADABLE_NAME),
             },
             SessionChange::ComputedName => self.pin(UNREADABLE_NAME),
@@ -110,8 +119,13 @@ impl Rewriter<'_> {
         }
     }
 
-    fn note_parameter(&mut self, name: &[u8], value: Option<&[u8]>) {
-        self.client.changes.note_set(name);
+    fn note_parameter(&mut self, name: &[u8], value: Option<&[u8]>, may_be_local: bool) {
+        if may_be_local {
+            self.has_local_settings = true;
+            self.client.changes.note_local(name);
+        } else {
+            self.client.changes.note_set(name);
+        }
         if name == STRINGS {
             let is_on = value.is_some_and(parameters::is_on);
             if !is_on {

@@ -5,6 +5,7 @@ use crate::parameters::Parameters;
 use crate::sql::Tie;
 use crate::statements::{ClientStatements, ServerStatements, Statement, StatementCounts};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What a client has between its turns.
@@ -57,6 +58,9 @@ pub struct ServerState {
     pub reported: Parameters,
     /// Settings that it does not report, and that the last client had it set.
     pub unreported: Parameters,
+    /// Settings that it reports, by the names that it uses, and that were set for a client since
+    /// one was last reset: the session has set them, whatever their values.
+    pub set_for_clients: BTreeSet<Vec<u8>>,
     /// Who logged in, as it reported that first.
     pub role: SessionRole,
 }
@@ -102,6 +106,7 @@ impl ServerState {
             role: SessionRole::of(&reported),
             reported,
             unreported: Parameters::new(),
+            set_for_clients: BTreeSet::new(),
         }
     }
 }

@@ -199,29 +199,39 @@ fn call<'a>(rest: &mut Rest<'a>) -> Option<SessionChange<'a>> {
     let [name, value, is_local] = &arguments[..] else {
         return None;
     };
+    // A cast may stand behind it.
+    let (first, is_cast) = without_cast(name)?;
+    let name = text_constant(first.1).filter(|_| is_cast);
+    let name = name.map(<[u8]>::to_ascii_lowercase);
+    if is_one_of_constants(is_local, &["true", "t", "on", "yes", "1"]) {
+        return Some(SessionChange::SetLocal(name.map(Cow::from)));
+    }
+    let may_be_local = !is_one_of_constants(is_local, &["false", "f", "off", "no", "0"]);
+    let is_null =
+        without_cast(value).is_some_and(|(first, is_cast)| is_cast && is_word(first, "null"));
     let value = match value[..] {
         [one] => text_constant(one.1),
         _ => None,
     };
-    // A cast may stand behind it.
-    let (first, behind) = name.split_first()?;
-    let is_cast = matches!(behind, [] | [(_, b":"), (_, b":"), _]);
-    if is_true(is_local) {
-        let name = text_constant(first.1).filter(|_| is_cast);
-        let name = name.map(|name| name.to_ascii_lowercase().into());
-        return Some(SessionChange::SetLocal(name));
+    match (name, first.1) {
+        (Some(name), _) if is_null && !may_be_local => Some(SessionChange::Reset(name.into())),
+        (Some(name), _) => Some(SessionChange::Parameter {
+            name: name.into(),
+            value,
+            may_be_local,
+        }),
+        (None, [b'$', digits @ ..]) if is_cast => Some(SessionChange::BoundName {
+            number: str::from_utf8(digits).ok()?.parse().ok()?,
+            may_be_local,
+        }),
+        (None, _) => None,
     }
-    match first.1 {
-        _ if !is_cast => None,
-        [b'$', digits @ ..] if behind.is_empty() || is_cast => {
-            let number = str::from_utf8(digits).ok()?.parse().ok()?;
-            Some(SessionChange::BoundName(number))
-        }
-        text => {
-            let name = text_constant(text)?.to_ascii_lowercase();
-            Some(SessionChange::setting(name, value))
-        }
-    }
+}
+
+/// The first token, and whether there is nothing behind it but perhaps a cast.
+fn without_cast<'a>(argument: &[Written<'a>]) -> Option<(Written<'a>, bool)> {
+    let (first, behind) = argument.split_first()?;
+    Some((*first, matches!(behind, [] | [(_, b":"), (_, b":"), _])))
 }
 
 fn name_of(change: SessionChange<'_>) -> Option<Cow<'_, [u8]>> {
@@ -231,13 +241,11 @@ fn name_of(change: SessionChange<'_>) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-fn is_true(argument: &[Written<'_>]) -> bool {
+/// Whether it is one of these constants, as a word (the first) or as a text.
+fn is_one_of_constants(argument: &[Written<'_>], constants: &[&str]) -> bool {
     match argument {
-        [(Token::Word(word), _)] => is(word, "true"),
-        [(_, text)] => {
-            let text = text_constant(text).unwrap_or_default();
-            is_one_of(text, &["true", "t", "on", "yes", "1"])
-        }
+        [(Token::Word(word), _)] => is(word, constants[0]),
+        [(_, text)] => is_one_of(text_constant(text).unwrap_or_default(), constants),
         _ => false,
     }
 }
@@ -245,7 +253,11 @@ fn is_true(argument: &[Written<'_>]) -> bool {
 impl<'a> SessionChange<'a> {
     fn setting(name: impl Into<Cow<'a, [u8]>>, value: Option<&'a [u8]>) -> Self {
         let name = name.into();
-        Self::Parameter { name, value }
+        Self::Parameter {
+            name,
+            value,
+            may_be_local: false,
+        }
     }
 }
 
@@ -255,16 +267,24 @@ mod tests {
     use super::*;
 
     /// `name`, `name=value` where that is a constant, `-name` by default, `$1` bound, `*` any,
-    /// `l` local, `R` all by default.
+    /// `l` local, `?` behind what may be local, `R` all by default.
     fn said(sql: &str) -> String {
         let word = |session_changes: &SessionChange<'_>| match session_changes {
-            SessionChange::Parameter { name, value } => {
+            SessionChange::Parameter {
+                name,
+                value,
+                may_be_local,
+            } => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let value = value.map(|value| format!("={}", text(value)));
-                format!("{}{}", text(name), value.unwrap_or_default())
+                let local = if *may_be_local { "?" } else { "" };
+                format!("{}{}{local}", text(name), value.unwrap_or_default())
             }
             SessionChange::Reset(name) => format!("-{}", String::from_utf8_lossy(name)),
-            SessionChange::BoundName(number) => format!("${number}"),
+            SessionChange::BoundName {
+                number,
+                may_be_local,
+            } => format!("${number}{}", if *may_be_local { "?" } else { "" }),
             SessionChange::ComputedName => "*".into(),
             SessionChange::SetLocal(_) => "l".into(),
             SessionChange::ResetAll => "R".into(),
@@ -346,7 +366,13 @@ mod tests {
         for (sql, expected) in [
             ("SELECT set_config('App.user', '7', false)", "app.user=7"),
             ("SELECT pg_catalog.set_config('a', b(1, 2), false)", "a"),
-            ("SELECT set_config('a'::text, $1, $2)", "a"),
+            ("SELECT set_config('a'::text, $1, $2)", "a?"),
+            ("SELECT set_config('a', '7', 1 = 1)", "a=7?"),
+            ("SELECT set_config('a', '7', 'OFF')", "a=7"),
+            ("SELECT set_config('a', NULL, false)", "-a"),
+            ("SELECT set_config('a', null::text, false)", "-a"),
+            ("SELECT set_config('a', NULL, $1)", "a?"),
+            ("SELECT set_config($1, $2, $3)", "$1?"),
             ("SELECT set_config($2, $1, false)", "$2"),
             ("SELECT set_config($1::text, 'x', false)", "$1"),
             ("SELECT set_config($1, 'x', true)", "l"),
