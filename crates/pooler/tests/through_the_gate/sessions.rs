@@ -366,7 +366,13 @@ fn a_local_setting_does_not_hide_a_reset() {
         "SET LOCAL timezone = 'Asia/Tokyo'",
         "SET LOCAL work_mem = '1MB'",
     );
-    let units: [&[&str]; 12] = [
+    let units: [&[&str]; 13] = [
+        &[
+            begin,
+            "RESET ALL",
+            "SELECT set_config('timezone', 'Etc/UTC', 2 = 1)",
+            commit,
+        ],
         &[
             begin,
             "SET timezone = DEFAULT",

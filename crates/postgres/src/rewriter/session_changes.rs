@@ -122,7 +122,7 @@ impl Rewriter<'_> {
     fn note_parameter(&mut self, name: &[u8], value: Option<&[u8]>, may_be_local: bool) {
         if may_be_local {
             self.has_local_settings = true;
-            self.client.changes.note_local(name);
+            self.client.changes.note_either(name, value);
         } else {
             self.client.changes.note_set(name);
         }

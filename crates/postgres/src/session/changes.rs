@@ -50,6 +50,18 @@ impl Ties {
     }
 }
 
+/// Of a longer value that may hide a reset is not known what it was.
+const HIDING_BYTES_MAX: usize = 64;
+
+/// Whether a setting of the transaction hides that the session has reset it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Hidden {
+    No,
+    Yes,
+    /// Unless this value was set for the session: that was computed.
+    Unless(Vec<u8>),
+}
+
 /// What is to be asked.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PossibleChanges {
@@ -61,7 +73,7 @@ pub struct PossibleChanges {
     /// Settings that were reset and not set again, and whether a setting of the transaction hides
     /// that: when the transaction is over, the server calls what was hidden a setting of the
     /// session. All have names of `parameters`.
-    resets: BTreeMap<Vec<u8>, bool>,
+    resets: BTreeMap<Vec<u8>, Hidden>,
     /// Whether something failed: a setting may not be what a command says, or no setting at all.
     pub has_failed: bool,
     /// What may be there, or no longer.
@@ -81,7 +93,7 @@ impl PossibleChanges {
     /// A setting that is asked for was reset.
     pub fn note_reset(&mut self, name: &[u8]) {
         if self.parameters.contains_key(name) {
-            self.resets.insert(name.to_vec(), false);
+            self.resets.insert(name.to_vec(), Hidden::No);
         }
     }
 
@@ -92,8 +104,19 @@ impl PossibleChanges {
 
     /// A setting was set for the transaction.
     pub fn note_local(&mut self, name: &[u8]) {
-        if let Some(is_hidden) = self.resets.get_mut(name) {
-            *is_hidden = true;
+        self.note_hiding(name, Hidden::Yes);
+    }
+
+    /// A setting was set for the transaction or the session, to this value where that is known.
+    pub fn note_either(&mut self, name: &[u8], value: Option<&[u8]>) {
+        let known = value.filter(|value| value.len() <= HIDING_BYTES_MAX);
+        let unless = |value: &[u8]| Hidden::Unless(value.to_vec());
+        self.note_hiding(name, known.map_or(Hidden::Yes, unless));
+    }
+
+    fn note_hiding(&mut self, name: &[u8], hidden: Hidden) {
+        if let Some(known) = self.resets.get_mut(name) {
+            *known = hidden;
         }
     }
 
@@ -102,9 +125,13 @@ impl PossibleChanges {
         self.resets.clear();
     }
 
-    /// Whether a setting is reset, though the server calls it one of the session.
-    pub fn is_hidden_reset(&self, name: &[u8]) -> bool {
-        self.resets.get(name).is_some_and(|is_hidden| *is_hidden)
+    /// Whether a setting of this value is reset, though the server calls it one of the session.
+    pub fn is_hidden_reset(&self, name: &[u8], value: &[u8]) -> bool {
+        match self.resets.get(name) {
+            None | Some(Hidden::No) => false,
+            Some(Hidden::Yes) => true,
+            Some(Hidden::Unless(set)) => set != value,
+        }
     }
 
     /// A setting may have changed; whether there is room to remember that.

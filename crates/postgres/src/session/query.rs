@@ -141,13 +141,13 @@ impl SessionQuery {
             .parameters
             .get(name)
             .is_some_and(|reset| *reset);
-        let is_hidden = client.changes.is_hidden_reset(name);
+        let is_hidden = |value: &[u8]| client.changes.is_hidden_reset(name, value);
         let is_default = match value {
             None => true,
             Some(value) if name == b"role" => has_reset && value == b"none",
             Some(value) if is_role(name) => has_reset && *value == server.role.user,
-            Some(_) if found.is_known => {
-                found.is_default || (found.is_usual && (!is_first || is_hidden))
+            Some(value) if found.is_known => {
+                found.is_default || (found.is_usual && (!is_first || is_hidden(value)))
             }
             // After RESET one of an application's own is there and empty.
             Some(value) => has_reset && is_first && value.is_empty(),
