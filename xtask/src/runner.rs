@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 /// Tests at once for two cores: with two, the tests of servers left two fifths of them idle, and with
 /// four they waited for one another's waiting.
 const TESTS_PER_TWO_CORES: usize = 5;
-/// Modules that measure how long something takes, or how much memory: nothing runs beside them.
+/// Modules that measure how long something takes, or how much memory: no other test runs beside
+/// them.
 const ALONE: [&str; 8] = [
     "attach_in_use",
     "attach_workers",
@@ -32,7 +33,7 @@ const SLOW: [&str; 5] = ["drivers", "lab", "lab_measures", "oltp", "principles"]
 const SECONDS_UNKNOWN: [f64; 2] = [30.0, 1.0];
 /// How many of the slowest tests are shown.
 const SLOWEST: usize = 30;
-/// So few that failed beside others are run again, alone; more are no accident of a busy machine.
+/// So few that failed are run again, alone; more are no accident of a busy machine.
 const AGAIN_MAX: usize = 3;
 /// How often in a row one of them has to pass then.
 const AGAIN_TIMES: usize = 3;

@@ -49,8 +49,8 @@ pub enum SessionChange<'a> {
     Parameter {
         /// In lower case.
         name: Cow<'a, [u8]>,
-        /// What it is set to, where that is a constant.
-        value: Option<&'a [u8]>,
+        /// What it is set to, as the server keeps it, where that can be read.
+        value: Option<Cow<'a, [u8]>>,
         /// Whether it may end with the transaction: that is computed, or bound.
         may_be_local: bool,
     },

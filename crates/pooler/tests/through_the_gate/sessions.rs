@@ -358,6 +358,22 @@ fn what_was_set_is_back_after_a_rollback_of_more() {
     runtime().block_on(compare(&database, &gate, &script));
 }
 
+/// What SET keeps of a constant is not what set_config keeps of the same letters.
+#[test]
+fn the_same_letters_may_be_another_value() {
+    let units: [&[&str]; 8] = [
+        &["SELECT set_config('search_path', '', false)"],
+        &["SET search_path TO ''"],
+        &["SELECT set_config('app.one', 'Second', false)"],
+        &["SET app.one = Second"],
+        &["SELECT set_config('app.one', '007', false)"],
+        &["SET app.one = 007"],
+        &["SELECT set_config('search_path', 'a b', false)"],
+        &["SET search_path TO 'a b'"],
+    ];
+    compare_units("the_same_letters_may_be_another_value", &units);
+}
+
 /// At the end of a transaction the server calls what a local setting hid one of the session.
 #[test]
 fn a_local_setting_does_not_hide_a_reset() {

@@ -56,7 +56,7 @@ impl Rewriter<'_> {
                 name,
                 value,
                 may_be_local,
-            } => self.note_parameter(name, *value, *may_be_local),
+            } => self.note_parameter(name, value.as_deref(), *may_be_local),
             SessionChange::Reset(name) => {
                 self.client.changes.has_reset = true;
                 self.mark_changed(name, true);

@@ -11,6 +11,14 @@ const CHARACTERISTICS: [&[u8]; 3] = [
     b"default_transaction_deferrable",
 ];
 
+/// Lists of names: of each name that SET says the server keeps the text that names it in SQL.
+const LISTS: [&[u8]; 4] = [
+    b"search_path",
+    b"temp_tablespaces",
+    b"local_preload_libraries",
+    b"session_preload_libraries",
+];
+
 /// Of one argument: calls may stand in calls, and each is looked through.
 const ARGUMENT_TOKENS: usize = 64;
 
@@ -146,18 +154,39 @@ fn valued<'a>(name: Vec<u8>, rest: Rest<'a>) -> SessionChange<'a> {
     };
     match (is_default, &value[..]) {
         (true, _) => SessionChange::Reset(name.into()),
-        (false, [one]) => SessionChange::setting(name, constant(*one)),
+        (false, [one]) => {
+            let value = constant(&name, *one);
+            SessionChange::setting(name, value)
+        }
         (false, _) => SessionChange::setting(name, None),
     }
 }
 
-/// A text or a number, as the server keeps it.
-fn constant((token, text): Written<'_>) -> Option<&[u8]> {
-    match (token, text) {
-        (Token::Word(word), _) => Some(word),
-        (Token::Other, [b'0'..=b'9', ..]) => Some(text),
-        _ => text_constant(text),
-    }
+/// A word, a text or a number, as the server keeps it where SET gives it to this setting.
+fn constant<'a>(name: &[u8], (token, text): Written<'a>) -> Option<Cow<'a, [u8]>> {
+    let kept = match (token, text) {
+        // How other letters are folded depends on the encoding.
+        (Token::Word(word), _) => word
+            .is_ascii()
+            .then(|| Cow::from(word.to_ascii_lowercase())),
+        // Of others, as 007, the server keeps the number.
+        (Token::Other, [b'1'..=b'9', more @ ..]) => {
+            let is_small = more.len() < 9 && more.iter().all(u8::is_ascii_digit);
+            is_small.then_some(Cow::from(text))
+        }
+        (Token::Other, b"0") => Some(Cow::from(text)),
+        _ => text_constant(text).map(Cow::from),
+    };
+    kept.filter(|kept| !LISTS.contains(&name) || is_plain_name(kept))
+}
+
+/// Whether it names something in SQL without quotes; keywords are not looked at.
+fn is_plain_name(name: &[u8]) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_lowercase() || *byte == b'_';
+    name.first().is_some_and(is_letter)
+        && name
+            .iter()
+            .all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }
 
 fn text_constant(text: &[u8]) -> Option<&[u8]> {
@@ -210,7 +239,7 @@ fn call<'a>(rest: &mut Rest<'a>) -> Option<SessionChange<'a>> {
     let is_null =
         without_cast(value).is_some_and(|(first, is_cast)| is_cast && is_word(first, "null"));
     let value = match value[..] {
-        [one] => text_constant(one.1),
+        [one] => text_constant(one.1).map(Cow::from),
         _ => None,
     };
     match (name, first.1) {
@@ -251,7 +280,7 @@ fn is_one_of_constants(argument: &[Written<'_>], constants: &[&str]) -> bool {
 }
 
 impl<'a> SessionChange<'a> {
-    fn setting(name: impl Into<Cow<'a, [u8]>>, value: Option<&'a [u8]>) -> Self {
+    fn setting(name: impl Into<Cow<'a, [u8]>>, value: Option<Cow<'a, [u8]>>) -> Self {
         let name = name.into();
         Self::Parameter {
             name,
@@ -276,7 +305,7 @@ mod tests {
                 may_be_local,
             } => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                let value = value.map(|value| format!("={}", text(value)));
+                let value = value.as_ref().map(|value| format!("={}", text(value)));
                 let local = if *may_be_local { "?" } else { "" };
                 format!("{}{}{local}", text(name), value.unwrap_or_default())
             }
@@ -341,6 +370,15 @@ mod tests {
             ("SET \"app.User\" TO '7'", "app.user=7"),
             ("SET app.user = 'it''s'", "app.user"),
             ("SET search_path = a, b", "search_path"),
+            ("SET search_path = shop", "search_path=shop"),
+            ("SET search_path = 'shop 2'", "search_path"),
+            ("SET search_path = ''", "search_path"),
+            ("SET app.user = Ann", "app.user=ann"),
+            ("SET app.user = caf\u{e9}", "app.user"),
+            ("SET app.user = 007", "app.user"),
+            ("SET app.user = 0x1F", "app.user"),
+            ("SET app.user = 1.50", "app.user"),
+            ("SET app.user = 70", "app.user=70"),
             ("SET x TO DEFAULT", "-x"),
             ("SET x = 'DEFAULT'", "x=DEFAULT"),
             ("SET names TO 'x'", "names=x"),
