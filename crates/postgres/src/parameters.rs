@@ -7,14 +7,12 @@
 //! gate asks the server about ([`crate::session`]), and it follows as well.
 
 mod map;
-mod redundant;
 
 use crate::session::{ClientState, ServerState};
 use crate::sql;
 use crate::wire::Startup;
 
 pub use map::Parameters;
-pub use redundant::makes_no_difference;
 
 /// Reported, and not to be set.
 const FIXED: [&str; 7] = [

@@ -138,7 +138,9 @@ const READ: &str = "SELECT current_setting('work_mem'), current_setting('search_
     current_setting('timezone'), current_setting('datestyle'), current_setting('statement_timeout'),
     current_setting('default_transaction_read_only'), current_setting('application_name'),
     coalesce(current_setting('app.one', true), ''), coalesce(current_setting('app.two', true), ''),
-    current_setting('role'), current_user, session_user, current_setting('log_statement')";
+    current_setting('role'), current_user, session_user, current_setting('log_statement'),
+    current_setting('extra_float_digits'), current_setting('intervalstyle'),
+    current_setting('geqo'), current_setting('random_page_cost')";
 
 fn command() -> impl Strategy<Value = String> {
     let settings = [
@@ -152,6 +154,10 @@ fn command() -> impl Strategy<Value = String> {
         "app.one",
         "app.two",
         "log_statement",
+        "extra_float_digits",
+        "intervalstyle",
+        "geqo",
+        "random_page_cost",
         "nonsense",
     ];
     let value = |name: &'static str, number: usize| match name {
@@ -162,6 +168,10 @@ fn command() -> impl Strategy<Value = String> {
         "statement_timeout" => ["10s", "0", "100000"][number],
         "default_transaction_read_only" => ["on", "off", "maybe"][number],
         "log_statement" => ["none", "ddl", "none"][number],
+        "extra_float_digits" => ["0", "3", "1"][number],
+        "intervalstyle" => ["postgres", "ISO_8601", "sql_standard"][number],
+        "geqo" => ["on", "False", "1"][number],
+        "random_page_cost" => ["4", "1.10", "04"][number],
         _ => ["x", "caf\u{e9}, it''s", "y"][number],
     };
     let one = (prop::sample::select(settings.to_vec()), 0_usize..3, 0..8);
@@ -186,6 +196,14 @@ fn command() -> impl Strategy<Value = String> {
         "SET SESSION AUTHORIZATION bob",
         "RESET SESSION AUTHORIZATION",
         "SET TIME ZONE 3",
+        "SET TIME ZONE LOCAL",
+        "SET app.one = Second",
+        "SET app.one TO 007",
+        "SELECT set_config('app.one', 'Second', 0 = 1)",
+        "SET search_path = Public, \"A b\"",
+        "SET search_path TO user",
+        "SET work_mem = 4096",
+        "SET extra_float_digits = 3",
         "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
         "SELECT 1/0",
         "SAVEPOINT a",

@@ -21,9 +21,6 @@ impl Rewriter<'_> {
     }
 
     fn note_bound(&mut self, sql: &[u8], bind: &[u8]) {
-        if parameters::makes_no_difference(&self.server.reported, sql) {
-            return;
-        }
         match sql::session_class(sql) {
             Some(word) => self.note_session_class(word),
             None => sql::session_changes(sql)
