@@ -1,5 +1,6 @@
 //! Real clients, a real PostgreSQL, the gate between them.
 
+mod in_step;
 mod sessions;
 
 use std::io::{Read, Write};

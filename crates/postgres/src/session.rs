@@ -4,9 +4,11 @@
 //! which the server says what they did.
 
 mod changes;
+mod prepared_here;
 mod query;
 mod state;
 
 pub use changes::{ENTRY_BYTES, KEPT_BYTES_MAX, PossibleChanges, Ties};
+pub use prepared_here::PreparedHere;
 pub use query::{SessionQuery, begin, discard};
 pub use state::{ClientState, ServerState, SessionRole, Unnamed};

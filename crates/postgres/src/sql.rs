@@ -8,6 +8,7 @@
 
 mod comment_tags;
 mod first_words;
+mod owned;
 mod pattern;
 mod session_class;
 mod setting;
@@ -80,6 +81,10 @@ pub enum SessionChange<'a> {
     DeallocateAll,
     /// Everything is gone (DISCARD ALL).
     DiscardAll,
+    /// A prepared statement of this name is executed by SQL, and leaves behind what it leaves.
+    Executes(Cow<'a, [u8]>),
+    /// What the statement of this name, which PREPARE makes, leaves behind when it is executed.
+    Prepared(Cow<'a, [u8]>, Box<SessionChange<'a>>),
 }
 
 /// What the commands of a text leave behind, in their order.
@@ -106,6 +111,8 @@ struct Command<'a> {
     last: &'a [u8],
     /// Whether its first words were enough to know.
     is_known: bool,
+    /// The name of the statement that it prepares.
+    prepared: Option<Cow<'a, [u8]>>,
 }
 
 /// Words looked at to know a command: CREATE OR REPLACE LOCAL TEMPORARY is the longest.
@@ -182,8 +189,16 @@ impl<'a> Command<'a> {
             }
         }
         self.is_known |= found.len() > before;
+        if found.get(before) == Some(&SessionChange::Tie(Tie::PreparedBySql)) {
+            self.prepared = statement_name::of_token(token);
+        }
         if found.len() == before {
-            found.extend(self.inside(word, name, behind));
+            let inside = self.inside(word, name, behind);
+            let prepared = self.prepared.as_ref();
+            found.extend(inside.map(|inside| match prepared {
+                Some(name) => SessionChange::Prepared(name.clone(), Box::new(inside)),
+                None => inside,
+            }));
         }
         self.last = word;
     }
@@ -248,6 +263,11 @@ impl<'a> Command<'a> {
                 let ties = SessionChange::Tie(Tie::Temporary);
                 begins_with(&["select", "with"]).then_some(ties)
             }
+            execute if is(execute, "execute") => {
+                let may_execute = begins_with(&["execute", "explain", "create"]);
+                let name = behind.clone().next().filter(|_| may_execute)?;
+                statement_name::of_token(name).map(SessionChange::Executes)
+            }
             _ => None,
         }
     }
@@ -282,6 +302,8 @@ mod tests {
             SessionChange::SetLocal(_) => 'l',
             SessionChange::DeallocateAll => 'N',
             SessionChange::DiscardAll => '0',
+            SessionChange::Executes(_) => 'E',
+            SessionChange::Prepared(..) => 'e',
         };
         session_changes(sql.as_bytes()).iter().map(letter).collect()
     }
@@ -325,6 +347,12 @@ mod tests {
             ("SELECT pg_advisory_unlock_all()", "a"),
             ("select pg_catalog.pg_advisory_unlock(1)", "a"),
             ("BEGIN; SET a.b = 1; LISTEN x; COMMIT", "SL"),
+            ("EXECUTE p(1); explain (analyze) execute p", "EE"),
+            ("CREATE TEMP TABLE t AS EXECUTE p", "TE"),
+            (
+                "PREPARE p AS SELECT set_config('a.b', '1', false); SET a.b = 1",
+                "PeS",
+            ),
         ] {
             assert_eq!(left(sql), expected, "{sql}");
         }

@@ -205,6 +205,8 @@ fn command() -> impl Strategy<Value = String> {
         "SET work_mem = 4096",
         "SET extra_float_digits = 3",
         "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "PREPARE st AS SELECT set_config('work_mem', '2MB', false); EXECUTE st; DEALLOCATE st",
+        "PREPARE st(text) AS SELECT set_config('timezone', $1, 1 = 2); EXECUTE st('UTC'); DEALLOCATE st",
         "SELECT 1/0",
         "SAVEPOINT a",
         "ROLLBACK TO SAVEPOINT a",

@@ -65,7 +65,7 @@ impl Rewriter<'_> {
                     return Ok(Forwarded::NotYet);
                 };
                 let own = self.client.statements.named(statement).ok().cloned();
-                self.note_executed(own.as_ref(), &piece.body()[names_bytes..]);
+                self.note_executed(statement, own.as_ref(), &piece.body()[names_bytes..]);
                 self.note_commits(own.as_ref());
                 self.count(|named| named.bound += u64::from(!statement.is_empty()));
                 write_bind(out, piece.bytes, portal, &known, names_bytes);

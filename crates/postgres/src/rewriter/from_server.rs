@@ -311,6 +311,7 @@ impl Rewriter<'_> {
         if discards {
             self.client.pinned_by = None;
             self.client.ties = Ties::default();
+            self.client.prepared_here.clear();
             self.client.changes = PossibleChanges::default();
             self.client.has_discarded = true;
             self.server.unreported.clear();

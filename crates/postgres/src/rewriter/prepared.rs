@@ -40,6 +40,9 @@ impl Rewriter<'_> {
         let is_raw = has_sql_names && is_new && !name.is_empty() && !is_ours(name);
         if is_raw || !piece.is_last || !self.client.statements.has_room(name.len() + rest.len()) {
             self.note_session_changes(text);
+            if is_raw {
+                self.note_prepared_here(name, &sql::session_changes(text));
+            }
             self.pass_on_parse(piece, name, is_raw, out);
             return Forwarded::Yes;
         }

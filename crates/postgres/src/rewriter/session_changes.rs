@@ -1,7 +1,7 @@
 //! What a client's commands leave behind, noted when they pass: at once what is a text, and each
 //! time that it is bound what was prepared.
 
-use super::Rewriter;
+use super::{OURS, Rewriter};
 use crate::parameters;
 use crate::sql::{self, SessionChange};
 use crate::statements::Statement;
@@ -11,21 +11,29 @@ use std::sync::Arc;
 /// What is noted as the reason where a setting cannot be followed.
 const UNREADABLE_NAME: &str = "a setting with a computed name";
 const MANY_SETTINGS: &str = "many settings, or long ones";
+const DEEP: &str = "EXECUTE of what executes others";
+/// What is executed may execute others.
+const DEPTH_MAX: usize = 8;
 /// What a backslash means decides what is seen of a command.
 const STRINGS: &[u8] = b"standard_conforming_strings";
 
 impl Rewriter<'_> {
     /// Notes what a command leaves behind.
     pub(super) fn note_session_changes(&mut self, sql: &[u8]) {
-        self.note_bound(sql, b"");
+        self.note_text(sql, b"", 0);
     }
 
-    fn note_bound(&mut self, sql: &[u8], bind: &[u8]) {
+    /// At a depth of EXECUTE in EXECUTE.
+    fn note_text(&mut self, sql: &[u8], bind: &[u8], depth: usize) {
         match sql::session_class(sql) {
             Some(word) => self.note_session_class(word),
-            None => sql::session_changes(sql)
-                .iter()
-                .for_each(|session_changes| self.note_change(session_changes, bind)),
+            None => self.note_changes(&sql::session_changes(sql), bind, depth),
+        }
+    }
+
+    fn note_changes(&mut self, changes: &[SessionChange<'_>], bind: &[u8], depth: usize) {
+        for change in changes {
+            self.note_change(change, bind, depth);
         }
     }
 
@@ -36,9 +44,56 @@ impl Rewriter<'_> {
 
     /// What was prepared once leaves the same behind each time that it is executed; `bind` is what
     /// stands behind the names of a Bind.
-    pub(super) fn note_executed(&mut self, statement: Option<&Arc<Statement>>, bind: &[u8]) {
-        if let Some(statement) = statement.filter(|statement| statement.changes_session()) {
-            self.note_bound(statement.sql(), bind);
+    pub(super) fn note_executed(
+        &mut self,
+        name: &[u8],
+        statement: Option<&Arc<Statement>>,
+        bind: &[u8],
+    ) {
+        match statement {
+            Some(statement) if statement.changes_session() => {
+                self.note_text(statement.sql(), bind, 0);
+            }
+            Some(_) => {}
+            None => self.note_executed_here(name, bind, 0),
+        }
+    }
+
+    /// EXECUTE in SQL: as if what it names were bound, with parameters that are not read.
+    fn note_executed_by_name(&mut self, name: &[u8], depth: usize) {
+        if depth == DEPTH_MAX {
+            return self.pin(DEEP);
+        }
+        match self.executed(name) {
+            Some(statement) if statement.changes_session() => {
+                self.note_text(statement.sql(), b"", depth + 1);
+            }
+            Some(_) => {}
+            None => self.note_executed_here(name, b"", depth + 1),
+        }
+    }
+
+    /// What EXECUTE names: by our name where that was put in, else by the client's.
+    fn executed(&self, name: &[u8]) -> Option<Arc<Statement>> {
+        let known = match number_of(name) {
+            Some(number) => self.server.statements.numbered(number),
+            None => self.client.statements.named(name).ok(),
+        };
+        known.cloned()
+    }
+
+    /// As [`Self::note_executed`], of a statement that only this server connection knows.
+    fn note_executed_here(&mut self, name: &[u8], bind: &[u8], depth: usize) {
+        let changes = self.client.prepared_here.of(name).to_vec();
+        self.note_changes(&changes, bind, depth);
+    }
+
+    /// What a statement that only this server connection knows leaves behind each time that it is
+    /// executed.
+    pub(super) fn note_prepared_here(&mut self, name: &[u8], changes: &[SessionChange<'_>]) {
+        let mut changes = changes.iter();
+        if !changes.all(|change| self.client.prepared_here.add(name, change)) {
+            self.pin(MANY_SETTINGS);
         }
     }
 
@@ -47,7 +102,7 @@ impl Rewriter<'_> {
         parameters::hide_session_class(self.server);
     }
 
-    fn note_change(&mut self, session_changes: &SessionChange<'_>, bind: &[u8]) {
+    fn note_change(&mut self, session_changes: &SessionChange<'_>, bind: &[u8], depth: usize) {
         match session_changes {
             SessionChange::Parameter {
                 name,
@@ -76,26 +131,7 @@ impl Rewriter<'_> {
             }
             SessionChange::Untie(tie) => self.note_untied(*tie),
             SessionChange::Library => self.pin("LOAD"),
-            SessionChange::ResetAll => {
-                self.client.changes.has_reset = true;
-                self.says_class = Some(None);
-                // Reported ones as well: where one has been set to what new sessions have, the
-                // server reports no change.
-                let reported = self.server.reported.keys();
-                let reported =
-                    reported.filter(|name| parameters::is_tracked(&self.server.reported, name));
-                let known = self
-                    .server
-                    .unreported
-                    .keys()
-                    .chain(self.client.unreported.keys());
-                let known = known.chain(reported).map(|name| name.to_ascii_lowercase());
-                let known: Vec<Vec<u8>> = known.collect();
-                for name in known {
-                    self.mark_changed(&name, true);
-                    self.client.changes.note_reset(&name);
-                }
-            }
+            SessionChange::ResetAll => self.note_reset_all(),
             SessionChange::SetLocal(name) => {
                 self.has_local_settings = true;
                 if let Some(name) = name {
@@ -107,6 +143,30 @@ impl Rewriter<'_> {
                 self.note_untied(sql::Tie::PreparedBySql);
             }
             SessionChange::DiscardAll => self.forgets = true,
+            SessionChange::Executes(name) => self.note_executed_by_name(name, depth),
+            SessionChange::Prepared(name, change) => {
+                self.note_prepared_here(name, std::slice::from_ref(change));
+            }
+        }
+    }
+
+    fn note_reset_all(&mut self) {
+        self.client.changes.has_reset = true;
+        self.says_class = Some(None);
+        // Reported ones as well: where one has been set to what new sessions have, the server
+        // reports no change.
+        let reported = self.server.reported.keys();
+        let reported = reported.filter(|name| parameters::is_tracked(&self.server.reported, name));
+        let known = self
+            .server
+            .unreported
+            .keys()
+            .chain(self.client.unreported.keys());
+        let known = known.chain(reported).map(|name| name.to_ascii_lowercase());
+        let known: Vec<Vec<u8>> = known.collect();
+        for name in known {
+            self.mark_changed(&name, true);
+            self.client.changes.note_reset(&name);
         }
     }
 
@@ -165,4 +225,10 @@ impl Rewriter<'_> {
     fn pin(&mut self, reason: &'static str) {
         self.client.pinned_by.get_or_insert(reason);
     }
+}
+
+/// The number of the statement that has this name on server connections.
+fn number_of(name: &[u8]) -> Option<u64> {
+    let digits = name.strip_prefix(OURS)?;
+    str::from_utf8(digits).ok()?.parse().ok()
 }

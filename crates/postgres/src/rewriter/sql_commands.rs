@@ -28,7 +28,8 @@ impl Rewriter<'_> {
             Ok(rewritten) => rewritten,
             Err(taken) => return taken,
         };
-        self.note_session_changes(sql);
+        // By our names: what it executes first it may deallocate then.
+        self.note_session_changes(rewritten.as_ref().map_or(sql, |rewritten| &rewritten.sql));
         // A query takes the place of the statement without a name.
         self.client.statements.close(b"");
         self.server.unnamed = Unnamed::Absent;

@@ -115,6 +115,9 @@ impl SessionQuery {
         for (tie, is_there) in self.ties.iter().zip(ties.iter().flatten()) {
             if is_there.as_deref() == Some("f") {
                 client.ties.remove(tie);
+                if tie == Tie::PreparedBySql {
+                    client.prepared_here.clear();
+                }
             }
         }
         client.changes.remove(&self.names);

@@ -1,6 +1,7 @@
 //! What a client and a server connection have from one turn to the next.
 
 use super::changes::{PossibleChanges, Ties};
+use super::prepared_here::PreparedHere;
 use crate::parameters::Parameters;
 use crate::sql::Tie;
 use crate::statements::{ClientStatements, ServerStatements, Statement, StatementCounts};
@@ -22,6 +23,8 @@ pub struct ClientState {
     pub pinned_by: Option<&'static str>,
     /// What else ties it to its server connection.
     pub ties: Ties,
+    /// What its statements leave behind that only its server connection knows.
+    pub prepared_here: PreparedHere,
     /// What the server is to be asked when the turn is over.
     pub changes: PossibleChanges,
     /// Its word for its transactions, as it said it last.

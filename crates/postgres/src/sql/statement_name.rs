@@ -2,6 +2,7 @@
 
 use super::tokens::{Token, Tokens};
 use super::{is, is_one_of};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// What a command does with a prepared statement.
@@ -48,16 +49,14 @@ pub fn statement_names(sql: &[u8]) -> Vec<StatementName> {
     let (mut found, mut words) = (Vec::new(), Words::default());
     let mut tokens = Tokens::new(sql);
     while let Some((token, text)) = tokens.next_with_text() {
-        let name = match token {
-            Token::Semicolon => {
-                words = Words::default();
-                continue;
-            }
-            Token::Word(word) => Some(word.to_ascii_lowercase()),
-            Token::Quoted(name) => Some(unquoted(name)),
-            Token::Other => None,
-        };
-        if let (Some(uses), Some(name)) = (words.expects(token), name) {
+        if token == Token::Semicolon {
+            words = Words::default();
+            continue;
+        }
+        if let Some(uses) = words.expects(token)
+            && let Some(name) = of_token(token)
+        {
+            let name = name.into_owned();
             let start = text.as_ptr() as usize - sql.as_ptr() as usize;
             let at = start..start + text.len();
             found.push(StatementName { uses, name, at });
@@ -65,6 +64,15 @@ pub fn statement_names(sql: &[u8]) -> Vec<StatementName> {
         words.next(token, text);
     }
     found
+}
+
+/// The name that a token is, as PostgreSQL understands it.
+pub(super) fn of_token(token: Token<'_>) -> Option<Cow<'_, [u8]>> {
+    match token {
+        Token::Word(word) => Some(Cow::from(word.to_ascii_lowercase())),
+        Token::Quoted(name) => Some(Cow::from(unquoted(name))),
+        Token::Semicolon | Token::Other => None,
+    }
 }
 
 /// Two quotes in a quoted name are one.
