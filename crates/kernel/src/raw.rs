@@ -141,6 +141,25 @@ pub fn set_socket_option(
     })
 }
 
+/// Which of these sockets the peer sends nothing more on, or has reset. A number that is no
+/// descriptor is none of them.
+pub fn peers_gone(sockets: &[RawFd]) -> io::Result<Vec<bool>> {
+    let asked = |socket: &RawFd| libc::pollfd {
+        fd: *socket,
+        events: libc::POLLRDHUP,
+        revents: 0,
+    };
+    let mut polled: Vec<libc::pollfd> = sockets.iter().map(asked).collect();
+    // SAFETY: the pointer and the count are those of a vector that outlives the call, which waits
+    // for nothing; the kernel only looks at the descriptors.
+    let count = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0) };
+    if count < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let gone = libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR;
+    Ok(polled.iter().map(|one| one.revents & gone != 0).collect())
+}
+
 /// Moves the calling thread into a network namespace made for it.
 pub fn leave_network() -> io::Result<()> {
     // SAFETY: of all that threads of a process share, only the file descriptor table could make

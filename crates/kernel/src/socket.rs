@@ -14,6 +14,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use socket2::SockRef;
 
 use crate::raw;
+pub use raw::peers_gone;
 pub use tcp_info::TcpInfo;
 
 const SIOCOUTQ: u32 = 0x5411;

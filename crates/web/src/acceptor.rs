@@ -17,6 +17,7 @@ use sooner_uplink::{Flow, GatedStream, Uplink};
 use std::future::{pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
@@ -94,7 +95,7 @@ impl Acceptor {
     }
 
     fn spawn(self: &Rc<Self>, stream: TcpStream, remote: SocketAddr) {
-        let handle = Rc::new(self.connections.register());
+        let handle = Rc::new(self.connections.register(stream.as_raw_fd()));
         let metrics = self.service.metrics();
         metrics.connection_opened();
         let (stream, flow) = self.uplink.wrap(stream);
@@ -219,20 +220,28 @@ impl Acceptor {
         let upgrade = service.upgrade();
         let connection = active_config.http1.serve(stream, service);
         drop(active_config);
-        let mut connection = pin!(connection);
-        let result = match until_closed(connection.as_mut(), &handle).await {
-            Ending::Finished(result) => result,
-            Ending::Closed(CloseReason::SlowHead) => return,
-            // It has its response; now others need its place, or the server stops.
-            Ending::Closed(CloseReason::Idle) if activity.is_lingering() => return,
-            Ending::Closed(CloseReason::Idle) => {
-                activity.drain();
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        {
+            let mut connection = pin!(connection);
+            let result = match until_closed(connection.as_mut(), &handle).await {
+                Ending::Finished(result) => result,
+                Ending::Closed(CloseReason::SlowHead | CloseReason::Left) => return,
+                // It has its response; now others need its place, or the server stops.
+                Ending::Closed(CloseReason::Idle) if activity.is_lingering() => return,
+                Ending::Closed(CloseReason::Idle) => {
+                    activity.drain();
+                    connection.as_mut().graceful_shutdown();
+                    tokio::select! {
+                        biased;
+                        result = connection => result,
+                        () = handle.left() => return,
+                    }
+                }
+            };
+            if let Err(error) = result {
+                self.service.broken_request(&peer, &error);
             }
-        };
-        if let Err(error) = result {
-            self.service.broken_request(&peer, &error);
+            // Here ends what still waits for the answer to a request that asked for another
+            // protocol: it holds what is waited for below.
         }
         // A connection that speaks something else now is still one, to its client's share as to the
         // server that stops.

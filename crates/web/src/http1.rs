@@ -2,7 +2,7 @@
 
 use crate::body::ResponseBody;
 use crate::clock::Moment;
-use crate::limits::Activity;
+use crate::limits::{Activity, AwaitedAnswer};
 use crate::peer::ConnectionContext;
 use crate::request_body::RequestBody;
 use crate::response::Response;
@@ -188,6 +188,7 @@ impl HyperService<Request<Incoming>> for Http1Service {
             Reply::Later(future) => ResponseFuture::Later {
                 future,
                 pending: Some((self.0.clone(), request_context, head)),
+                _awaited: AwaitedAnswer::begin(connection.context.handle.clone()),
             },
         }
     }
@@ -203,6 +204,8 @@ pub enum ResponseFuture {
         future: Pin<Box<dyn Future<Output = Response>>>,
         /// What is needed when it is there.
         pending: Option<(Rc<Connection>, RequestContext, HeadSize)>,
+        /// Until then its client may leave unnoticed.
+        _awaited: AwaitedAnswer,
     },
 }
 
@@ -212,7 +215,9 @@ impl Future for ResponseFuture {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let http_response = match &mut *self {
             Self::Now(http_response) => http_response.take(),
-            Self::Later { future, pending } => {
+            Self::Later {
+                future, pending, ..
+            } => {
                 let response = ready!(future.as_mut().poll(cx));
                 pending.take().map(|(connection, request_context, head)| {
                     connection.respond(request_context, head, response)

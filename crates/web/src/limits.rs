@@ -17,7 +17,9 @@ mod settings;
 
 pub use activity::Activity;
 pub use activity_stream::ActivityStream;
-pub use connections::{CloseReason, ConnectionHandle, Connections, TooManyConnections};
+pub use connections::{
+    AwaitedAnswer, CloseReason, ConnectionHandle, Connections, TooManyConnections,
+};
 pub use linger::Linger;
 pub use lingering_stream::LingeringStream;
 pub use log_throttle::LogThrottle;

@@ -8,6 +8,7 @@
 //! `admission` decides the order; `health` decides which servers get requests.
 //! The rest connects them to sockets.
 
+mod answered_stream;
 mod attempt;
 mod buffer_budget;
 mod build;

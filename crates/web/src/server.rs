@@ -260,6 +260,7 @@ impl Listening {
         let (alive, mut all_gone) = mpsc::channel::<()>(1);
         let maintaining = spawn_local(self.state.clone().maintain_upstreams());
         let sweeping = spawn_local(self.state.connections.clone().sweep());
+        let watching = spawn_local(self.state.connections.clone().watch_departures());
         if uplink.snapshot().rate_bits_per_sec.is_none() {
             self.state.service.set_unordered();
         }
@@ -300,6 +301,7 @@ impl Listening {
         let grace = self.state.service.active_config().limits.grace_time();
         let _ = tokio::time::timeout(grace, all_gone.recv()).await;
         sweeping.abort();
+        watching.abort();
         maintaining.abort();
         drop(admin);
     }

@@ -6,6 +6,7 @@ mod early_answers;
 mod expiring;
 mod fastcgi;
 mod guarded;
+mod leaving;
 mod paths;
 mod protocol;
 mod proxied;

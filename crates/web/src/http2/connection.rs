@@ -78,7 +78,7 @@ where
             Poll::Pending => drain.as_mut().poll(cx).map(|reason| match reason {
                 CloseReason::Idle if handle.activity().is_lingering() => Some(Ok(())),
                 CloseReason::Idle => None,
-                CloseReason::SlowHead => Some(Ok(())),
+                CloseReason::SlowHead | CloseReason::Left => Some(Ok(())),
             }),
         });
         if let Some(result) = ended.await {

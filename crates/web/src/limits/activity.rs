@@ -46,6 +46,7 @@ pub struct Activity {
     has_requested: AtomicBool,
     is_sending: AtomicBool,
     is_switched: AtomicBool,
+    is_awaiting: AtomicBool,
     clock: Arc<CoarseClock>,
 }
 
@@ -59,6 +60,7 @@ impl Activity {
             has_requested: AtomicBool::new(false),
             is_sending: AtomicBool::new(false),
             is_switched: AtomicBool::new(false),
+            is_awaiting: AtomicBool::new(false),
             clock: clock.clone(),
         }
     }
@@ -140,6 +142,16 @@ impl Activity {
     /// Whether it speaks another protocol.
     pub fn is_switched(&self) -> bool {
         self.is_switched.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request waits for what a backend answers.
+    pub fn is_awaiting(&self) -> bool {
+        self.is_awaiting.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether a request waits for what a backend answers.
+    pub fn set_awaiting(&self, is_awaiting: bool) {
+        self.is_awaiting.store(is_awaiting, Ordering::Relaxed);
     }
 
     /// It has had its last answer.

@@ -5,6 +5,10 @@
 //! others wait in the kernel's queue until there is room. Idle times and times for request heads
 //! are looked at once a second, which costs a request no timer.
 
+mod departures;
+
+pub use departures::AwaitedAnswer;
+
 use super::activity::{Activity, CoarseClock, Phase};
 use super::counts::ConnectionCounts;
 use super::log_throttle::LogThrottle;
@@ -15,6 +19,7 @@ use sooner_operate::say;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +46,10 @@ struct Inner {
     state: RefCell<State>,
     /// A connection has gone.
     left: Notify,
+    /// Connections of which a request waits for what a backend answers.
+    awaiting: Cell<usize>,
+    /// One does that was alone.
+    awaits: Notify,
     clock: Arc<CoarseClock>,
     uptime: Clock,
 }
@@ -62,6 +71,7 @@ struct State {
 struct Entry {
     activity: Arc<Activity>,
     closing: Rc<Closing>,
+    socket: RawFd,
 }
 
 /// How a connection is asked to end.
@@ -78,6 +88,8 @@ pub enum CloseReason {
     Idle,
     /// Its request head does not come: end it at once.
     SlowHead,
+    /// Its client has left while a request waits for what a backend answers: end it at once.
+    Left,
 }
 
 /// The client has as many connections as one client may have.
@@ -108,6 +120,8 @@ impl Connections {
                 log_throttle: LogThrottle::default(),
             }),
             left: Notify::new(),
+            awaiting: Cell::new(0),
+            awaits: Notify::new(),
             clock: Arc::default(),
             uptime: Clock::start(),
         }))
@@ -173,8 +187,8 @@ impl Connections {
         }
     }
 
-    /// Counts a connection that was just accepted.
-    pub fn register(&self) -> ConnectionHandle {
+    /// Counts a connection that was just accepted, and that `socket` is.
+    pub fn register(&self, socket: RawFd) -> ConnectionHandle {
         let mut state = self.0.state.borrow_mut();
         state.counts.enter();
         let id = state.next_id;
@@ -186,6 +200,7 @@ impl Connections {
             Entry {
                 activity: activity.clone(),
                 closing: closing.clone(),
+                socket,
             },
         );
         ConnectionHandle {
@@ -370,114 +385,4 @@ impl Drop for ConnectionHandle {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
-
-    fn connections(text: &str) -> Connections {
-        let limits: Limits = toml::from_str(text).unwrap();
-        Connections::new(&limits, 1 << 20)
-    }
-
-    fn is_ready<T>(future: impl Future<Output = T>) -> bool {
-        let mut cx = Context::from_waker(Waker::noop());
-        matches!(pin!(future).poll(&mut cx), Poll::Ready(_))
-    }
-
-    fn with_runtime(test: impl FnOnce()) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap();
-        let _inside = runtime.enter();
-        test();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn when_full_the_longest_idle_makes_room() {
-        let connections = connections("connections = 2");
-        let first = connections.register();
-        let second = connections.register();
-        second.idle();
-        connections.sweep_at(1_000);
-        first.idle();
-        connections.sweep_at(2_000);
-        let mut room = pin!(connections.wait_for_room());
-        let shortly = Duration::from_millis(EVICTION_MS / 2);
-        assert!(timeout(shortly, room.as_mut()).await.is_err());
-        assert!(is_ready(second.closing()));
-        assert!(!is_ready(first.closing()), "one is enough");
-        drop(second);
-        room.await;
-        assert_eq!(connections.total(), 1);
-    }
-
-    #[test]
-    fn who_has_had_the_last_answer_makes_room() {
-        with_runtime(|| {
-            let connections = connections("idle_seconds = 1\nhead_seconds = 1");
-            let handle = connections.register();
-            assert!(!connections.evict(), "it should be asking");
-            handle.activity().linger();
-            connections.sweep_at(100_000);
-            assert!(!handle.is_closing(), "its end has a time of its own");
-            assert!(connections.evict());
-            assert!(handle.is_closing());
-        });
-    }
-
-    #[test]
-    fn an_acceptor_that_gives_up_wants_no_room() {
-        with_runtime(|| {
-            let connections = connections("connections = 1");
-            let handle = connections.register();
-            assert!(!is_ready(connections.wait_for_room()));
-            handle.idle();
-            assert!(!is_ready(handle.closing()));
-            assert!(connections.evict());
-            assert!(is_ready(handle.closing()));
-            assert!(!connections.evict(), "it was asked already");
-        });
-    }
-
-    #[test]
-    fn one_client_has_no_more_than_its_share() {
-        with_runtime(|| {
-            let connections = connections("connections_per_address = 1");
-            let address = "192.0.2.1".parse().unwrap();
-            let (first, second) = (connections.register(), connections.register());
-            assert_eq!(first.admit(address), Ok(()));
-            assert_eq!(second.admit(address), Err(TooManyConnections { address }));
-            assert_eq!(connections.refused(), 1);
-            drop(second);
-            drop(first);
-            assert_eq!(connections.register().admit(address), Ok(()));
-            assert_eq!(connections.total(), 0);
-        });
-    }
-
-    #[test]
-    fn overdue_connections_are_told_why() {
-        with_runtime(|| {
-            let connections = connections("head_seconds = 1\nidle_seconds = 2");
-            let (head, idle, busy) = (
-                connections.register(),
-                connections.register(),
-                connections.register(),
-            );
-            idle.idle();
-            busy.request_started();
-            connections.sweep_at(2_000);
-            assert_eq!(
-                head.closing.reason.get(),
-                None,
-                "it may have come just before"
-            );
-            connections.sweep_at(10_000);
-            assert_eq!(head.closing.reason.get(), Some(CloseReason::SlowHead));
-            assert_eq!(idle.closing.reason.get(), Some(CloseReason::Idle));
-            assert_eq!(busy.closing.reason.get(), None);
-        });
-    }
-}
+mod tests;

@@ -99,6 +99,11 @@ impl RoutedRequest<'_> {
                     admitted_at = Instant::now();
                     continue;
                 }
+                Choice::OthersFull => {
+                    self.wait_for_another(report).await?;
+                    admitted_at = Instant::now();
+                    continue;
+                }
                 Choice::AllDown => {
                     return Err(match attempts.last {
                         Some(failure) => failure,
@@ -169,6 +174,18 @@ impl RoutedRequest<'_> {
         let permit = admitted.map_err(|failure| self.reject(failure))?;
         report.lock().wait_ns += permit.wait_ns();
         Ok(permit)
+    }
+
+    /// Waits, with its admission, until another server may have a place.
+    async fn wait_for_another(&self, report: &SharedReport) -> Result<(), Failure> {
+        let began = Instant::now();
+        report.lock().is_waiting = true;
+        let freed = self.route.upstream.freed(self.route.times.queue).await;
+        let mut report = report.lock();
+        report.is_waiting = false;
+        report.wait_ns += began.elapsed().as_nanos() as u64;
+        drop(report);
+        freed.map_err(|failure| self.reject(failure))
     }
 
     /// The request's body, if `server`, which gave no answer on try number `tries`, or another one

@@ -54,6 +54,8 @@ pub struct Upstream {
     /// Round robin: the server that is looked at first for the next request.
     next_server: Cell<usize>,
     all_down: Notify,
+    /// A server may have a place that had none.
+    freed: Notify,
     /// Which server failed last, and how.
     last_failure: RefCell<Option<Arc<str>>>,
     /// Lines about requests that were sent to no server.
@@ -82,6 +84,8 @@ pub enum Choice {
     Server(ServerSlot),
     /// None right now: a server was ejected after the request was admitted.
     Full,
+    /// None that has not been tried right now, but one that is up is only full.
+    OthersFull,
     /// No server is up.
     AllDown,
 }
@@ -216,26 +220,29 @@ impl Upstream {
     }
 
     /// A server for an admitted request: the one with the fewest in flight, round robin among
-    /// equals; rather none of `tried`.
+    /// equals; one of `tried` only where no other is up.
     pub fn choose_server(self: &Rc<Self>, tried: &[Arc<str>]) -> Choice {
         let (now, settings) = (self.now(), self.settings());
         let servers = &settings.servers;
         let mut best: Option<(bool, usize, usize)> = None;
-        let mut is_up = false;
+        let (mut is_up, mut is_other_up) = (false, false);
         for step in 0..servers.len() {
             let index = (self.next_server.get() + step) % servers.len();
             let server = &servers[index];
             let capacity = server.capacity(now);
+            let was_tried = tried.contains(&server.name);
             is_up |= capacity > 0;
+            is_other_up |= capacity > 0 && !was_tried;
             if server.in_flight() >= capacity {
                 continue;
             }
-            let rank = (tried.contains(&server.name), server.in_flight());
+            let rank = (was_tried, server.in_flight());
             if best.is_none_or(|(was_tried, in_flight, _)| rank < (was_tried, in_flight)) {
                 best = Some((rank.0, rank.1, index));
             }
         }
         match best {
+            Some((true, _, _)) if is_other_up => Choice::OthersFull,
             Some((_, _, index)) => {
                 self.next_server.set(index + 1);
                 Choice::Server(ServerSlot::take(self, &servers[index]))
@@ -243,6 +250,16 @@ impl Upstream {
             None if is_up => Choice::Full,
             None => Choice::AllDown,
         }
+    }
+
+    /// Waits until a server may have a place that had none, for `queue` at most.
+    pub async fn freed(&self, queue: Option<Duration>) -> Result<(), Failure> {
+        let Some(queue) = queue else {
+            self.freed.notified().await;
+            return Ok(());
+        };
+        let freed = tokio::time::timeout(queue, self.freed.notified()).await;
+        freed.map_err(|_| Failure::QueuedTooLong(queue))
     }
 
     /// Why no request is admitted, and when one may be.

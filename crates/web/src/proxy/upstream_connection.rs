@@ -1,5 +1,6 @@
 //! A connection to a server, ready to take requests.
 
+use super::answered_stream::AnsweredStream;
 use super::counted_stream::{CountedStream, StreamCounts};
 use super::fastcgi::Slot;
 use super::upload::Upload;
@@ -61,6 +62,7 @@ pub async fn handshake(
     protocol: Protocol,
 ) -> io::Result<UpstreamConnection> {
     let counts = Arc::<StreamCounts>::default();
+    let stream = AnsweredStream::new(stream);
     let io = TokioIo::new(CountedStream::new(stream, &counts));
     let requests = match protocol {
         Protocol::Http1 => {

@@ -404,6 +404,30 @@ fn who_is_sent_to_another_server_that_is_full_waits_there() {
     });
 }
 
+/// Also while the server that cannot be reached still counts as up.
+#[test]
+fn a_server_that_was_tried_is_not_tried_again_while_another_is_only_full() {
+    run(async {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell".to_vec();
+        let (busy, seen) =
+            scripted(move |_, _| Reply::SendThenWait(Vec::new(), answer.clone())).await;
+        let proxy = to(&[&busy, &nobody().await], "limit = 1\nfails = 100");
+        let ask = || {
+            let proxy = proxy.clone();
+            tokio::task::spawn_local(async move { ask(&proxy, get("/")).await })
+        };
+        let first = ask();
+        until(|| seen.count() == 1).await;
+        let second = ask();
+        until(|| proxy.states()[1].failures > 0).await;
+        seen.let_go.set(100);
+        assert_eq!(first.await.unwrap().text(), "well");
+        let whole = second.await.unwrap();
+        assert_eq!((whole.text(), whole.report.tries), ("well", 2));
+        assert_eq!(proxy.states()[1].failures, 1);
+    });
+}
+
 #[test]
 fn those_who_wait_are_told_when_the_last_server_goes_out() {
     run(async {

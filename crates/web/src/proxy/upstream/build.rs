@@ -53,6 +53,7 @@ impl Upstream {
             overtimes: Rc::default(),
             next_server: Cell::new(0),
             all_down: Notify::new(),
+            freed: Notify::new(),
             last_failure: RefCell::new(None),
             rejected_log: FailureLog::default(),
             exhausted_log: FailureLog::default(),

@@ -82,6 +82,7 @@ impl Upstream {
             let limiter = &self.limiter;
             limiter.set_rehearsed_limit(limits.fold(0, usize::saturating_add));
         }
+        self.freed.notify_waiters();
         if self.is_down() {
             self.all_down.notify_waiters();
         }
