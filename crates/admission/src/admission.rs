@@ -57,7 +57,6 @@ pub struct Ticket {
     prediction: Option<Prediction>,
     came_ns: i64,
     waited_ns: u64,
-    generation: u64,
 }
 
 impl Ticket {
@@ -92,8 +91,6 @@ pub struct Admission {
     predictor: Predictor,
     outcomes: Outcomes,
     goals: Goals,
-    /// Which goals: jobs that came under earlier ones are counted nowhere.
-    generation: u64,
     windows: Windows,
     /// How many may be inside besides those that keep their places.
     limit: usize,
@@ -118,7 +115,6 @@ impl Admission {
             predictor: Predictor::new(settings.kind_memory),
             outcomes: Outcomes::default(),
             goals: Goals::default(),
-            generation: 0,
             windows: Windows::default(),
             limit: settings.limit,
             places: settings.limit,
@@ -192,7 +188,6 @@ impl Admission {
             prediction,
             came_ns,
             waited_ns,
-            generation: self.generation,
         };
         self.arrived += 1;
         (ticket, request)
@@ -207,9 +202,7 @@ impl Admission {
 
     /// A job leaves, from inside or from the queue.
     pub fn leave(&mut self, ticket: &Ticket, now: Time) {
-        if ticket.generation == self.generation {
-            self.goals.leave(ticket.class);
-        }
+        self.goals.leave(self.class_of(ticket));
         self.queue.leave(ticket.job, now);
     }
 
@@ -229,10 +222,9 @@ impl Admission {
             }
         }
         self.settle(ticket, inside_ns);
-        if ticket.generation == self.generation {
-            let outside_ns = ticket.waited_ns + outside_ns;
-            self.goals.done(ticket.class, outside_ns, inside_ns, now);
-        }
+        let outside_ns = ticket.waited_ns + outside_ns;
+        self.goals
+            .done(self.class_of(ticket), outside_ns, inside_ns, now);
     }
 
     /// What orders by the law of all jobs go by, from the last that are done.
@@ -321,7 +313,6 @@ impl Admission {
     ) {
         self.order = order;
         self.learn();
-        self.generation += 1;
         for (number, goal) in (0..=u8::MAX).zip(&goals) {
             self.queue.set_weight(number, goal.weight);
         }
@@ -354,6 +345,7 @@ impl Admission {
         self.queue
             .set_order(order.resolved(self.taken), renewed, now);
         self.queue.set_caps(&caps, now);
+        self.goals.count_present(self.queue.numbers());
     }
 
     /// What was expected of the last jobs that are done, and what came.

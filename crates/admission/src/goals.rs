@@ -283,10 +283,21 @@ impl Goals {
             }
             class.has_percentiles = goal.has_percentiles();
             class.goal = goal;
-            class.present = 0;
             class
         };
         self.classes = goals.into_iter().map(keep).collect();
+    }
+
+    /// These are the classes of all jobs that are here.
+    pub(crate) fn count_present(&mut self, numbers: impl Iterator<Item = u8>) {
+        for class in &mut self.classes {
+            class.present = 0;
+        }
+        for number in numbers {
+            if let Some(class) = self.classes.get_mut(usize::from(number)) {
+                class.present += 1;
+            }
+        }
     }
 
     /// For each number its class's number among `goals`, the last one's where it is not there, and

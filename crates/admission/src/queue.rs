@@ -379,9 +379,21 @@ impl AdmissionQueue {
         self.limit = limit;
     }
 
-    /// The number of the class of a job inside.
+    /// The number of the class of a job that is here.
     pub fn number_of(&self, job: JobId) -> Option<u8> {
-        self.inside.get(&job).map(|request| request.number)
+        let back = || self.back.get(self.back_at.get(&job)?).map(|(_, back)| back);
+        let waiting = || self.waiting.get(&job).map(|one| &one.request);
+        let inside = self.inside.get(&job);
+        let request = inside.or_else(waiting).or_else(back)?;
+        Some(request.number)
+    }
+
+    /// The numbers of the classes of all who are here.
+    pub fn numbers(&self) -> impl Iterator<Item = u8> {
+        let waiting = self.waiting.values().map(|one| one.request.number);
+        let back = self.back.values().map(|(_, request)| request.number);
+        let inside = self.inside.values().map(|request| request.number);
+        inside.chain(waiting).chain(back)
     }
 
     /// How many jobs may be inside.

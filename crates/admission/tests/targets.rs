@@ -225,3 +225,41 @@ fn times_inside_stay_where_servers_come_and_go() {
     admission.set_limit(80);
     assert_eq!(inside_ns(&admission), Some(12_500_000));
 }
+
+#[test]
+fn who_is_here_when_goals_change_is_counted_in_its_class() {
+    let mut admission = Admission::new(AdmissionSettings {
+        limit: 1,
+        order: Order::Fcfs,
+        waiting_max: None,
+        kind_memory: 8,
+    });
+    let goals = |names: &[&str]| {
+        let named = |name: &&str| Goal {
+            name: (*name).into(),
+            ..Goal::default()
+        };
+        names.iter().map(named).collect::<Vec<Goal>>()
+    };
+    let now = Time::ZERO;
+    admission.set_goals(Order::Fcfs, goals(&["a", "b"]), &HashMap::new(), now);
+    let tickets: Vec<_> = [1, 1, 0]
+        .into_iter()
+        .map(|class| admission.arrive(class, "k".into(), 0, now).unwrap())
+        .collect();
+    assert!(admission.admit(now).is_some());
+    let counts = |admission: &Admission| {
+        let statuses = admission.class_statuses().into_iter();
+        let words = statuses.map(|one| format!("{} {} {}", one.name, one.present, one.done.jobs));
+        words.collect::<Vec<String>>().join(", ")
+    };
+    assert_eq!(counts(&admission), "a 1 0, b 2 0");
+    admission.set_goals(Order::Fcfs, goals(&["b", "c", "a"]), &HashMap::new(), now);
+    assert_eq!(counts(&admission), "b 2 0, c 0 0, a 1 0");
+    for ticket in &tickets {
+        admission.complete(ticket, 0, 1, now);
+        admission.leave(ticket, now);
+        admission.admit(now);
+    }
+    assert_eq!(counts(&admission), "b 0 2, c 0 0, a 0 1");
+}
