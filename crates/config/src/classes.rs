@@ -23,10 +23,15 @@ use std::collections::BTreeSet;
 /// Each has a number of eight bits, and so have those in none.
 const CLASSES_MAX: usize = 200;
 
-/// That there are not too many, and no name twice.
+/// That there are not too many, and that each has a name of its own.
 pub fn check_names<'a>(
     names: impl Iterator<Item = &'a Spanned<String>> + Clone,
 ) -> Result<(), Misconfigured> {
+    let is_blank = |name: &&Spanned<String>| name.get_ref().trim().is_empty();
+    if let Some(name) = names.clone().find(is_blank) {
+        let words = "it is blank; jobs in no class have the blank name: write one, as \"reports\"";
+        return Err(Misconfigured::at(name, "class.name", words));
+    }
     let mut seen = BTreeSet::new();
     if let Some(name) = names.clone().find(|name| !seen.insert(name.get_ref())) {
         let words = format!("{:?} is given twice; keep one of them", name.get_ref());

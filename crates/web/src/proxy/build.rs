@@ -50,6 +50,10 @@ impl Proxy {
             classes.check_order(table.name.get_ref(), table.order.as_ref())?;
             classes.check_share_by(table.name.get_ref(), table.share_by.as_ref())?;
             let name = table.name.get_ref();
+            if name.trim().is_empty() {
+                let words = "it is blank; write one, by which routes name it, as \"app\"";
+                return Err(Misconfigured::at(&table.name, "upstream.name", words));
+            }
             if built
                 .iter()
                 .any(|other| other.upstream.name.as_ref() == name)
@@ -382,6 +386,14 @@ mod tests {
         assert_eq!(
             upstream("servers=['http://a']\nlimit_max=9"),
             of("upstream.limit_max", "9")
+        );
+        assert_eq!(
+            upstream("servers=['http://a']\nshare_by='cookie:a b'"),
+            of("upstream.share_by", "'cookie:a b'")
+        );
+        assert_eq!(
+            upstream("servers=['http://a']\n[[class]]\nname=' '"),
+            of("class.name", "' '")
         );
         assert_eq!(
             upstream("servers=['http://a']\nkind=['path', 'verb']"),

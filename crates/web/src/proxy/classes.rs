@@ -4,6 +4,8 @@
 
 mod never;
 
+pub use never::cookie_name;
+
 use super::facts::RequestFacts;
 use super::look::BodyFields;
 use super::values::{comparable, only_cookie, only_value};

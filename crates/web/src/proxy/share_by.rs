@@ -1,5 +1,6 @@
 //! `[[upstream]] share_by`: who is charged for what requests take.
 
+use super::classes::cookie_name;
 use super::facts::RequestFacts;
 use super::values::{comparable, only_cookie, only_value};
 use crate::config::Misconfigured;
@@ -34,7 +35,9 @@ impl ShareBy {
             Some(("header", header)) => HeaderName::try_from(header)
                 .map(Self::Header)
                 .map_err(|_| wrong(format!("`{header}` is not a name of a header"))),
-            Some(("cookie", cookie)) if !cookie.is_empty() => Ok(Self::Cookie(cookie.to_owned())),
+            Some(("cookie", cookie)) => cookie_name(cookie)
+                .map(|()| Self::Cookie(cookie.to_owned()))
+                .map_err(wrong),
             Some(("body", field)) => field
                 .parse()
                 .map(Self::Body)

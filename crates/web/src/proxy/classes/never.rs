@@ -27,14 +27,7 @@ pub fn check(class: &ClassTable) -> Result<(), Misconfigured> {
     }
     for (name, values) in class.cookie.iter().flatten() {
         let text = name.get_ref();
-        let is_name = !text.is_empty()
-            && !text.contains([';', '='])
-            && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
-        if !is_name {
-            let words =
-                format!("{text:?} is not a name of a cookie; write it without blanks, = and ;");
-            return Err(Misconfigured::at(name, "class.cookie", words));
-        }
+        cookie_name(text).map_err(|words| Misconfigured::at(name, "class.cookie", words))?;
         let key = format!("class.cookie.{text}");
         for own in values {
             cookie(own.get_ref()).map_err(|words| Misconfigured::at(own, &key, words))?;
@@ -47,6 +40,19 @@ pub fn check(class: &ClassTable) -> Result<(), Misconfigured> {
         }
     }
     Ok(())
+}
+
+/// That cookies may have this name.
+pub fn cookie_name(text: &str) -> Result<(), String> {
+    let is_name = !text.is_empty()
+        && !text.contains([';', '='])
+        && text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
+    match is_name {
+        true => Ok(()),
+        false => Err(format!(
+            "{text:?} is not a name of a cookie; write it without blanks, = and ;"
+        )),
+    }
 }
 
 fn each(
