@@ -407,6 +407,12 @@ impl Pipeline {
         self.skips
     }
 
+    /// Whether an Execute is not answered.
+    pub fn has_unanswered_execute(&self) -> bool {
+        let mut sent = self.unanswered.iter();
+        sent.any(|(sent, _)| *sent == Sent::Execute)
+    }
+
     /// Whether a Parse is to be answered next.
     pub fn is_parse_next(&self) -> bool {
         let front = self.unanswered.front();

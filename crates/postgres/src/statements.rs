@@ -33,7 +33,7 @@ pub struct Text {
     /// Read when it is needed first.
     hints: OnceLock<Hints>,
     /// Noted at its first Parse.
-    changes_session: OnceLock<bool>,
+    effects: OnceLock<TextEffects>,
     /// Of each of its commands; read when they are needed first.
     first_words: OnceLock<Vec<Vec<u8>>>,
 }
@@ -43,6 +43,15 @@ impl Text {
     pub fn is_shared_under(&self, settings: &[u8]) -> bool {
         self.settings.as_deref() == Some(settings)
     }
+}
+
+/// What executing a text may do besides its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextEffects {
+    /// It leaves something behind in the session.
+    pub changes_session: bool,
+    /// It names prepared statements (EXECUTE, DEALLOCATE, PREPARE).
+    pub names_statements: bool,
 }
 
 /// What was done with prepared statements that have a name, how often.
@@ -131,16 +140,25 @@ impl Statement {
         }
     }
 
-    /// Notes whether executing it leaves something behind in the session.
-    pub fn note_changes_session(&self, changes_session: bool) {
+    /// Notes what executing it may do.
+    pub fn note_effects(&self, effects: TextEffects) {
         // The text is the same, and so is the answer.
-        let _ = self.text.changes_session.set(changes_session);
+        let _ = self.text.effects.set(effects);
     }
 
-    /// Whether it leaves something behind each time that it is executed, as far as was noted.
-    pub fn changes_session(&self) -> bool {
-        let session_changes = self.text.changes_session.get();
-        session_changes.is_some_and(|session_changes| *session_changes)
+    /// What executing it may do each time, as far as was noted.
+    pub fn effects(&self) -> TextEffects {
+        self.text.effects.get().copied().unwrap_or_default()
+    }
+
+    /// What stands behind its text in a Parse, as the client sent it.
+    pub fn types(&self) -> &[u8] {
+        &self.text.parse_rest[self.sql().len()..]
+    }
+
+    /// Whether a client that has either may be given the other.
+    pub fn is_equal(&self, other: &Statement) -> bool {
+        self.text.id == other.text.id && self.description.get() == other.description.get()
     }
 
     /// Its number among all there have been.
@@ -214,7 +232,7 @@ impl Statements {
             settings: settings.map(<[u8]>::to_vec),
             parse_rest: parse_rest.to_vec(),
             hints: OnceLock::new(),
-            changes_session: OnceLock::new(),
+            effects: OnceLock::new(),
             first_words: OnceLock::new(),
         })
     }

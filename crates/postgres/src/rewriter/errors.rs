@@ -3,6 +3,7 @@
 use super::expected::Expected;
 use super::prepared::STAND_IN;
 use super::{OURS, Rewriter};
+use crate::statements::Statement;
 use crate::wire::{ErrorReport, HEADER_BYTES, Piece, code_of_error, write_error};
 use bytes::BytesMut;
 
@@ -81,18 +82,13 @@ impl Rewriter<'_> {
             return (OURS.to_vec(), OURS.len() + 1);
         }
         if text.starts_with(STAND_IN.as_bytes()) {
-            let index = text[STAND_IN.len()..].iter().take_while(is_digit);
-            let taken = self.expected.iter().find_map(|expected| match expected {
-                Expected::NameInUse(name) => Some(name.clone()),
-                _ => None,
-            });
-            return (taken.unwrap_or_default(), STAND_IN.len() + index.count());
+            let digits = text[STAND_IN.len()..].iter().take_while(is_digit).count();
+            let end = STAND_IN.len() + digits;
+            return (self.stood_for(&text[STAND_IN.len()..end]), end);
         }
         let digits = behind.iter().take_while(is_digit).count();
-        let number = std::str::from_utf8(&behind[..digits]).unwrap_or_default();
-        let known = number.parse().ok();
-        let known = known.and_then(|number| self.server.statements.numbered(number));
-        let name = known.and_then(|known| self.client.statements.name_of(known));
+        let known = number(&behind[..digits]).and_then(|number| self.known_by(number));
+        let name = known.and_then(|known| self.name_of(known));
         let name = name.map(<[u8]>::to_vec);
         let ours_bytes = OURS.len() + digits;
         (
@@ -100,4 +96,55 @@ impl Rewriter<'_> {
             ours_bytes,
         )
     }
+
+    /// The client's statement in the place of which this stand-in is: of those that are ready the
+    /// last.
+    fn stood_for(&self, digits: &[u8]) -> Vec<u8> {
+        let index = number(digits).unwrap_or_default();
+        let name = |expected: &Expected| match expected {
+            Expected::StandsFor(own, name) if *own as u64 == index => Some(name.clone()),
+            _ => None,
+        };
+        let ready = self
+            .expected
+            .range(..self.left_count())
+            .rev()
+            .find_map(name);
+        let found = ready.or_else(|| self.expected.iter().find_map(name));
+        found.unwrap_or_default()
+    }
+
+    /// The statement of this number, also where it is closed behind what fails.
+    fn known_by(&self, number: u64) -> Option<&Statement> {
+        let closed = || {
+            self.expected.iter().find_map(|expected| match expected {
+                Expected::ClosedHidden(Some(known))
+                | Expected::Closed {
+                    known: Some(known), ..
+                } => Some(&known.statement).filter(|known| known.number() == number),
+                _ => None,
+            })
+        };
+        let known = self.server.statements.numbered(number).or_else(closed);
+        known.map(|known| &**known)
+    }
+
+    /// What the client calls a statement, or has called it before it closed it behind what fails.
+    fn name_of(&self, known: &Statement) -> Option<&[u8]> {
+        let had = self.expected.iter().filter_map(|expected| match expected {
+            Expected::Closed {
+                had: Some((name, had)),
+                ..
+            }
+            | Expected::Deallocated(name, had) => Some((name.as_slice(), had)),
+            _ => None,
+        });
+        let mut had = had.filter(|(_, had)| ***had == *known || had.is_equal(known));
+        let name = self.client.statements.name_of(known);
+        name.or_else(|| had.next().map(|(name, _)| name))
+    }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -1,6 +1,7 @@
 //! What the server is expected to answer, and what is kept until it has: what the client had before,
 //! so that it can be taken back.
 
+use super::Rewriter;
 use crate::statements::{ServerStatement, Statement};
 use std::sync::Arc;
 
@@ -37,8 +38,9 @@ pub(super) enum Expected {
     ClosedHidden(Option<ServerStatement>),
     /// To DEALLOCATE: the client's statement is gone when it is done.
     Deallocated(Vec<u8>, Arc<Statement>),
-    /// To a command that is refused because the client has a statement of this name.
-    NameInUse(Vec<u8>),
+    /// None of its own: the stand-in of this number has the place of the client's statement of this
+    /// name, which errors name.
+    StandsFor(usize, Vec<u8>),
 }
 
 /// A Describe that is on its way.
@@ -52,7 +54,33 @@ pub(super) struct Described {
     pub(super) is_check: bool,
 }
 
+/// What may stand before an answer that is taken: a batch that never ends is not remembered.
+const LEFT_MAX: usize = 64;
+
+impl Rewriter<'_> {
+    /// Takes away what a message is the answer to. What only the end of a command or of the cycle
+    /// decides stays.
+    pub(super) fn take_answered(&mut self) -> Option<Expected> {
+        let at = self.left_count();
+        if at > LEFT_MAX {
+            self.expected.drain(..at - LEFT_MAX);
+        }
+        self.expected.remove(at.min(LEFT_MAX))
+    }
+
+    /// How many before the next answer have none of their own.
+    pub(super) fn left_count(&self) -> usize {
+        let left = self.expected.iter();
+        left.take_while(|expected| expected.is_left()).count()
+    }
+}
+
 impl Expected {
+    /// Whether no message of its own answers it.
+    pub(super) fn is_left(&self) -> bool {
+        matches!(self, Self::Deallocated(..) | Self::StandsFor(..))
+    }
+
     /// What is kept until it is known.
     pub(super) fn kept_bytes(&self) -> usize {
         let name = match self {
@@ -62,7 +90,7 @@ impl Expected {
                 ..
             }
             | Self::Deallocated(name, _)
-            | Self::NameInUse(name) => name,
+            | Self::StandsFor(_, name) => name,
             _ => b"",
         };
         EXPECTED_BYTES + name.len()

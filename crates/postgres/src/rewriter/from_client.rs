@@ -55,30 +55,49 @@ impl Rewriter<'_> {
     ) -> Result<Forwarded, RewriteError> {
         self.describe_what_was_prepared(Some(&message), out);
         match message {
-            FrontendMessage::Parse { name, rest } => return Ok(self.parse(piece, name, rest, out)),
+            FrontendMessage::Parse { name, rest } => self.parse(piece, name, rest, out),
             FrontendMessage::Bind {
                 portal,
                 statement,
                 names_bytes,
             } => {
-                let Some(known) = self.ready(statement, out) else {
+                let own = self.client.statements.named(statement).ok().cloned();
+                let ready = match &own {
+                    Some(own) if own.effects().names_statements => {
+                        self.ready_by_sql(statement, own, true, out)
+                    }
+                    _ => self.ready(statement, out).map(|known| (known, None)),
+                };
+                let Some((known, by_sql)) = ready else {
                     return Ok(Forwarded::NotYet);
                 };
-                let own = self.client.statements.named(statement).ok().cloned();
-                self.note_executed(statement, own.as_ref(), &piece.body()[names_bytes..]);
+                let bind = &piece.body()[names_bytes..];
+                self.note_executed(statement, own.as_ref(), by_sql.as_deref(), bind);
                 self.note_commits(own.as_ref());
                 self.count(|named| named.bound += u64::from(!statement.is_empty()));
                 write_bind(out, piece.bytes, portal, &known, names_bytes);
                 self.pipeline.sent(Sent::Bind, 0);
             }
             FrontendMessage::Describe(Target::Statement, name) => {
-                let stand_in = self.stand_in_to_describe(name, out);
-                let Some(known) = stand_in.or_else(|| self.ready(name, out)) else {
+                let own = self.client.statements.named(name).ok().cloned();
+                let (own, naming) = match own {
+                    Some(own) if own.effects().names_statements => (None, Some(own)),
+                    own => (own, None),
+                };
+                let known = match naming {
+                    Some(naming) => self.ready_by_sql(name, &naming, false, out),
+                    None => {
+                        let stand_in = self.stand_in_to_describe(name, out);
+                        let known = stand_in.or_else(|| self.ready(name, out));
+                        known.map(|known| (known, None))
+                    }
+                };
+                let Some((known, _)) = known else {
                     return Ok(Forwarded::NotYet);
                 };
                 write_describe_statement(out, &known);
                 self.push(Expected::Described(Described {
-                    statement: self.client.statements.named(name).ok().cloned(),
+                    statement: own,
                     is_shown: true,
                     is_check: false,
                 }));

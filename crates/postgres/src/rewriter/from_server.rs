@@ -51,7 +51,7 @@ impl Rewriter<'_> {
             BackendMessage::Ready(status) => return self.end_cycle(status),
             BackendMessage::ParseComplete => {
                 self.pipeline.answered(Answered::Parsed)?;
-                match self.expected.pop_front() {
+                match self.take_answered() {
                     Some(Expected::Parsed { is_shown, .. }) => return Ok(is_shown),
                     _ => return Err(OutOfStep.into()),
                 }
@@ -60,7 +60,7 @@ impl Rewriter<'_> {
                 if self.pipeline.answered(Answered::Closed)? == AnswerTo::Probe {
                     return Ok(false);
                 }
-                match self.expected.pop_front() {
+                match self.take_answered() {
                     Some(Expected::Closed { .. }) => {}
                     Some(Expected::ClosedHidden(_)) => return Ok(false),
                     _ => return Err(OutOfStep.into()),
@@ -136,7 +136,7 @@ impl Rewriter<'_> {
         is_whole: bool,
     ) -> Result<bool, RewriteError> {
         if let BackendMessage::Parameters(parameters) = message {
-            let Some(Expected::Described(described)) = self.expected.pop_front() else {
+            let Some(Expected::Described(described)) = self.take_answered() else {
                 return Err(OutOfStep.into());
             };
             let is_shown = described.is_shown;
@@ -184,12 +184,13 @@ impl Rewriter<'_> {
     /// Something failed: the server skips to the end of the cycle, so requests until then are not
     /// answered and not done.
     fn fail(&mut self, code: Option<&[u8]>) -> Result<(), RewriteError> {
+        let next = self.left_count();
         if self.pipeline.is_parse_next()
             && let Some(Expected::Parsed {
                 before,
                 is_before_there,
                 ..
-            }) = self.expected.front_mut()
+            }) = self.expected.get_mut(next)
         {
             // A Parse that was read has taken the other's place before it failed.
             (*before, *is_before_there) = (None, false);
@@ -276,15 +277,17 @@ impl Rewriter<'_> {
                 Expected::Deallocated(name, statement) => {
                     let _ = client.statements.prepare(&name, statement);
                 }
-                Expected::NameInUse(_) | Expected::Cycle => {}
+                Expected::StandsFor(..) | Expected::Cycle => {}
             }
         }
     }
 
     fn complete(&mut self, tag: &[u8]) {
         if tag == b"DEALLOCATE" {
-            let is_gone = |expected: &mut Expected| matches!(expected, Expected::Deallocated(..));
-            self.expected.pop_front_if(is_gone);
+            let left = self.expected.range(..self.left_count());
+            let is_gone = |expected: &Expected| matches!(expected, Expected::Deallocated(..));
+            let gone = left.into_iter().position(is_gone);
+            gone.and_then(|gone| self.expected.remove(gone));
         }
         if tag == b"ROLLBACK" {
             self.client.changes.note_undone();
@@ -296,15 +299,12 @@ impl Rewriter<'_> {
         }
         // Behind it there may be statements already, or what ties the client: only alone it means
         // what it says.
-        if self.pipeline.unanswered_cycles() > 1
-            || self
-                .expected
-                .iter()
-                .any(|expected| *expected != Expected::Cycle)
-        {
+        let is_behind = |expected: &Expected| *expected != Expected::Cycle && !expected.is_left();
+        if self.pipeline.unanswered_cycles() > 1 || self.expected.iter().any(is_behind) {
             self.server.is_tainted = true;
             return;
         }
+        self.expected.retain(|expected| !expected.is_left());
         self.server.statements.forget_all();
         self.server.unnamed = Unnamed::Absent;
         self.client.statements.close_all();

@@ -29,6 +29,10 @@ impl Rewriter<'_> {
             }
             // What it knows afterwards is known when it has answered.
             Verdict::Pass if self.must_learn() => true,
+            Verdict::Pass if self.may_be_forgotten(piece.tag) => {
+                self.flush(out);
+                true
+            }
             // A query behind a Describe of ours that fails would be skipped, and never answered.
             Verdict::Pass if self.undescribed.is_some() && ends_cycle(piece.tag) => {
                 self.describe_what_was_prepared(None, out);
@@ -68,6 +72,15 @@ impl Rewriter<'_> {
         self.forgets && self.pipeline.unanswered_cycles() > 0 && !self.pipeline.is_copying()
     }
 
+    /// Whether what was executed in this cycle may make the server forget every statement, so that
+    /// what follows means something else behind it.
+    fn may_be_forgotten(&self, tag: u8) -> bool {
+        self.forgets
+            && tag != b'S'
+            && !self.pipeline.is_copying()
+            && self.pipeline.has_unanswered_execute()
+    }
+
     /// Whether it describes what the server connection lacks, and how depends on whether the
     /// transaction will have failed.
     fn depends_on_failure(&self, piece: &Piece<'_>) -> bool {
@@ -99,7 +112,12 @@ impl Rewriter<'_> {
                     statement: name, ..
                 }
                 | FrontendMessage::Describe(Target::Statement, name),
-            ) => self.is_pending(end, name) || self.would_let_go(end, name),
+            ) => {
+                self.is_pending(end, name)
+                    || self.would_let_go(end, name)
+                    || (self.names_others(name)
+                        && self.expected.range(..end).any(Expected::is_about_a_name))
+            }
             Ok(FrontendMessage::Close(Target::Statement, name)) => self.is_pending(end, name),
             // It takes the place of the statement without a name, unless that is given back, and
             // may name others.
@@ -109,6 +127,12 @@ impl Rewriter<'_> {
             }
             _ => false,
         }
+    }
+
+    /// Whether the statement of this name names others.
+    fn names_others(&self, name: &[u8]) -> bool {
+        let statement = self.client.statements.named(name);
+        statement.is_ok_and(|statement| statement.effects().names_statements)
     }
 
     /// Whether the statement of this name would be prepared, for which another one may have to go:

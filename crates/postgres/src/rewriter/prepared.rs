@@ -2,7 +2,7 @@
 //! server connection.
 
 use super::expected::{Described, Expected};
-use super::{Forwarded, NO_STATEMENT, Rewriter, is_ours};
+use super::{NO_STATEMENT, Rewriter, is_ours};
 use crate::parameters;
 use crate::session::Unnamed;
 use crate::sql::{self, Tie};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// A statement that stands in for one where the name is taken.
 pub(super) const STAND_IN: &str = "sooner_~";
-/// As they stand in a Parse.
-const NO_PARAMETERS: [u8; 2] = [0, 0];
+/// No text and no parameters, as they stand in a Parse.
+const EMPTY: [u8; 3] = [0, 0, 0];
 
 impl Rewriter<'_> {
     /// A client's Parse.
@@ -26,15 +26,11 @@ impl Rewriter<'_> {
         name: &[u8],
         rest: &[u8],
         out: &mut BytesMut,
-    ) -> Forwarded {
+    ) {
         let text_end = rest.iter().position(|byte| *byte == 0);
-        let (text, types) = rest.split_at(text_end.unwrap_or(rest.len()));
-        let by_sql = match self.rewritten(text, piece.is_last, out) {
-            Ok(by_sql) => by_sql,
-            Err(taken) => return taken,
-        };
+        let text = &rest[..text_end.unwrap_or(rest.len())];
         self.count(|named| named.by_clients += u64::from(!name.is_empty()));
-        let changes_session = self.changes_session_when_executed(text);
+        let effects = Self::effects_when_executed(text);
         let is_new = self.client.statements.named(name).is_err();
         let has_sql_names = self.client.ties.contains(Tie::PreparedBySql);
         let is_raw = has_sql_names && is_new && !name.is_empty() && !is_ours(name);
@@ -44,25 +40,17 @@ impl Rewriter<'_> {
                 self.note_prepared_here(name, &sql::session_changes(text));
             }
             self.pass_on_parse(piece, name, is_raw, out);
-            return Forwarded::Yes;
+            return;
         }
-        let (rewritten, expected) = by_sql.map_or_else(Default::default, |by_sql| {
-            (Some([&by_sql.sql, types].concat()), by_sql.expected)
-        });
-        let statement = match (&rewritten, name) {
-            (Some(rest), _) => self.all.borrow_mut().own(rest),
-            (None, b"") => self.all.borrow_mut().own(rest),
-            // What it means here it may not mean elsewhere.
-            _ if self.client.is_apart() || self.has_local_settings => {
-                self.all.borrow_mut().own(rest)
-            }
-            _ => {
-                let settings = parameters::parse_context(self.server);
-                self.all.borrow_mut().share(&settings, rest)
-            }
+        // What it means here it may not mean elsewhere.
+        let is_own = effects.names_statements || self.client.is_apart() || self.has_local_settings;
+        let statement = if name.is_empty() || is_own {
+            self.all.borrow_mut().own(rest)
+        } else {
+            let settings = parameters::parse_context(self.server);
+            self.all.borrow_mut().share(&settings, rest)
         };
-        statement.note_changes_session(changes_session);
-        let rest = rewritten.as_deref().unwrap_or(rest);
+        statement.note_effects(effects);
         let before = self.client.statements.named(b"").ok().cloned();
         match self.client.statements.prepare(name, statement.clone()) {
             Ok(()) if name.is_empty() => {
@@ -80,18 +68,18 @@ impl Rewriter<'_> {
                 self.make_room(&statement, statement.number(), out);
                 self.push_parsed(Some(statement.number()), Some(name), true);
                 write_parse(out, &statement.server_name(), rest);
-                self.undescribed = Some(statement);
+                // What one that names others returns depends on what they are then.
+                self.undescribed = Some(statement).filter(|_| !effects.names_statements);
             }
             Err(Refused::Exists | Refused::Unknown) => {
                 // The server says that it is taken, unless it finds something worse.
                 let stand_in = self.stand_in(0, out);
-                self.expected.push_back(Expected::NameInUse(name.to_vec()));
+                self.expected
+                    .push_back(Expected::StandsFor(0, name.to_vec()));
                 self.push_parsed(None, None, true);
                 write_parse(out, stand_in.as_bytes(), rest);
             }
         }
-        self.expected.extend(expected);
-        Forwarded::Yes
     }
 
     /// A statement that is too long to be kept, one of too many, or one of a client that has names
@@ -270,7 +258,8 @@ impl Rewriter<'_> {
         }
         let statement = self.absent_without_rows(name)?.clone();
         let parameters = statement.description()?.parameters();
-        Some(self.stand_in_with(0, parameters, out).into_bytes())
+        let types = [b"\0", parameters].concat();
+        Some(self.stand_in_of(0, &types, out).into_bytes())
     }
 
     /// The client's statement of this name, if the server connection lacks it, it returns no rows
@@ -291,15 +280,16 @@ impl Rewriter<'_> {
 
     /// Prepares an empty statement, which is never refused; its name.
     pub(super) fn stand_in(&mut self, index: usize, out: &mut BytesMut) -> String {
-        self.stand_in_with(index, &NO_PARAMETERS, out)
+        self.stand_in_of(index, &EMPTY, out)
     }
 
-    fn stand_in_with(&mut self, index: usize, parameters: &[u8], out: &mut BytesMut) -> String {
+    /// As [`Self::stand_in`], with this behind its name in the Parse.
+    pub(super) fn stand_in_of(&mut self, index: usize, rest: &[u8], out: &mut BytesMut) -> String {
         let name = format!("{STAND_IN}{index}");
         write_close_statement(out, name.as_bytes());
         self.push(Expected::ClosedHidden(None));
         self.push_parsed(None, None, false);
-        write_parse(out, name.as_bytes(), &[b"\0", parameters].concat());
+        write_parse(out, name.as_bytes(), rest);
         name
     }
 

@@ -4,7 +4,7 @@
 use super::{OURS, Rewriter};
 use crate::parameters;
 use crate::sql::{self, SessionChange};
-use crate::statements::Statement;
+use crate::statements::{Statement, TextEffects};
 use crate::wire::parameter_of_bind;
 use std::sync::Arc;
 
@@ -37,22 +37,32 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Whether executing what is prepared leaves something behind: that is seen when it is bound.
-    pub(super) fn changes_session_when_executed(&mut self, sql: &[u8]) -> bool {
-        sql::session_class(sql).is_some() || !sql::session_changes(sql).is_empty()
+    /// What executing a text that is prepared may do: that is seen when it is bound.
+    pub(super) fn effects_when_executed(sql: &[u8]) -> TextEffects {
+        let changes_session =
+            sql::session_class(sql).is_some() || !sql::session_changes(sql).is_empty();
+        TextEffects {
+            changes_session,
+            // Each command that names one changes the session, or may.
+            names_statements: changes_session
+                && sql::may_name_statements(sql)
+                && !sql::statement_names(sql).is_empty(),
+        }
     }
 
-    /// What was prepared once leaves the same behind each time that it is executed; `bind` is what
-    /// stands behind the names of a Bind.
+    /// What was prepared once leaves the same behind each time that it is executed; `by_sql` is its
+    /// text with names of ours, where it has some, and `bind` what stands behind the names of a
+    /// Bind.
     pub(super) fn note_executed(
         &mut self,
         name: &[u8],
         statement: Option<&Arc<Statement>>,
+        by_sql: Option<&[u8]>,
         bind: &[u8],
     ) {
         match statement {
-            Some(statement) if statement.changes_session() => {
-                self.note_text(statement.sql(), bind, 0);
+            Some(statement) if statement.effects().changes_session => {
+                self.note_text(by_sql.unwrap_or(statement.sql()), bind, 0);
             }
             Some(_) => {}
             None => self.note_executed_here(name, bind, 0),
@@ -65,7 +75,7 @@ impl Rewriter<'_> {
             return self.pin(DEEP);
         }
         match self.executed(name) {
-            Some(statement) if statement.changes_session() => {
+            Some(statement) if statement.effects().changes_session => {
                 self.note_text(statement.sql(), b"", depth + 1);
             }
             Some(_) => {}

@@ -2,8 +2,9 @@
 //! with the protocol.
 //!
 //! A client's names stand for ours on the server connection, so they are replaced in such a
-//! command. DEALLOCATE of a statement that other clients may need, and PREPARE of a name that is
-//! taken, get an empty statement that stands in.
+//! command: when it runs, because one that is prepared means what its names mean then. DEALLOCATE
+//! of a statement that other clients may need, and PREPARE of a name that is taken, get an empty
+//! statement that stands in.
 
 use super::expected::Expected;
 use super::prepared::escaped;
@@ -11,22 +12,31 @@ use super::{Forwarded, OURS, Rewriter, is_ours};
 use crate::pipeline::Sent;
 use crate::session::Unnamed;
 use crate::sql::{self, StatementName, Uses};
+use crate::statements::Statement;
 use crate::wire::{Piece, write_query};
 use bytes::BytesMut;
+use std::sync::Arc;
 
 /// A text with the server connection's names in it.
-pub(super) struct Rewritten {
-    pub(super) sql: Vec<u8>,
+struct Rewritten {
+    sql: Vec<u8>,
     /// What its answers say of the client's statements.
-    pub(super) expected: Vec<Expected>,
+    expected: Vec<Expected>,
 }
+
+/// What a statement that is named has to be prepared for first.
+struct NotYet;
+
+/// The number of the stand-in for a prepared statement that names others; a text of 8 KB has fewer
+/// names.
+const NAMING: usize = 9999;
 
 impl Rewriter<'_> {
     /// A client's Query.
     pub(super) fn query(&mut self, piece: &Piece<'_>, sql: &[u8], out: &mut BytesMut) -> Forwarded {
-        let rewritten = match self.rewritten(sql, piece.is_last, out) {
-            Ok(rewritten) => rewritten,
-            Err(taken) => return taken,
+        let Ok(rewritten) = self.rewritten(sql, piece.is_last, &Uses::ALL, out) else {
+            self.holds_query = true;
+            return Forwarded::NotYet;
         };
         // By our names: what it executes first it may deallocate then.
         self.note_session_changes(rewritten.as_ref().map_or(sql, |rewritten| &rewritten.sql));
@@ -48,22 +58,53 @@ impl Rewriter<'_> {
         Forwarded::Yes
     }
 
-    /// A text with the names that the server connection has for this client's statements; `None`
-    /// where there is nothing to replace. The error is what becomes of the message instead of being
-    /// passed on.
-    pub(super) fn rewritten(
+    /// As [`Self::ready`], of a statement that names others: where one of these is the client's, it
+    /// is prepared anew, with their names on the server connection. For a Bind it is `executed`, for
+    /// a Describe not. Gives its name there, and the text with the names.
+    pub(super) fn ready_by_sql(
+        &mut self,
+        name: &[u8],
+        statement: &Arc<Statement>,
+        is_executed: bool,
+        out: &mut BytesMut,
+    ) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        let uses: &[Uses] = if is_executed {
+            &Uses::ALL
+        } else {
+            &[Uses::Execute]
+        };
+        let Ok(rewritten) = self.rewritten(statement.sql(), true, uses, out) else {
+            return None;
+        };
+        let Some(Rewritten { sql, expected }) = rewritten else {
+            return Some((self.ready(name, out)?, None));
+        };
+        let rest = [&sql, statement.types()].concat();
+        let stand_in = self.stand_in_of(NAMING, &rest, out);
+        self.expected.extend(expected);
+        let stands_for = Expected::StandsFor(NAMING, name.to_vec());
+        self.expected.push_back(stands_for);
+        Some((stand_in.into_bytes(), Some(sql)))
+    }
+
+    /// A text with the names that the server connection has for this client's statements, where it
+    /// uses them so; `None` where there is nothing to replace. The error: the server's answer to
+    /// what was written decides.
+    fn rewritten(
         &mut self,
         sql: &[u8],
         is_whole: bool,
+        uses: &[Uses],
         out: &mut BytesMut,
-    ) -> Result<Option<Rewritten>, Forwarded> {
+    ) -> Result<Option<Rewritten>, NotYet> {
         let may_be_named = is_whole
             && (self.client.statements.has_named() || contains(sql, OURS))
             && sql::may_name_statements(sql);
         if !may_be_named {
             return Ok(None);
         }
-        let names = sql::statement_names(sql);
+        let mut names = sql::statement_names(sql);
+        names.retain(|name| uses.contains(&name.uses));
         if names.is_empty() {
             return Ok(None);
         }
@@ -72,8 +113,7 @@ impl Rewriter<'_> {
             let statement = self.client.statements.named(&name.name).ok().cloned();
             let is_ready = |statement| self.ready_statement(&statement, out).is_some();
             if !name.name.is_empty() && !statement.is_none_or(is_ready) {
-                self.holds_query = true;
-                return Err(Forwarded::NotYet);
+                return Err(NotYet);
             }
         }
         Ok(self.with_names(sql, &names, out))
@@ -123,7 +163,7 @@ impl Rewriter<'_> {
                 self.stand_in(index, out)
             }
             (Uses::Prepare, Some(_)) => {
-                expected.push(Expected::NameInUse(name.name.clone()));
+                expected.push(Expected::StandsFor(index, name.name.clone()));
                 self.stand_in(index, out)
             }
         };

@@ -16,6 +16,11 @@ pub enum Uses {
     Prepare,
 }
 
+impl Uses {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Execute, Self::Deallocate, Self::Prepare];
+}
+
 /// The name of a prepared statement in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementName {

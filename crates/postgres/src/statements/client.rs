@@ -68,14 +68,11 @@ impl ClientStatements {
 
     /// What the client calls this statement, or one that it would be given for it.
     pub fn name_of(&self, statement: &Statement) -> Option<&[u8]> {
-        let is_equal = |own: &Statement| {
-            own.text.id == statement.text.id && own.description.get() == statement.description.get()
-        };
         let named = self.by_name.iter();
         let named = named.map(|(name, own)| (name.as_slice(), own));
         let mut named = self.unnamed.iter().map(|own| (&b""[..], own)).chain(named);
         let found = named.clone().find(|(_, own)| ***own == *statement);
-        let found = found.or_else(|| named.find(|(_, own)| is_equal(own)));
+        let found = found.or_else(|| named.find(|(_, own)| own.is_equal(statement)));
         found.map(|(name, _)| name)
     }
 

@@ -12,7 +12,7 @@ fn a_query_waits_for_the_description_before_it_and_is_answered() {
     assert_eq!(said, "c:P#2 s:1 waitsD#2,H s: s: goes c:Q s:CET s:Z o");
 }
 
-const CLIENT_WORDS: [&str; 14] = [
+const CLIENT_WORDS: [&str; 16] = [
     "QSELECT",
     "QLISTEN",
     "QCOPY",
@@ -27,6 +27,8 @@ const CLIENT_WORDS: [&str; 14] = [
     "B",
     "Da",
     "Ca",
+    "Pk=DEALLOCATE a",
+    "Bk",
 ];
 const SERVER_WORDS: [&str; 16] = [
     "1", "2", "3", "I", "I", "T", "Eno", "P", "G", "t", "n", "r", "W", "K", "d", "A",
