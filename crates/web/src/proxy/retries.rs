@@ -105,10 +105,8 @@ impl RoutedRequest<'_> {
                     continue;
                 }
                 Choice::AllDown => {
-                    return Err(match attempts.last {
-                        Some(failure) => failure,
-                        None => self.reject(upstream.all_down_failure()),
-                    });
+                    let all_down = || self.reject(upstream.all_down_failure());
+                    return Err(attempts.last.unwrap_or_else(all_down));
                 }
             };
             let server = slot.server().clone();

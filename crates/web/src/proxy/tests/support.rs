@@ -131,6 +131,12 @@ pub async fn scripted(
     (url, seen)
 }
 
+/// An address without a listener.
+pub async fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
 /// The same on a listener that is there; aborting the task closes it, and no connection.
 pub fn scripted_on(
     listener: TcpListener,
