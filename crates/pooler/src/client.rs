@@ -74,8 +74,11 @@ impl Client {
             ),
             stream,
             input,
+            state: ClientState {
+                has_temporary_path: authenticated.requested.has_temporary_path(),
+                ..ClientState::default()
+            },
             requested: authenticated.requested,
-            state: ClientState::default(),
             failed: None,
             pooler: pooler.clone(),
             _client_slot: authenticated.client_slot,
@@ -85,7 +88,8 @@ impl Client {
     /// Serves it by transactions until it leaves, or is to be told why it must.
     pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Departure> {
         // No client has its key yet, so nothing is cancelled.
-        let held = self.learn_parameters().await?;
+        let held = self.learn_parameters().await;
+        let held = held.map_err(Departure::before_welcome)?;
         let server = held.as_ref().and_then(|lease| lease.server.as_ref());
         let kept_id = server.map(|server| server.key().process_id);
         let takes_long_key = version >= Version::V3_2;

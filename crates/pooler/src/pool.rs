@@ -111,6 +111,8 @@ pub struct Pool {
     most: usize,
     /// Who waits for one.
     pub waiters: Waiters<Box<ServerConnection>, LoginError>,
+    /// Whether one of them may have used temporary tables.
+    pub has_used_temporary: bool,
     /// Settings as each database reported them to a new session.
     initial_parameters: BTreeMap<Owner, Parameters>,
 }
@@ -192,6 +194,7 @@ impl Pool {
     /// One comes back: the first that waits for one has it, else it is idle.
     pub fn give_back(&mut self, owner: &Owner, server: Box<ServerConnection>) {
         assert!(self.leased > 0, "given back twice");
+        self.has_used_temporary |= server.state.has_used_temporary;
         let unclaimed = if self.waiters.is_empty() {
             Some(server)
         } else {

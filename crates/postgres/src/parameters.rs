@@ -7,12 +7,14 @@
 //! gate asks the server about ([`crate::session`]), and it follows as well.
 
 mod map;
+mod momentary;
 
 use crate::session::{ClientState, ServerState};
 use crate::sql;
 use crate::wire::Startup;
 
 pub use map::Parameters;
+pub use momentary::is_momentary;
 
 /// Reported, and not to be set.
 const FIXED: [&str; 7] = [
@@ -70,6 +72,7 @@ impl RequestedParameters {
                 requested.insert(name.clone().into_bytes(), value.clone().into_bytes());
             }
         }
+        requested.retain(|name, value| !momentary::is_idle_at_start(name, value));
         let is_word = |name: &[u8]| name.eq_ignore_ascii_case(sql::SESSION_CLASS.as_bytes());
         let word = requested.extract_if(.., |name, _| is_word(name)).last();
         let session_class = word.map(|(_, word)| String::from_utf8_lossy(&word).into_owned());
@@ -139,6 +142,11 @@ impl RequestedParameters {
         find(&self.parameters, name).map(Vec::as_slice)
     }
 
+    /// Whether new tables may be temporary ones by its search_path.
+    pub fn has_temporary_path(&self) -> bool {
+        self.value(b"search_path").is_some_and(is_temporary_path)
+    }
+
     /// Whether it asks for a value of this setting.
     pub fn names(&self, name: &[u8]) -> bool {
         find(&self.parameters, name).is_some()
@@ -204,6 +212,13 @@ pub fn parse_context(server: &ServerState) -> Vec<u8> {
         all.extend([b"\0", &name[..], b"\0", value].concat());
     }
     all
+}
+
+/// Whether a search_path may have new tables made temporary ones.
+pub fn is_temporary_path(value: &[u8]) -> bool {
+    const SCHEMA: &[u8] = b"pg_temp";
+    let mut places = value.windows(SCHEMA.len());
+    places.any(|bytes| bytes.eq_ignore_ascii_case(SCHEMA))
 }
 
 fn is_fixed(name: &[u8]) -> bool {

@@ -23,6 +23,7 @@ use crate::cycle;
 use crate::hints::{Hints, hints_of};
 use crate::pipeline::{OutOfStep, Pipeline, Sent};
 use crate::session::{ClientState, ServerState};
+use crate::sql::Tie;
 use crate::statements::{Statement, StatementCounts, Statements};
 use crate::wire::{Malformed, write_flush};
 use bytes::BytesMut;
@@ -135,6 +136,11 @@ impl<'a> Rewriter<'a> {
         server: &'a mut ServerState,
         all: &'a RefCell<Statements>,
     ) -> Self {
+        if client.has_temporary_path {
+            client.note_tie(Tie::Temporary);
+            server.has_used_temporary = true;
+        }
+        server.is_used = true;
         Self {
             client,
             server,

@@ -3,6 +3,7 @@
 
 mod backend;
 mod bind;
+mod fatal;
 mod fields;
 mod frame;
 mod frontend;
@@ -15,6 +16,7 @@ pub use backend::{
     write_negotiate_version, write_notice, write_parameter_status, write_ready,
 };
 pub use bind::parameter_of_bind;
+pub use fatal::write_as_fatal;
 pub use fields::Malformed;
 pub use frame::{FrameError, HEADER_BYTES, Look, Part, Piece, Splitter};
 pub use frontend::{

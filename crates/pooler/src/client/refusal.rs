@@ -7,7 +7,9 @@ use crate::config::ServerAddress;
 use crate::pool::Owner;
 use crate::pool::server_session::LoginError;
 use bytes::{Bytes, BytesMut};
-use sooner_postgres::wire::{ErrorReport, StartupError, write_error};
+use sooner_postgres::wire::{
+    ErrorReport, StartupError, write_as_fatal, write_authentication, write_error,
+};
 use std::fmt;
 
 /// Why a client is sent away.
@@ -17,6 +19,8 @@ pub struct Refusal {
     sqlstate: &'static str,
     message: String,
     hint: Option<&'static str>,
+    /// Whether the client has proved who it is and was not told so.
+    is_before_welcome: bool,
 }
 
 #[derive(Debug)]
@@ -43,6 +47,20 @@ impl From<Refusal> for Departure {
     }
 }
 
+impl Departure {
+    /// The same, of a client that has proved who it is and was not told so: it is told that first, as
+    /// PostgreSQL does.
+    pub fn before_welcome(self) -> Self {
+        match self {
+            Self::Left => Self::Left,
+            Self::Refused(mut refusal) => {
+                refusal.is_before_welcome = true;
+                Self::Refused(refusal)
+            }
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
@@ -57,6 +75,7 @@ impl Refusal {
             sqlstate,
             message,
             hint,
+            is_before_welcome: false,
         }
     }
 
@@ -200,6 +219,7 @@ impl Refusal {
                 format!("the database at {address} does not answer: {error}"),
                 Some("is it running, and is its address right?"),
             ),
+            LoginError::Worn => Self::lost(&error.to_string()),
             LoginError::Full(_) => Self::new(
                 "53300",
                 format!("the database at {address} has no connection left"),
@@ -215,6 +235,7 @@ impl Refusal {
                     "the database at {address} refuses user {user:?} for {database:?}"
                 ),
                 hint: None,
+                is_before_welcome: false,
             },
         }
     }
@@ -252,8 +273,13 @@ impl Refusal {
     /// What the client is told.
     pub fn write(&self, out: &mut BytesMut) {
         match &self.wording {
+            Wording::None => return,
+            _ if self.is_before_welcome => write_authentication(out, 0, b""),
+            _ => {}
+        }
+        match &self.wording {
             Wording::None => {}
-            Wording::Server(message) => out.extend_from_slice(message),
+            Wording::Server(message) => write_as_fatal(out, message),
             Wording::Own => {
                 let report = ErrorReport {
                     severity: "FATAL",

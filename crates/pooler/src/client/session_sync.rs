@@ -10,10 +10,12 @@ use crate::pool::server_session::LoginError;
 use bytes::BytesMut;
 use sooner_postgres::parameters::{self, Parameters, RequestedParameters};
 use sooner_postgres::session::{self, ClientState, PossibleChanges, SessionQuery};
-use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
+use sooner_postgres::wire::code_of_error;
 
 /// A statement was cancelled.
 const CANCELLED: &[u8] = b"57014";
+/// A setting cannot have a value.
+const BAD_VALUE: &[u8] = b"22023";
 
 /// Gives a server connection a client's settings.
 pub async fn apply_parameters(
@@ -38,6 +40,9 @@ pub async fn apply_parameters(
         Err(error) if is_cancelled(&error) => {
             let words = "it took longer than the last client's statement_timeout";
             Err(LoginError::Unreachable(std::io::Error::other(words)))
+        }
+        Err(error) if server.state.is_used && is_of_buffers(&error, &commands.sql) => {
+            Err(LoginError::Worn)
         }
         Err(error) => Err(error),
         Ok(()) => {
@@ -82,11 +87,18 @@ async fn query_and_restore(
     server.session.for_client.clear();
     let has_discarded = std::mem::take(&mut client.has_discarded);
     if has_discarded {
-        session::discard(client);
+        session::discard(client, requested);
     }
     let is_kept = by_session || client.pinned_by.is_some();
     client.changes.is_unanswered = false;
+    let had_temporary_path = client.has_temporary_path;
     if let Some(query) = SessionQuery::of(client, requested, &server.state, is_kept) {
+        Box::pin(ask(query, client, requested, server)).await?;
+    }
+    // By what it has been found to have now it may have made something that ties it.
+    let may_be_tied = client.has_temporary_path && !had_temporary_path;
+    if may_be_tied && let Some(query) = SessionQuery::of(client, requested, &server.state, is_kept)
+    {
         Box::pin(ask(query, client, requested, server)).await?;
     }
     let has_reset = client.changes.end_turn();
@@ -140,9 +152,15 @@ async fn ask(
 }
 
 fn is_cancelled(error: &LoginError) -> bool {
+    matches!(error, LoginError::Refused(message) if code_of_error(message) == CANCELLED)
+}
+
+/// Whether a server process refuses temp_buffers because it has used temporary tables: it says so in
+/// a detail, which it has of no bad value.
+fn is_of_buffers(error: &LoginError, sql: &str) -> bool {
     let LoginError::Refused(message) = error else {
         return false;
     };
-    let read = BackendMessage::read(message[0], &message[HEADER_BYTES..]);
-    matches!(read, Ok(BackendMessage::Error(Some(CANCELLED))))
+    let has_detail = message.windows(2).any(|bytes| bytes == b"\0D");
+    code_of_error(message) == BAD_VALUE && has_detail && sql.contains("temp_buffers")
 }

@@ -9,6 +9,7 @@ use crate::pool::ServerConnection;
 use crate::pool::admission::{AdmissionRequest, Admitted, ClientClass, Interrupted, interruption};
 use crate::pool::database::{Database, User};
 use crate::pool::lease::{Lease, LeaseRequest};
+use crate::pool::server_session::LoginError;
 use sooner_postgres::hints::hints_of;
 use sooner_postgres::wire::TransactionStatus;
 use std::rc::Rc;
@@ -82,7 +83,14 @@ impl Client {
         };
         let (requested, state, owner) = (&self.requested, &mut self.state, request.owner());
         let (pooler, priority) = (&self.pooler, admitted.class.priority());
+        // What the client may set, it may set where others have used temporary tables before it.
+        let needs_unused = db.upstream.pool.borrow().has_used_temporary
+            && !state.has_used_temporary
+            && names_buffers(&self.input);
         let apply = async |server: &mut ServerConnection| {
+            if needs_unused && server.state.has_used_temporary {
+                return Err(LoginError::Worn);
+            }
             // Before its settings, which would wait behind those that matter less.
             let endpoint = &db.upstream.address.endpoint;
             let process = &server.process;
@@ -144,4 +152,13 @@ impl Client {
         let went = tokio::time::timeout_at(until, admit).await;
         went.map_err(|_| Refusal::waited(most.as_secs()).into())
     }
+}
+
+/// Whether what begins a transaction names the setting that no process takes once it has used
+/// temporary tables.
+fn names_buffers(input: &[u8]) -> bool {
+    const NAME: &[u8] = b"temp_buffers";
+    const LOOKED_AT: usize = 1024;
+    let mut places = input[..input.len().min(LOOKED_AT)].windows(NAME.len());
+    places.any(|bytes| bytes.eq_ignore_ascii_case(NAME))
 }

@@ -178,6 +178,9 @@ impl LeaseRequest<'_> {
                 return Ok(Some(lease));
             };
             lease.close_server();
+            if matches!(error, LoginError::Worn) {
+                continue;
+            }
             let is_late = begin.elapsed() >= pooler.configuration().patience();
             if is_late || !matches!(error, LoginError::Unreachable(_)) {
                 let address = &self.db.upstream.address;

@@ -96,6 +96,8 @@ pub enum LoginError {
     /// It has no connection left at the moment (53300); whether one that the gate keeps for another
     /// owner may be in the way.
     Full(bool),
+    /// What it has done for others keeps it from a client's settings: a new one would take them.
+    Worn,
     /// The database says no: its error as it came.
     Refused(Bytes),
     /// What answers is no database, or wants what is not there.
@@ -107,6 +109,7 @@ impl fmt::Display for LoginError {
         match self {
             Self::Unreachable(error) => error.fmt(f),
             Self::Full(_) => f.write_str("it has no connection left"),
+            Self::Worn => f.write_str("it has used temporary tables"),
             Self::Refused(_) => f.write_str("it refuses"),
             Self::Impossible(what) => f.write_str(what),
         }

@@ -142,6 +142,37 @@ const READ: &str = "SELECT current_setting('work_mem'), current_setting('search_
     current_setting('extra_float_digits'), current_setting('intervalstyle'),
     current_setting('geqo'), current_setting('random_page_cost')";
 
+/// Commands that are no setting of a value by its name.
+const OTHERS: [&str; 27] = [
+    "RESET ALL",
+    "DISCARD ALL",
+    "SET ROLE bob",
+    "SET ROLE postgres",
+    "RESET ROLE",
+    "SET SESSION AUTHORIZATION bob",
+    "RESET SESSION AUTHORIZATION",
+    "SET TIME ZONE 3",
+    "SET TIME ZONE LOCAL",
+    "SET app.one = Second",
+    "SET app.one TO 007",
+    "SELECT set_config('app.one', 'Second', 0 = 1)",
+    "SET search_path = Public, \"A b\"",
+    "SET search_path TO user",
+    "SET work_mem = 4096",
+    "SET extra_float_digits = 3",
+    "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+    "PREPARE st AS SELECT set_config('work_mem', '2MB', false); EXECUTE st; DEALLOCATE st",
+    "PREPARE st(text) AS SELECT set_config('timezone', $1, 1 = 2); EXECUTE st('UTC'); DEALLOCATE st",
+    "SET transaction_read_only TO on",
+    "SELECT set_config('transaction_read_only', 'on', false)",
+    "SET seed TO 0.5",
+    "SET search_path TO pg_temp, public",
+    "SELECT 1/0",
+    "SAVEPOINT a",
+    "ROLLBACK TO SAVEPOINT a",
+    "SELECT 1",
+];
+
 fn command() -> impl Strategy<Value = String> {
     let settings = [
         "work_mem",
@@ -187,31 +218,7 @@ fn command() -> impl Strategy<Value = String> {
             _ => format!("SELECT set_config('{name}', '{value}', {number} = 1)"),
         }
     });
-    let others = prop::sample::select(vec![
-        "RESET ALL",
-        "DISCARD ALL",
-        "SET ROLE bob",
-        "SET ROLE postgres",
-        "RESET ROLE",
-        "SET SESSION AUTHORIZATION bob",
-        "RESET SESSION AUTHORIZATION",
-        "SET TIME ZONE 3",
-        "SET TIME ZONE LOCAL",
-        "SET app.one = Second",
-        "SET app.one TO 007",
-        "SELECT set_config('app.one', 'Second', 0 = 1)",
-        "SET search_path = Public, \"A b\"",
-        "SET search_path TO user",
-        "SET work_mem = 4096",
-        "SET extra_float_digits = 3",
-        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
-        "PREPARE st AS SELECT set_config('work_mem', '2MB', false); EXECUTE st; DEALLOCATE st",
-        "PREPARE st(text) AS SELECT set_config('timezone', $1, 1 = 2); EXECUTE st('UTC'); DEALLOCATE st",
-        "SELECT 1/0",
-        "SAVEPOINT a",
-        "ROLLBACK TO SAVEPOINT a",
-        "SELECT 1",
-    ]);
+    let others = prop::sample::select(&OTHERS[..]);
     prop_oneof![3 => setting, 1 => others.prop_map(str::to_owned)]
 }
 

@@ -4,6 +4,7 @@
 use super::commits::Effects;
 use super::expected::{Described, Expected};
 use super::{RewriteError, Rewriter, STATEMENT_ERRORS};
+use crate::parameters;
 use crate::pipeline::{AnswerTo, Answered, OutOfStep};
 use crate::session::{PossibleChanges, Ties, Unnamed};
 use crate::statements::Description;
@@ -83,6 +84,10 @@ impl Rewriter<'_> {
                 // It may be as new sessions have it, and not as the client's first packet does.
                 if self.client.changes.has_reset {
                     self.mark_changed(&name.to_ascii_lowercase(), true);
+                }
+                // From PostgreSQL 18 on.
+                if name == b"search_path" {
+                    self.client.note_path(parameters::is_temporary_path(&value));
                 }
                 self.server.reported.insert(name.clone(), value.clone());
                 self.client.reported.insert(name, value);

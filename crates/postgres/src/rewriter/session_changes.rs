@@ -3,7 +3,7 @@
 
 use super::{OURS, Rewriter};
 use crate::parameters;
-use crate::sql::{self, SessionChange};
+use crate::sql::{self, SessionChange, Tie};
 use crate::statements::{Statement, TextEffects};
 use crate::wire::parameter_of_bind;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ const DEEP: &str = "EXECUTE of what executes others";
 const DEPTH_MAX: usize = 8;
 /// What a backslash means decides what is seen of a command.
 const STRINGS: &[u8] = b"standard_conforming_strings";
+
+const SEARCH_PATH: &[u8] = b"search_path";
 
 impl Rewriter<'_> {
     /// Notes what a command leaves behind.
@@ -119,6 +121,7 @@ impl Rewriter<'_> {
                 value,
                 may_be_local,
             } => self.note_parameter(name, value.as_deref(), *may_be_local),
+            SessionChange::Reset(name) if parameters::is_momentary(name) => {}
             SessionChange::Reset(name) => {
                 self.client.changes.has_reset = true;
                 self.mark_changed(name, true);
@@ -134,11 +137,7 @@ impl Rewriter<'_> {
                 None => self.pin(UNREADABLE_NAME),
             },
             SessionChange::ComputedName => self.pin(UNREADABLE_NAME),
-            SessionChange::Tie(tie) => {
-                if self.client.ties.insert(*tie) {
-                    self.client.changes.ties.insert(*tie);
-                }
-            }
+            SessionChange::Tie(tie) => self.note_tie(*tie),
             SessionChange::Untie(tie) => self.note_untied(*tie),
             SessionChange::Library => self.pin("LOAD"),
             SessionChange::ResetAll => self.note_reset_all(),
@@ -150,7 +149,7 @@ impl Rewriter<'_> {
             }
             SessionChange::DeallocateAll => {
                 self.forgets = true;
-                self.note_untied(sql::Tie::PreparedBySql);
+                self.note_untied(Tie::PreparedBySql);
             }
             SessionChange::DiscardAll => self.forgets = true,
             SessionChange::Executes(name) => self.note_executed_by_name(name, depth),
@@ -180,18 +179,30 @@ impl Rewriter<'_> {
         }
     }
 
-    fn note_untied(&mut self, tie: sql::Tie) {
+    fn note_tie(&mut self, tie: Tie) {
+        self.client.note_tie(tie);
+        self.server.has_used_temporary |= tie == Tie::Temporary;
+    }
+
+    fn note_untied(&mut self, tie: Tie) {
         if self.client.ties.contains(tie) {
             self.client.changes.ties.insert(tie);
         }
     }
 
     fn note_parameter(&mut self, name: &[u8], value: Option<&[u8]>, may_be_local: bool) {
+        if parameters::is_momentary(name) {
+            return;
+        }
         if may_be_local {
             self.has_local_settings = true;
             self.client.changes.note_either(name, value);
         } else {
             self.client.changes.note_set(name);
+        }
+        // Also where it is another when the turn is over.
+        if name == SEARCH_PATH && value.is_some_and(parameters::is_temporary_path) {
+            self.note_tie(Tie::Temporary);
         }
         if name == STRINGS {
             let is_on = value.is_some_and(parameters::is_on);

@@ -155,6 +155,11 @@ impl SessionQuery {
             // After RESET one of an application's own is there and empty.
             Some(value) => has_reset && is_first && value.is_empty(),
         };
+        if name == b"search_path" {
+            let own = value.as_deref().filter(|_| !is_default);
+            let value = own.or_else(|| requested.value(name));
+            client.note_path(value.is_some_and(parameters::is_temporary_path));
+        }
         if parameters::is_tracked(&server.reported, name) {
             if is_default && is_first {
                 let is_it = |known: &[u8]| known.eq_ignore_ascii_case(name);
@@ -286,7 +291,8 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
 }
 
 /// The client has thrown away everything that it has set: its first packet counts again.
-pub fn discard(client: &mut ClientState) {
+pub fn discard(client: &mut ClientState, requested: &RequestedParameters) {
+    client.has_temporary_path = requested.has_temporary_path();
     client.reported.clear();
     client.unreported.clear();
     client.session_class = None;

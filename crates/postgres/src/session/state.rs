@@ -23,6 +23,10 @@ pub struct ClientState {
     pub pinned_by: Option<&'static str>,
     /// What else ties it to its server connection.
     pub ties: Ties,
+    /// Whether its search_path may have new tables made temporary ones.
+    pub has_temporary_path: bool,
+    /// Whether it may have used temporary tables itself.
+    pub has_used_temporary: bool,
     /// What its statements leave behind that only its server connection knows.
     pub prepared_here: PreparedHere,
     /// What the server is to be asked when the turn is over.
@@ -41,6 +45,22 @@ impl ClientState {
         self.pinned_by.or_else(|| self.ties.first().map(Tie::words))
     }
 
+    /// A command may tie it so: the server is asked, unless it does already.
+    pub fn note_tie(&mut self, tie: Tie) {
+        if self.ties.insert(tie) {
+            self.changes.ties.insert(tie);
+        }
+        self.has_used_temporary |= tie == Tie::Temporary;
+    }
+
+    /// Whether its search_path may have new tables made temporary ones; if so, there may be some.
+    pub fn note_path(&mut self, is_temporary: bool) {
+        self.has_temporary_path = is_temporary;
+        if is_temporary {
+            self.note_tie(Tie::Temporary);
+        }
+    }
+
     /// Whether its session may differ from all others in what is not known: a statement means
     /// there what it may not mean elsewhere.
     pub fn is_apart(&self) -> bool {
@@ -57,6 +77,10 @@ pub struct ServerState {
     pub unnamed: Unnamed,
     /// Whether what it knows may not be what is believed here: it is closed instead of lent again.
     pub is_tainted: bool,
+    /// Whether a client's turn has begun on it.
+    pub is_used: bool,
+    /// Whether a client may have used temporary tables on it.
+    pub has_used_temporary: bool,
     /// Settings as it reported them last.
     pub reported: Parameters,
     /// Settings that it does not report, and that the last client had it set.
@@ -106,6 +130,8 @@ impl ServerState {
             statements: ServerStatements::new(statements_max),
             unnamed: Unnamed::Absent,
             is_tainted: false,
+            is_used: false,
+            has_used_temporary: false,
             role: SessionRole::of(&reported),
             reported,
             unreported: Parameters::new(),

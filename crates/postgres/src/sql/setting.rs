@@ -1,7 +1,8 @@
 //! The settings that SET, RESET and `set_config` name.
 
 use super::tokens::{Token, Tokens};
-use super::{SessionChange, is, is_one_of};
+use super::{SessionChange, Tie, is, is_one_of};
+use crate::parameters::is_temporary_path;
 use std::borrow::Cow;
 
 /// What SET SESSION CHARACTERISTICS changes.
@@ -19,6 +20,9 @@ const LISTS: [&[u8]; 4] = [
     b"session_preload_libraries",
 ];
 
+/// Decides where a new table is.
+const SEARCH_PATH: &[u8] = b"search_path";
+
 /// Of one argument: calls may stand in calls, and each is looked through.
 const ARGUMENT_TOKENS: usize = 64;
 
@@ -26,6 +30,7 @@ const ARGUMENT_TOKENS: usize = 64;
 type Written<'a> = (Token<'a>, &'a [u8]);
 
 /// The rest of one command.
+#[derive(Clone)]
 struct Rest<'a>(Tokens<'a>);
 
 impl<'a> Iterator for Rest<'a> {
@@ -100,7 +105,13 @@ fn part((token, _): Written<'_>) -> Option<Vec<u8>> {
 pub fn of_set<'a>(tokens: &Tokens<'a>) -> Vec<SessionChange<'a>> {
     let mut rest = Rest(tokens.clone());
     if rest.takes("local") {
-        return vec![SessionChange::SetLocal(named(rest).and_then(name_of))];
+        let mut values = rest.clone();
+        let name = named(rest).and_then(name_of);
+        let is_path = name.as_deref() == Some(SEARCH_PATH);
+        let is_temporary = is_path && values.any(|(_, text)| is_temporary_path(text));
+        let ties = is_temporary.then_some(SessionChange::Tie(Tie::Temporary));
+        let local = [SessionChange::SetLocal(name)].into_iter();
+        return local.chain(ties).collect();
     }
     let names_transaction = |(token, _)| matches!(token, Token::Word(word) if is_one_of(word, &["transaction", "constraints"]));
     if rest.peek().is_some_and(names_transaction) {
@@ -233,6 +244,11 @@ fn call<'a>(rest: &mut Rest<'a>) -> Option<SessionChange<'a>> {
     let name = text_constant(first.1).filter(|_| is_cast);
     let name = name.map(<[u8]>::to_ascii_lowercase);
     if is_one_of_constants(is_local, &["true", "t", "on", "yes", "1"]) {
+        let is_path = name.as_deref() == Some(SEARCH_PATH);
+        if is_path && value.iter().any(|(_, text)| is_temporary_path(text)) {
+            // A session that is tied is apart from others, as one with a local setting is.
+            return Some(SessionChange::Tie(Tie::Temporary));
+        }
         return Some(SessionChange::SetLocal(name.map(Cow::from)));
     }
     let may_be_local = !is_one_of_constants(is_local, &["false", "f", "off", "no", "0"]);
