@@ -141,6 +141,12 @@ pub fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
+/// The length of the whole of which a response is a part, in bytes (RFC 9110, 14.4).
+pub fn whole_length(headers: &HeaderMap) -> Option<u64> {
+    let range = headers.get(CONTENT_RANGE)?.to_str().ok()?;
+    range.rsplit_once('/')?.1.parse().ok()
+}
+
 /// Says that other clients may get another coding (RFC 9110, 12.5.5).
 pub fn vary(headers: &mut HeaderMap) {
     let is_said = headers.get_all(VARY).iter().any(|value| {

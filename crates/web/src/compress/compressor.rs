@@ -9,7 +9,10 @@ use crate::files::{File, VariantCache, VariantCell, kept, media_type};
 use crate::response::Response;
 use crate::service::Reply;
 use bytes::Bytes;
-use hyper::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue, IF_NONE_MATCH, IF_RANGE, RANGE};
+use hyper::header::{
+    ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderValue, IF_NONE_MATCH,
+    IF_RANGE, RANGE,
+};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use sooner_http::compression::{self, MediaTypes};
 use sooner_http::negotiation::{AcceptEncoding, Coding};
@@ -145,7 +148,22 @@ impl Compressor {
     ) -> Option<Coding> {
         let headers = &mut response.headers;
         match (response.status, file) {
+            (StatusCode::PARTIAL_CONTENT, None) => {
+                let whole_bytes = compression::whole_length(headers);
+                let mut of_whole = headers.clone();
+                of_whole.remove(CONTENT_RANGE);
+                if self.may_be(StatusCode::OK, &of_whole, whole_bytes, wanted) {
+                    compression::vary(headers);
+                }
+                return None;
+            }
             (StatusCode::NOT_MODIFIED, None) => {
+                // Of what type the whole is, it mostly does not say.
+                let may_be =
+                    |headers: &HeaderMap| self.may_be(StatusCode::OK, headers, None, wanted);
+                if !headers.contains_key(CONTENT_TYPE) || may_be(headers) {
+                    compression::vary(headers);
+                }
                 if compression::answers_weak_tag(&wanted.conditions, headers) {
                     compression::weaken_tag(headers);
                     compression::vary(headers);

@@ -136,6 +136,14 @@ async fn send(
             connection,
             progress,
         }),
+        // Of what a script said nothing can be made: it must not run again.
+        Some(Err((error, _))) if connection.is_answered() => Err(FailedAttempt {
+            failure: match failure(&error, &progress) {
+                Failure::Closed(why) => Failure::Unreadable(why),
+                failure => failure,
+            },
+            retry: None,
+        }),
         Some(Err((error, unsent))) => {
             let is_unseen = unsent.is_some()
                 || is_unprocessed(&error)

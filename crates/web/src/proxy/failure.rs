@@ -209,6 +209,9 @@ pub enum Exhausted {
     /// ENOBUFS, ENOMEM.
     #[error("the system has no memory left for a connection")]
     Memory,
+    /// EAGAIN: as many connections wait at the server's Unix socket as may.
+    #[error("as many connections wait at the server's socket as may; set a `limit`")]
+    Backlog,
 }
 
 impl Exhausted {
@@ -219,6 +222,7 @@ impl Exhausted {
             Errno::NFILE => Some(Self::SystemDescriptors),
             Errno::ADDRNOTAVAIL => Some(Self::Ports),
             Errno::NOBUFS | Errno::NOMEM => Some(Self::Memory),
+            Errno::AGAIN => Some(Self::Backlog),
             _ => None,
         }
     }
@@ -281,6 +285,7 @@ mod tests {
         assert_eq!(of(Errno::NFILE), Some(Exhausted::SystemDescriptors));
         assert_eq!(of(Errno::ADDRNOTAVAIL), Some(Exhausted::Ports));
         assert_eq!(of(Errno::NOMEM), Some(Exhausted::Memory));
+        assert_eq!(of(Errno::AGAIN), Some(Exhausted::Backlog));
         for of_the_server in [Errno::CONNREFUSED, Errno::HOSTUNREACH, Errno::TIMEDOUT] {
             assert_eq!(of(of_the_server), None);
         }

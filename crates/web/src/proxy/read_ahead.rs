@@ -61,6 +61,8 @@ struct Buffer {
     /// What the upstream has not sent of it.
     owed_bytes: Option<u64>,
     end: Option<Result<(), Truncation>>,
+    /// Whether the client's connection had time to send what came before the body broke off.
+    has_paused: bool,
     is_abandoned: bool,
     reader: Option<Waker>,
     feeder: Option<Waker>,
@@ -76,6 +78,7 @@ pub fn read_ahead(budget: &Arc<BufferBudget>, body_bytes: Option<u64>) -> (Feede
         left_bytes: body_bytes,
         owed_bytes: body_bytes,
         end: None,
+        has_paused: false,
         is_abandoned: false,
         reader: None,
         feeder: None,
@@ -270,6 +273,12 @@ impl Body for ReadAhead {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         match &buffer.end {
+            // An error ends the connection with all that is not on its way.
+            Some(Err(_)) if !buffer.has_paused => {
+                buffer.has_paused = true;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
             None => {
                 buffer.reader = Some(cx.waker().clone());
                 Poll::Pending

@@ -144,6 +144,11 @@ impl UpstreamConnection {
         })
     }
 
+    /// Whether a script has said something to its request, though no response came of it.
+    pub fn is_answered(&self) -> bool {
+        self.slot.as_ref().is_some_and(Slot::is_answered)
+    }
+
     /// Whether it would take a request now, as far as is known.
     pub fn is_open(&self) -> bool {
         match &self.requests {

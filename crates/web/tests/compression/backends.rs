@@ -139,7 +139,8 @@ fn statuses_without_a_whole_body_stay() {
     };
     let part = gzip("/206", &["-H", "range: bytes=0-1999"]);
     assert_eq!((part.status, part.header("content-encoding")), (206, None));
-    assert!(part.body == text(2000));
+    // RFC 9110, 15.3.7: as the whole would say.
+    assert!(part.varies() && part.body == text(2000));
     assert_eq!(gzip("/204", &[]).status, 204);
     let missing = gzip("/404", &[]);
     assert_eq!(
@@ -150,6 +151,7 @@ fn statuses_without_a_whole_body_stay() {
     for (named, tag) in [("W/\"v1\"", "W/\"v1\""), ("\"v1\"", "\"v1\"")] {
         let same = gzip("/304", &["-H", &format!("if-none-match: {named}")]);
         assert_eq!((same.status, same.header("etag")), (304, Some(tag)));
+        assert!(same.varies());
     }
 }
 

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the scripts are.
 const SCRIPTS: &[(&str, &str)] = &[
@@ -57,6 +59,11 @@ const SCRIPTS: &[(&str, &str)] = &[
         "<?php echo str_repeat('x', 100000); flush(); posix_kill(getmypid(), 9); sleep(5);",
     ),
     ("nothing.php", ""),
+    (
+        "short.php",
+        "<?php file_put_contents(dirname(__DIR__) . '/root/runs/' . uniqid('', true), ''); header('Content-Length: 100'); echo 'abc';",
+    ),
+    ("runs/none", ""),
     ("photo.jpg", "<?php echo 'run';"),
     ("style.css", "css"),
 ];
@@ -417,4 +424,45 @@ fn what_breaks_off_is_not_taken_for_whole() {
         ask(nowhere.address, "GET", "/style.css", "", b"").text(),
         "css"
     );
+}
+
+/// Of each worker; without a bound of PHP's own it would wait for the rest of the body without end.
+#[test]
+fn an_upload_that_breaks_off_frees_its_worker() {
+    let Some(php) = Php::start("an_upload_that_breaks_off_frees_its_worker") else {
+        return;
+    };
+    let site = php.site("");
+    for _ in 0..12 {
+        let mut client = site.connect();
+        client.send(
+            "POST /length.php HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\nbeginning",
+        );
+        // The place that it has is free when its worker is told.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let whole = ask(site.address, "GET", "/length.php", "", b"");
+    assert_eq!((whole.status, whole.text()), (200, "abcde"));
+}
+
+/// As nginx passes it on: once, with what came.
+#[test]
+fn a_script_that_says_less_than_it_promised_runs_once() {
+    let Some(php) = Php::start("a_script_that_says_less_than_it_promised") else {
+        return;
+    };
+    let site = php.site("");
+    let runs = php.root().join("runs");
+    fs::set_permissions(&runs, fs::Permissions::from_mode(0o777)).unwrap();
+    for address in [php.nginx, site.address] {
+        let before = fs::read_dir(&runs).unwrap().count();
+        let mut client = Client::connect(address);
+        client.send("DELETE /short.php HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let all = String::from_utf8(client.rest().unwrap()).unwrap();
+        assert!(
+            all.starts_with("HTTP/1.1 200 ") && all.ends_with("\r\n\r\nabc"),
+            "{all}"
+        );
+        assert_eq!(fs::read_dir(&runs).unwrap().count(), before + 1);
+    }
 }

@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use sooner_admission::Time;
 use sooner_config::printable;
 use sooner_http::fastcgi::Parameters;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,8 +21,36 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// The most that is shown of what a script says on its error stream, characters.
 const WORDS_MAX: usize = 500;
 
-/// The parameters of the next request of a connection.
-pub type Slot = Rc<RefCell<Option<Arc<Parameters>>>>;
+/// What a connection's request needs beside HTTP.
+#[derive(Clone, Default)]
+pub struct Slot(Rc<SlotState>);
+
+#[derive(Default)]
+struct SlotState {
+    parameters: RefCell<Option<Arc<Parameters>>>,
+    is_answered: Cell<bool>,
+}
+
+impl Slot {
+    /// The parameters of the next request.
+    pub fn replace(&self, parameters: Option<Arc<Parameters>>) {
+        self.0.parameters.replace(parameters);
+    }
+
+    /// Whether something came of a script's output: it must not run again.
+    pub fn is_answered(&self) -> bool {
+        self.0.is_answered.get()
+    }
+
+    /// Something came.
+    pub fn note_answer(&self) {
+        self.0.is_answered.set(true);
+    }
+
+    fn take(&self) -> Option<Arc<Parameters>> {
+        self.0.parameters.borrow_mut().take()
+    }
+}
 
 /// What all connections to one server share.
 #[derive(Clone)]
@@ -79,9 +107,9 @@ impl Bridge {
 async fn serve(far: DuplexStream, stream: Box<dyn Transport>, slot: Slot, bridge: Bridge) {
     let stream = RefCell::new(Some(stream));
     let service = service_fn(|request| {
-        let parts = stream.borrow_mut().take().zip(slot.borrow_mut().take());
-        let bridge = bridge.clone();
-        async move { exchange(parts, request, bridge).await }
+        let parts = stream.borrow_mut().take().zip(slot.take());
+        let (bridge, slot) = (bridge.clone(), slot.clone());
+        async move { exchange(parts, request, bridge, &slot).await }
     });
     // How it ends, the proxy hears at its own end.
     let serving = Builder::new()

@@ -1,11 +1,12 @@
 //! One request over FastCGI: sends parameters and body, and makes a response of what comes.
 
-use super::bridge::Bridge;
+use super::bridge::{Bridge, Slot};
 use crate::proxy::upstream_connection::Transport;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::{Request, Response, StatusCode};
+use hyper::header::CONTENT_LENGTH;
+use hyper::{Method, Request, Response, StatusCode};
 use sooner_http::fastcgi::{
     self, Decoder, Event, HeadError, Parameters, RECORD_BYTES_MAX, RecordError,
 };
@@ -31,6 +32,9 @@ pub enum ExchangeError {
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
+    /// The client's body did not come to its end, so the request cannot.
+    #[error("the request's body broke off")]
+    Body,
     /// Not all was said.
     #[error("the script and its server ended before the response did")]
     Ended,
@@ -46,13 +50,17 @@ pub enum ExchangeError {
 }
 
 /// Sends a body.
-type Sending = Pin<Box<dyn Future<Output = ()>>>;
+type Sending = Pin<Box<dyn Future<Output = Result<(), ExchangeError>>>>;
 
 /// The body of a response.
 pub struct Answer {
     /// What came with the head.
     first: Bytes,
     exchange: Option<Exchange>,
+    /// Bytes that it still lacks, where its head says how many there are.
+    left_bytes: Option<u64>,
+    /// Why it breaks off: said when what came before has been passed on.
+    cut: Option<ExchangeError>,
     /// The body of a request that is refused, which is read and thrown away.
     unread: Option<Incoming>,
     bridge: Bridge,
@@ -71,8 +79,10 @@ pub async fn exchange(
     parts: Option<(Box<dyn Transport>, Arc<Parameters>)>,
     request: Request<Incoming>,
     bridge: Bridge,
+    slot: &Slot,
 ) -> Result<Response<Answer>, ExchangeError> {
     let (stream, parameters) = parts.ok_or(ExchangeError::Spent)?;
+    let is_head = request.method() == Method::HEAD;
     let mut body = request.into_body();
     let (reader, writer) = split(stream);
     let sending: Sending = match body.size_hint().exact() {
@@ -91,11 +101,16 @@ pub async fn exchange(
         decoder: Decoder::default(),
         buffer: BytesMut::new(),
     };
-    match head(&mut exchange, &bridge).await {
+    match head(&mut exchange, &bridge, slot).await {
         Ok((head, first)) => {
+            let has_body = !is_head && head.status != StatusCode::NOT_MODIFIED;
+            let length = head.headers.get(CONTENT_LENGTH).filter(|_| has_body);
+            let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
             let mut response = Response::new(Answer {
+                left_bytes: length.map(|length: u64| length.saturating_sub(first.len() as u64)),
                 first,
                 exchange: Some(exchange),
+                cut: None,
                 unread: None,
                 bridge,
             });
@@ -104,9 +119,16 @@ pub async fn exchange(
             Ok(response)
         }
         Err(error) => {
-            bridge.note_failure(&error);
+            note(&bridge, &error);
             Err(error)
         }
+    }
+}
+
+/// Tells the operator, unless it is the client's doing.
+fn note(bridge: &Bridge, error: &ExchangeError) {
+    if !matches!(error, ExchangeError::Body) {
+        bridge.note_failure(error);
     }
 }
 
@@ -132,6 +154,8 @@ fn too_long(unread: Incoming, bridge: Bridge) -> Response<Answer> {
             b"413 Content Too Large: a body of more than 1 MiB needs a Content-Length\n",
         ),
         exchange: None,
+        left_bytes: None,
+        cut: None,
         unread: Some(unread),
         bridge,
     });
@@ -139,15 +163,17 @@ fn too_long(unread: Incoming, bridge: Bridge) -> Response<Answer> {
     response
 }
 
-/// Sends a request. An error means that the server reads no more; what it says is read all the
-/// same.
+/// Sends a request. That the server reads no more is no error: what it says is read all the same.
 async fn send<B: Body<Data = Bytes> + Unpin>(
     writer: WriteHalf<Box<dyn Transport>>,
     parameters: Arc<Parameters>,
     length: u64,
     body: B,
-) {
-    _ = send_all(writer, &parameters, length, body).await;
+) -> Result<(), ExchangeError> {
+    match send_all(writer, &parameters, length, body).await {
+        Err(ExchangeError::Io(_)) => Ok(()),
+        sent => sent,
+    }
 }
 
 async fn send_all<B: Body<Data = Bytes> + Unpin>(
@@ -155,7 +181,7 @@ async fn send_all<B: Body<Data = Bytes> + Unpin>(
     parameters: &Parameters,
     length: u64,
     mut body: B,
-) -> io::Result<()> {
+) -> Result<(), ExchangeError> {
     let mut out = Vec::new();
     fastcgi::push_begin(false, &mut out);
     let mut all = parameters.clone();
@@ -166,7 +192,7 @@ async fn send_all<B: Body<Data = Bytes> + Unpin>(
     all.push((b"CONTENT_LENGTH".to_vec(), length.into()));
     fastcgi::push_parameters(&all, &mut out);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| io::ErrorKind::UnexpectedEof)?;
+        let frame = frame.map_err(|_| ExchangeError::Body)?;
         for part in frame
             .data_ref()
             .map_or(&[][..], |data| &data[..])
@@ -179,18 +205,20 @@ async fn send_all<B: Body<Data = Bytes> + Unpin>(
     }
     fastcgi::push_input(b"", &mut out);
     writer.write_all(&out).await?;
-    writer.flush().await
+    Ok(writer.flush().await?)
 }
 
 /// The head of the response, and what came of its body with it.
 async fn head(
     exchange: &mut Exchange,
     bridge: &Bridge,
+    slot: &Slot,
 ) -> Result<(fastcgi::Head, Bytes), ExchangeError> {
     let mut read = BytesMut::new();
     loop {
         match poll_fn(|cx| exchange.poll_event(cx)).await? {
             Event::Output(bytes) => {
+                slot.note_answer();
                 read.extend_from_slice(&bytes);
                 if let Some((head, length)) = fastcgi::head(&read)? {
                     return Ok((head, read.split_off(length).freeze()));
@@ -206,9 +234,10 @@ impl Exchange {
     /// The next event; sends meanwhile.
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, ExchangeError>> {
         if let Some(sending) = &mut self.sending
-            && sending.as_mut().poll(cx).is_ready()
+            && let Poll::Ready(sent) = sending.as_mut().poll(cx)
         {
             self.sending = None;
+            sent?;
         }
         loop {
             if let Some(event) = self.decoder.next(&mut self.buffer)? {
@@ -237,6 +266,9 @@ impl Body for Answer {
         if !this.first.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.first)))));
         }
+        if let Some(cut) = this.cut.take() {
+            return Poll::Ready(Some(Err(cut)));
+        }
         loop {
             if let Some(unread) = &mut this.unread
                 && let Some(Ok(_)) = ready!(Pin::new(unread).poll_frame(cx))
@@ -247,15 +279,29 @@ impl Body for Answer {
             let Some(exchange) = &mut this.exchange else {
                 return Poll::Ready(None);
             };
-            match ready!(exchange.poll_event(cx)) {
-                Ok(Event::Output(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                Ok(Event::Error(words)) => this.bridge.note_words(&words),
-                Ok(Event::End { .. }) => this.exchange = None,
-                Err(error) => {
-                    this.exchange = None;
-                    this.bridge.note_failure(&error);
-                    return Poll::Ready(Some(Err(error)));
+            let cut = match ready!(exchange.poll_event(cx)) {
+                Ok(Event::Output(bytes)) => {
+                    if let Some(left_bytes) = &mut this.left_bytes {
+                        *left_bytes = left_bytes.saturating_sub(bytes.len() as u64);
+                    }
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
                 }
+                Ok(Event::Error(words)) => {
+                    this.bridge.note_words(&words);
+                    continue;
+                }
+                Ok(Event::End { .. }) => {
+                    (this.left_bytes > Some(0)).then_some(ExchangeError::Ended)
+                }
+                Err(error) => Some(error),
+            };
+            this.exchange = None;
+            if let Some(error) = &cut {
+                note(&this.bridge, error);
+                this.cut = cut;
+                // Once around, what came before goes on its way.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
         }
     }

@@ -132,3 +132,18 @@ fn trailers_of_a_request_come_through() {
         );
     });
 }
+
+#[test]
+fn what_came_of_a_body_that_breaks_off_is_passed_on() {
+    run(async {
+        let short = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nabc";
+        let (url, _) = scripted(|_, _| Reply::Last(short.to_vec())).await;
+        let (address, _) = front(&to(&[&url], "")).await;
+        let request = "GET / HTTP/1.1\r\nhost: h\r\n\r\n";
+        let answer = rest(client(address, request).await).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nabc"),
+            "{answer}"
+        );
+    });
+}
