@@ -61,7 +61,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("nothing.php", ""),
     (
         "short.php",
-        "<?php file_put_contents(dirname(__DIR__) . '/root/runs/' . uniqid('', true), ''); header('Content-Length: 100'); echo 'abc';",
+        "<?php file_put_contents(__DIR__ . '/runs/' . uniqid('', true), ''); header('Content-Length: 100'); echo 'abc';",
     ),
     ("runs/none", ""),
     ("photo.jpg", "<?php echo 'run';"),
