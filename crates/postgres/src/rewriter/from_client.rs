@@ -84,15 +84,12 @@ impl Rewriter<'_> {
                     Some(own) if own.effects().names_statements => (None, Some(own)),
                     own => (own, None),
                 };
-                let known = match naming {
-                    Some(naming) => self.ready_by_sql(name, &naming, false, out),
-                    None => {
-                        let stand_in = self.stand_in_to_describe(name, out);
-                        let known = stand_in.or_else(|| self.ready(name, out));
-                        known.map(|known| (known, None))
-                    }
-                };
-                let Some((known, _)) = known else {
+                let stand_in = self.stand_in_to_describe(name, out);
+                let known = stand_in.or_else(|| match naming {
+                    Some(naming) => Some(self.ready_by_sql(name, &naming, false, out)?.0),
+                    None => self.ready(name, out),
+                });
+                let Some(known) = known else {
                     return Ok(Forwarded::NotYet);
                 };
                 write_describe_statement(out, &known);

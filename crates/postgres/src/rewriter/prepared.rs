@@ -257,8 +257,10 @@ impl Rewriter<'_> {
             return None;
         }
         let statement = self.absent_without_rows(name)?.clone();
-        let parameters = statement.description()?.parameters();
-        let types = [b"\0", parameters].concat();
+        let types = match statement.description() {
+            Some(description) => [b"\0", description.parameters()].concat(),
+            None => statement.types().to_vec(),
+        };
         Some(self.stand_in_of(0, &types, out).into_bytes())
     }
 
@@ -266,16 +268,19 @@ impl Rewriter<'_> {
     /// and it cannot be prepared in a transaction that has failed.
     pub(super) fn absent_without_rows(&self, name: &[u8]) -> Option<&Arc<Statement>> {
         let statement = self.client.statements.named(name).ok()?;
-        statement
-            .description()
-            .filter(|description| !description.has_columns())?;
+        let names_statements = statement.effects().names_statements;
+        let has_rows = match statement.description() {
+            Some(description) => description.has_columns(),
+            None => !names_statements || self.executes_own(statement),
+        };
         let is_here = match name {
             b"" => self.has_unnamed(Some(statement)),
             _ => self.server.statements.find(statement).is_some(),
         };
         let mut words = statement.first_words().iter();
-        let can_be_prepared = words.any(|word| sql::ends_transaction(word));
-        (!is_here && !can_be_prepared).then_some(statement)
+        // PREPARE that names a statement ends none.
+        let can_be_prepared = !names_statements && words.any(|word| sql::ends_transaction(word));
+        (!has_rows && !is_here && !can_be_prepared).then_some(statement)
     }
 
     /// Prepares an empty statement, which is never refused; its name.

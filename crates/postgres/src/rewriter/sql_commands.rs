@@ -87,6 +87,13 @@ impl Rewriter<'_> {
         Some((stand_in.into_bytes(), Some(sql)))
     }
 
+    /// Whether a prepared EXECUTE is one of a statement that the client has.
+    pub(super) fn executes_own(&self, statement: &Statement) -> bool {
+        let names = sql::statement_names(statement.sql());
+        let mut names = names.iter().filter(|name| name.uses == Uses::Execute);
+        names.any(|name| self.client.statements.named(&name.name).is_ok())
+    }
+
     /// A text with the names that the server connection has for this client's statements, where it
     /// uses them so; `None` where there is nothing to replace. The error: the server's answer to
     /// what was written decides.

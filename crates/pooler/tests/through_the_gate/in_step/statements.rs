@@ -130,6 +130,35 @@ fn what_forgets_all_statements_does_so_in_any_batch() {
     }
 }
 
+/// What names a statement that is not there leaves a connection that the gate does not lend again.
+#[test]
+fn what_names_others_is_described_in_a_failed_transaction_elsewhere() {
+    let Some(both) = Both::start("what_names_others_is_described") else {
+        return;
+    };
+    let fails: &[Step<'_>] = &[
+        (0, &["Q:execute nix"]),
+        (0, &["Q:begin"]),
+        (0, &["Q:select 1/0"]),
+        (0, &["D:s1", "S"]),
+        (0, &["B:=s1", "E:", "S"]),
+        (0, &["Q:rollback"]),
+        (0, &["D:s1", "S"]),
+    ];
+    for text in [
+        "execute nix",
+        "execute s2",
+        "deallocate s2",
+        "deallocate nix",
+        "prepare s2 as select 1",
+        "prepare nix as select 1",
+    ] {
+        let parse = format!("P:s1={text}");
+        let parse: &[&str] = &[&parse, "S"];
+        both.compare(TWO, &[&[FIRST, (0, parse)], fails].concat());
+    }
+}
+
 #[test]
 fn errors_name_what_is_closed_behind_them() {
     let Some(both) = Both::start("errors_name_what_is_closed") else {
