@@ -74,10 +74,7 @@ impl Client {
             ),
             stream,
             input,
-            state: ClientState {
-                has_temporary_path: authenticated.requested.has_temporary_path(),
-                ..ClientState::default()
-            },
+            state: ClientState::of(&authenticated.requested),
             requested: authenticated.requested,
             failed: None,
             pooler: pooler.clone(),

@@ -2,7 +2,7 @@
 
 use super::changes::{PossibleChanges, Ties};
 use super::prepared_here::PreparedHere;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, RequestedParameters};
 use crate::sql::Tie;
 use crate::statements::{ClientStatements, ServerStatements, Statement, StatementCounts};
 use std::cell::Cell;
@@ -40,6 +40,14 @@ pub struct ClientState {
 }
 
 impl ClientState {
+    /// Of a new client that asks for this.
+    pub fn of(requested: &RequestedParameters) -> Self {
+        Self {
+            has_temporary_path: requested.has_temporary_path(),
+            ..Self::default()
+        }
+    }
+
     /// Why it keeps its server connection, if it does.
     pub fn tied_by(&self) -> Option<&'static str> {
         self.pinned_by.or_else(|| self.ties.first().map(Tie::words))

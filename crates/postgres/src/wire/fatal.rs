@@ -35,9 +35,9 @@ mod tests {
         let mut out = BytesMut::new();
         write_as_fatal(
             &mut out,
-            b"E\0\0\0\x28SFEHLER\0VERROR\0C22023\0Mbad value\0\0",
+            b"E\0\0\0\x26SFEHLER\0VERROR\0C22023\0Mbad value\0\0",
         );
-        let expected = b"E\0\0\0\x27SFATAL\0VFATAL\0C22023\0Mbad value\0\0";
+        let expected = b"E\0\0\0\x25SFATAL\0VFATAL\0C22023\0Mbad value\0\0";
         assert_eq!(&out[..], expected);
         // What is cut off is closed.
         let mut out = BytesMut::new();
