@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// What is noted as the reason where a setting cannot be followed.
 const UNREADABLE_NAME: &str = "a setting with a computed name";
 const MANY_SETTINGS: &str = "many settings, or long ones";
-const DEEP: &str = "EXECUTE of what executes others";
-/// What is executed may execute others.
-const DEPTH_MAX: usize = 8;
+const MANY_EXECUTED: &str = "many commands that EXECUTE runs";
+/// What is executed may execute others: so many are followed for one message.
+const EXECUTED_MAX: usize = 64;
 /// What a backslash means decides what is seen of a command.
 const STRINGS: &[u8] = b"standard_conforming_strings";
 
@@ -22,20 +22,20 @@ const SEARCH_PATH: &[u8] = b"search_path";
 impl Rewriter<'_> {
     /// Notes what a command leaves behind.
     pub(super) fn note_session_changes(&mut self, sql: &[u8]) {
-        self.note_text(sql, b"", 0);
+        self.note_text(sql, b"", &mut 0);
     }
 
-    /// At a depth of EXECUTE in EXECUTE.
-    fn note_text(&mut self, sql: &[u8], bind: &[u8], depth: usize) {
+    /// With so many `executed` before.
+    fn note_text(&mut self, sql: &[u8], bind: &[u8], executed: &mut usize) {
         match sql::session_class(sql) {
             Some(word) => self.note_session_class(word),
-            None => self.note_changes(&sql::session_changes(sql), bind, depth),
+            None => self.note_changes(&sql::session_changes(sql), bind, executed),
         }
     }
 
-    fn note_changes(&mut self, changes: &[SessionChange<'_>], bind: &[u8], depth: usize) {
+    fn note_changes(&mut self, changes: &[SessionChange<'_>], bind: &[u8], executed: &mut usize) {
         for change in changes {
-            self.note_change(change, bind, depth);
+            self.note_change(change, bind, executed);
         }
     }
 
@@ -64,24 +64,30 @@ impl Rewriter<'_> {
     ) {
         match statement {
             Some(statement) if statement.effects().changes_session => {
-                self.note_text(by_sql.unwrap_or(statement.sql()), bind, 0);
+                self.note_text(by_sql.unwrap_or(statement.sql()), bind, &mut 0);
             }
             Some(_) => {}
-            None => self.note_executed_here(name, bind, 0),
+            None => self.note_executed_here(name, bind, &mut 0),
         }
     }
 
     /// EXECUTE in SQL: as if what it names were bound, with parameters that are not read.
-    fn note_executed_by_name(&mut self, name: &[u8], depth: usize) {
-        if depth == DEPTH_MAX {
-            return self.pin(DEEP);
+    fn note_executed_by_name(&mut self, name: &[u8], executed: &mut usize) {
+        let statement = self.executed(name);
+        let changes_session = statement.as_ref().map_or_else(
+            || !self.client.prepared_here.of(name).is_empty(),
+            |statement| statement.effects().changes_session,
+        );
+        if !changes_session {
+            return;
         }
-        match self.executed(name) {
-            Some(statement) if statement.effects().changes_session => {
-                self.note_text(statement.sql(), b"", depth + 1);
-            }
-            Some(_) => {}
-            None => self.note_executed_here(name, b"", depth + 1),
+        if *executed == EXECUTED_MAX {
+            return self.pin(MANY_EXECUTED);
+        }
+        *executed += 1;
+        match statement {
+            Some(statement) => self.note_text(statement.sql(), b"", executed),
+            None => self.note_executed_here(name, b"", executed),
         }
     }
 
@@ -95,9 +101,9 @@ impl Rewriter<'_> {
     }
 
     /// As [`Self::note_executed`], of a statement that only this server connection knows.
-    fn note_executed_here(&mut self, name: &[u8], bind: &[u8], depth: usize) {
+    fn note_executed_here(&mut self, name: &[u8], bind: &[u8], executed: &mut usize) {
         let changes = self.client.prepared_here.of(name).to_vec();
-        self.note_changes(&changes, bind, depth);
+        self.note_changes(&changes, bind, executed);
     }
 
     /// What a statement that only this server connection knows leaves behind each time that it is
@@ -114,7 +120,12 @@ impl Rewriter<'_> {
         parameters::hide_session_class(self.server);
     }
 
-    fn note_change(&mut self, session_changes: &SessionChange<'_>, bind: &[u8], depth: usize) {
+    fn note_change(
+        &mut self,
+        session_changes: &SessionChange<'_>,
+        bind: &[u8],
+        executed: &mut usize,
+    ) {
         match session_changes {
             SessionChange::Parameter {
                 name,
@@ -152,7 +163,7 @@ impl Rewriter<'_> {
                 self.note_untied(Tie::PreparedBySql);
             }
             SessionChange::DiscardAll => self.forgets = true,
-            SessionChange::Executes(name) => self.note_executed_by_name(name, depth),
+            SessionChange::Executes(name) => self.note_executed_by_name(name, executed),
             SessionChange::Prepared(name, change) => {
                 self.note_prepared_here(name, std::slice::from_ref(change));
             }

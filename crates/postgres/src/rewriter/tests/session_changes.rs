@@ -191,3 +191,24 @@ fn what_was_prepared_once_leaves_the_same_behind_again() {
     let number = talk.client.statements.named(b"a").unwrap().number();
     assert_eq!(number, 5, "what it means under the setting is its own");
 }
+
+/// However many commands execute each other, a message takes no longer.
+#[test]
+fn what_is_executed_is_followed_a_bounded_number_of_times() {
+    let mut talk = Conversation::new(10);
+    let text = |name: char| format!("EXECUTE/**/{name};").repeat(700);
+    let names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    for (name, next) in names.iter().zip(names.iter().cycle().skip(1)) {
+        talk.turn(&format!("c:P{name}={} c:S s:1 s:I", text(*next)));
+    }
+    let mut rewriter = Rewriter::new(&mut talk.client, &mut talk.server, &talk.all);
+    rewriter.note_session_changes(text('a').as_bytes());
+    let pinned_by = Some("many commands that EXECUTE runs");
+    assert_eq!(talk.client.pinned_by, pinned_by);
+    // Those that leave nothing behind are not counted.
+    talk.next_client();
+    talk.turn("c:Pa=SELECT c:S s:1 s:t s:r s:I");
+    let mut rewriter = Rewriter::new(&mut talk.client, &mut talk.server, &talk.all);
+    rewriter.note_session_changes(text('a').as_bytes());
+    assert_eq!(talk.client.pinned_by, None);
+}
