@@ -89,7 +89,12 @@ impl<'a> Maker<'a> {
             self.put("root", &format!("\"{root}\""));
         }
         self.put("listen_tls", "[\"127.0.0.1:0\"]");
-        self.may("compress", &["true", "false"]);
+        if is_first {
+            // Or a server that starts may say first that it compresses nothing.
+            self.put("compress", "true");
+        } else {
+            self.may("compress", &["true", "false"]);
+        }
         self.may("late", &["\"by-priority\"", "\"in-proportion\""]);
         // Classes come last, and what they may say depends on the upstreams' order.
         self.has_shares = self.random.chance();

@@ -133,6 +133,11 @@ fn what_a_first_packet_may_not_ask_for_is_fatal() {
         let told = |folder: &Path, port| Session::begin(folder, port, &[parameter]).1;
         let straight = told(both.database.folder(), 5432);
         let through = told(both.gate.folder(), 6432);
+        // PostgreSQL 18 takes it in a first packet, and the gate does not (docs/gate/sessions.md).
+        if straight.starts_with("R Z") && parameter.1.contains("transaction_isolation") {
+            assert!(through.starts_with("R E:FATAL"), "{through}");
+            continue;
+        }
         assert!(
             straight.starts_with("R E:FATAL"),
             "{parameter:?}: {straight}"
