@@ -32,7 +32,10 @@ const FIELDS_MAX: usize = 400;
 const DATE_BYTES: usize = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n".len();
 
 /// HTTP/1 as hyper serves it, within bounds.
-pub struct Http1(Builder);
+pub struct Http1 {
+    builder: Builder,
+    half_close: bool,
+}
 
 /// What bounds an HTTP/1 connection.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +62,15 @@ impl Http1 {
             .max_headers(FIELDS_MAX)
             // Bounds how far hyper reads a body ahead of the socket.
             .max_buf_size(BUFFER_BYTES_MIN.max(2 * limits.chunk_bytes));
-        Self(builder)
+        Self {
+            builder,
+            half_close: limits.half_close,
+        }
+    }
+
+    /// Whether a client that has shut its sending side still gets its answers.
+    pub fn half_close(&self) -> bool {
+        self.half_close
     }
 
     /// Serves requests on `io` until either side ends it.
@@ -71,7 +82,7 @@ impl Http1 {
     where
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        self.0
+        self.builder
             .serve_connection(TokioIo::new(io), service)
             .with_upgrades()
     }
@@ -85,6 +96,8 @@ pub struct Connection {
     context: ConnectionContext,
     activity: Arc<Activity>,
     upgrade: UpgradeWait,
+    /// Whether a client that has shut its sending side has left.
+    is_watched: bool,
 }
 
 /// An extension of requests that ask to switch protocols: while a clone of it lives, the client's
@@ -141,9 +154,11 @@ impl UpgradeWait {
 }
 
 impl Http1Service {
-    /// Answers the client of `context` through its flow, and tells its activity what happens.
-    pub fn new(context: ConnectionContext) -> Self {
+    /// Answers the client of `context` through its flow, and tells its activity what happens; where
+    /// clients may not shut their sending side, one that does is given up while it waits.
+    pub fn new(context: ConnectionContext, half_close: bool) -> Self {
         Self(Rc::new(Connection {
+            is_watched: !half_close,
             activity: context.handle.activity().clone(),
             context,
             upgrade: UpgradeWait::default(),
@@ -188,7 +203,8 @@ impl HyperService<Request<Incoming>> for Http1Service {
             Reply::Later(future) => ResponseFuture::Later {
                 future,
                 pending: Some((self.0.clone(), request_context, head)),
-                _awaited: AwaitedAnswer::begin(connection.context.handle.clone()),
+                _awaited: (connection.is_watched)
+                    .then(|| AwaitedAnswer::begin(connection.context.handle.clone())),
             },
         }
     }
@@ -205,7 +221,7 @@ pub enum ResponseFuture {
         /// What is needed when it is there.
         pending: Option<(Rc<Connection>, RequestContext, HeadSize)>,
         /// Until then its client may leave unnoticed.
-        _awaited: AwaitedAnswer,
+        _awaited: Option<AwaitedAnswer>,
     },
 }
 

@@ -319,3 +319,24 @@ fn curl_passes_over_either_version() {
         }
     }
 }
+
+/// Where no backend is: a password takes longer to check than clients of backends have to leave.
+#[test]
+fn a_client_that_has_shut_its_sending_side_is_let_in() {
+    let file = File::new(
+        "users",
+        "anna:$2y$12$9KDQbBcaEovcF2FDNDg1UuUxnPiJ/KNIL.hON9R5bVToOGirF1oXa\n",
+    );
+    let site = Site::start_site(&format!(
+        "auth = [{{ file = {:?}, realm = 'Staff only' }}]",
+        file.path()
+    ));
+    site.write("page.txt", "page");
+    let mut client = site.connect();
+    let asking = basic("anna", "secret");
+    client.send(&format!(
+        "GET /page.txt HTTP/1.1\r\nhost: x\r\n{asking}\r\n"
+    ));
+    client.stream().shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(client.response("GET").text(), "page");
+}
