@@ -19,7 +19,7 @@ fn with_method(method: &str) -> Request<RequestBody> {
 #[test]
 fn who_cannot_be_reached_is_a_bad_gateway() {
     run(async {
-        let url = nobody().await;
+        let url = unused_address().await;
         let whole = ask(&to(&[&url], ""), get("/")).await;
         assert_eq!(whole.status, 502);
         assert_eq!(
@@ -43,7 +43,7 @@ fn who_cannot_be_reached_is_a_bad_gateway() {
 fn another_server_is_asked_whatever_the_method_when_nothing_was_sent() {
     run(async {
         let (url, seen) = scripted(|_, _| ok("here")).await;
-        let proxy = to(&[&nobody().await, &url], "");
+        let proxy = to(&[&unused_address().await, &url], "");
         for method in ["GET", "POST"] {
             let whole = ask(&proxy, with_method(method)).await;
             assert_eq!(whole.text(), "here");
@@ -222,7 +222,7 @@ fn a_response_that_breaks_off_is_not_taken_for_whole() {
 #[test]
 fn a_server_that_cannot_be_reached_goes_out_and_comes_back() {
     run(async {
-        let url = nobody().await;
+        let url = unused_address().await;
         let proxy = to(&[&url], "fails = 2\nretries = 0");
         for _ in 0..2 {
             assert_eq!(ask(&proxy, get("/")).await.status, 502);

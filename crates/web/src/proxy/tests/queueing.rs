@@ -429,7 +429,7 @@ fn who_is_sent_to_another_server_that_is_full_waits_there() {
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell".to_vec();
         let (busy, seen) =
             scripted(move |_, _| Reply::SendThenWait(Vec::new(), answer.clone())).await;
-        let proxy = to(&[&busy, &nobody().await], "limit = 1\nfails = 1");
+        let proxy = to(&[&busy, &unused_address().await], "limit = 1\nfails = 1");
         let asked: Vec<_> = (0..2)
             .map(|_| {
                 let proxy = proxy.clone();
@@ -457,7 +457,7 @@ fn a_server_that_was_tried_is_not_tried_again_while_another_is_only_full() {
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell".to_vec();
         let (busy, seen) =
             scripted(move |_, _| Reply::SendThenWait(Vec::new(), answer.clone())).await;
-        let proxy = to(&[&busy, &nobody().await], "limit = 1\nfails = 100");
+        let proxy = to(&[&busy, &unused_address().await], "limit = 1\nfails = 100");
         let ask = || {
             let proxy = proxy.clone();
             tokio::task::spawn_local(async move { ask(&proxy, get("/")).await })

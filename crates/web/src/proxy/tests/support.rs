@@ -132,7 +132,7 @@ pub async fn scripted(
 }
 
 /// An address without a listener.
-pub async fn nobody() -> String {
+pub async fn unused_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap())
 }
