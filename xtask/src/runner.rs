@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 /// Tests at once for two cores: with two, the tests of servers left two fifths of them idle, and with
 /// four they waited for one another's waiting.
 const TESTS_PER_TWO_CORES: usize = 5;
-/// Modules that measure how long something takes, or how much memory: no other test runs beside
-/// them.
+/// Modules that measure how long something takes, or how much memory: nothing runs beside them.
 const ALONE: [&str; 8] = [
     "attach_in_use",
     "attach_workers",
@@ -33,7 +32,7 @@ const SLOW: [&str; 5] = ["drivers", "lab", "lab_measures", "oltp", "principles"]
 const SECONDS_UNKNOWN: [f64; 2] = [30.0, 1.0];
 /// How many of the slowest tests are shown.
 const SLOWEST: usize = 30;
-/// So few that failed are run again, alone; more are no accident of a busy machine.
+/// So few that failed beside others are run again, alone; more are no accident of a busy machine.
 const AGAIN_MAX: usize = 3;
 /// How often in a row one of them has to pass then.
 const AGAIN_TIMES: usize = 3;
@@ -53,12 +52,13 @@ pub fn run(parts: Vec<Part>, tally: &mut Tally) {
     together.sort_by_key(|part| Reverse(before.of(part)));
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let ran = run_some(together, (cores * TESTS_PER_TWO_CORES).div_ceil(2), tally);
-    let (mut times, mut failed) = (ran.times, ran.failed);
-    // Alone among the tests: documentation may still be compiled beside them.
+    let (mut times, failed) = (ran.times, ran.failed);
     let ran = run_some(alone, 1, tally);
     times.extend(ran.times);
-    failed.extend(ran.failed);
     run_again(failed, tally);
+    ran.failed
+        .iter()
+        .for_each(|one| tally.step(&one.name(), false));
     times.sort_by_key(|(_, seconds)| Reverse((seconds * 1e3) as u64));
     println!("-- the slowest tests");
     for (name, seconds) in times.iter().take(SLOWEST) {
