@@ -170,6 +170,7 @@ fn account(
         all.times.push((name.clone(), outcome.seconds));
         if outcome.passed == Some(false) {
             println!("{name} FAILED:\n{}", outcome.text);
+            tally.reason(&name, &outcome.text);
             all.failed.push(part.only(&outcome.name));
         } else {
             tally.test(&name, outcome.passed, &outcome.text);

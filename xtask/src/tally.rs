@@ -5,12 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Lines that the end of the log repeats of a test that failed.
+const REASON_LINES_MAX: usize = 8;
+
 /// Passed, failed and skipped tests.
 #[derive(Debug, Default)]
 pub struct Tally {
     passed: u64,
     failed: u64,
     failures: BTreeSet<String>,
+    /// What tests said when they failed, by name.
+    reasons: BTreeMap<String, String>,
     skipped: BTreeMap<String, String>,
     /// Of the passed, those that failed beside others first.
     unsteady: BTreeSet<String>,
@@ -63,12 +68,23 @@ impl Tally {
         }
     }
 
+    /// What a test said that failed: the panic without its backtrace, for the end of a long log.
+    pub fn reason(&mut self, name: &str, text: &str) {
+        let lines = text
+            .lines()
+            .skip_while(|line| !line.contains("panicked at"));
+        let lines = lines.take_while(|line| !line.starts_with("stack backtrace"));
+        let lines: Vec<&str> = lines.take(REASON_LINES_MAX).collect();
+        self.reasons.insert(name.to_owned(), lines.join("\n  "));
+    }
+
     /// Counts what another one counted.
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.announced += other.announced;
         self.failures.extend(other.failures);
+        self.reasons.extend(other.reasons);
         self.skipped.extend(other.skipped);
         self.unsteady.extend(other.unsteady);
     }
@@ -95,6 +111,9 @@ impl Tally {
     pub fn print(&self) {
         for name in self.failures() {
             println!("failed: {name}");
+            if let Some(reason) = self.reasons.get(name) {
+                println!("  {reason}");
+            }
         }
         for name in &self.unsteady {
             println!("unsteady: {name}: failed beside others, passed alone");
@@ -124,6 +143,17 @@ fn skipped_line(line: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_repeats_why_a_test_failed() {
+        let mut tally = Tally::default();
+        let text = "noise\nthread 'a' panicked at b.rs:1:2:\nleft: 1\nstack backtrace:\n 0: x";
+        tally.reason("a", text);
+        assert_eq!(
+            tally.reasons["a"],
+            "thread 'a' panicked at b.rs:1:2:\n  left: 1"
+        );
+    }
 
     #[test]
     fn what_failed_is_named() {
