@@ -12,9 +12,11 @@ use crate::player::Recorded;
 use crate::predict::{Outcome, Outcomes, Prediction, Predictor};
 use crate::queue::{AdmissionQueue, QueueFull, Request};
 use crate::subject::Subject;
+use crate::waiting::WaitingSubjects;
 use crate::window::{Window, Windows};
 use sooner_policy::{JobId, Promise, Time};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// How the jobs of a backend are held back.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +55,7 @@ pub struct AdmissionStatus {
 pub struct Ticket {
     job: JobId,
     class: u8,
-    subject: Subject,
+    subject: Arc<Subject>,
     prediction: Option<Prediction>,
     came_ns: i64,
     waited_ns: u64,
@@ -84,6 +86,8 @@ impl Ticket {
 /// The jobs of one backend.
 pub struct Admission {
     queue: AdmissionQueue,
+    /// Those in the queue, but for those that came back.
+    waiting: WaitingSubjects,
     /// As it is configured.
     order: Order,
     /// What is taken where that follows what is played.
@@ -110,6 +114,7 @@ impl Admission {
         let order = settings.order.resolved(taken);
         Self {
             queue: AdmissionQueue::new(order, settings.limit, settings.waiting_max),
+            waiting: WaitingSubjects::default(),
             order: settings.order,
             taken,
             predictor: Predictor::new(settings.kind_memory),
@@ -146,7 +151,10 @@ impl Admission {
     ) -> Result<Ticket, QueueFull> {
         let (ticket, request) = self.ticket(class, subject, waited_ns, now);
         match self.queue.arrive(ticket.job, request, now) {
-            Ok(()) => Ok(ticket),
+            Ok(()) => {
+                self.waiting.came(ticket.job, &ticket.subject);
+                Ok(ticket)
+            }
             Err(full) => {
                 self.goals.leave(class);
                 Err(full)
@@ -184,7 +192,7 @@ impl Admission {
         let ticket = Ticket {
             job: JobId(self.arrived),
             class,
-            subject,
+            subject: Arc::new(subject),
             prediction,
             came_ns,
             waited_ns,
@@ -197,12 +205,14 @@ impl Admission {
     pub fn admit(&mut self, now: Time) -> Option<JobId> {
         let admitted = self.queue.admit(now)?;
         self.admitted += 1;
+        self.waiting.gone(admitted);
         Some(admitted)
     }
 
     /// A job leaves, from inside or from the queue.
     pub fn leave(&mut self, ticket: &Ticket, now: Time) {
         self.goals.leave(self.class_of(ticket));
+        self.waiting.gone(ticket.job);
         self.queue.leave(ticket.job, now);
     }
 
@@ -210,6 +220,7 @@ impl Admission {
     pub fn complete(&mut self, ticket: &Ticket, outside_ns: u64, inside_ns: u64, now: Time) {
         self.complete_another(inside_ns);
         self.predictor.observe(&ticket.subject, inside_ns);
+        self.judge_anew(now);
         if let Some(prediction) = ticket.prediction {
             self.outcomes.add(Outcome {
                 came_ns: ticket.came_ns,
@@ -225,6 +236,24 @@ impl Admission {
         let outside_ns = ticket.waited_ns + outside_ns;
         self.goals
             .done(self.class_of(ticket), outside_ns, inside_ns, now);
+    }
+
+    /// Less is expected of those who wait where jobs like them have become shorter since they came.
+    fn judge_anew(&mut self, now: Time) {
+        // A promise stays as it was made.
+        if self.order.within().is_none_or(|it| it == Within::Fcfs) {
+            return;
+        }
+        let Some(subjects) = self.waiting.to_look_at(now) else {
+            return;
+        };
+        let predictor = &mut self.predictor;
+        let predictions = subjects
+            .iter()
+            .filter_map(|(&job, subject)| Some((job, predictor.predict(subject)?.expected_ns)));
+        let expected_ns: BTreeMap<JobId, u64> = predictions.collect();
+        self.queue
+            .expect_less(|job| expected_ns.get(&job).copied(), now);
     }
 
     /// What orders by the law of all jobs go by, from the last that are done.

@@ -21,6 +21,7 @@ mod recent;
 mod rehearsal;
 mod second_chance;
 mod subject;
+mod waiting;
 mod window;
 
 pub use admission::{Admission, AdmissionSettings, AdmissionStatus, Ticket};

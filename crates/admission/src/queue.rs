@@ -16,7 +16,8 @@
 //! debt a few jobs that seem short and are not would make a job wait for as long as their work is,
 //! 19 times over.
 //! The job itself and those before it count as was expected: one that seems long waits like a long
-//! one.
+//! one. What is expected of a job that waits may fall and never rises
+//! ([`expect_less`](AdmissionQueue::expect_less)).
 //!
 //! A decision costs O(log n), whatever is expected, O(sizes) where a ratio to the size decides (in
 //! steps of an eighth of an octave), and O(payers) for a class with a cap where those share who

@@ -8,5 +8,6 @@ mod grants;
 mod overruns;
 mod properties;
 mod rehearsal;
+mod stalls;
 mod targets;
 mod worlds;

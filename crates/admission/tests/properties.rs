@@ -22,6 +22,11 @@ enum Event {
     /// One of those present, inside or outside, leaves.
     Leave(prop::sample::Index),
     Limit(usize),
+    /// All that wait are expected to take a part of what they were, or what they were.
+    ExpectLess {
+        from: usize,
+        halvings: u32,
+    },
 }
 
 /// The most grants of the imagined server in one decision.
@@ -42,6 +47,8 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(which, actual_ns)| Event::Settle(which, actual_ns)),
         4 => any::<prop::sample::Index>().prop_map(Event::Leave),
         1 => (0..5usize).prop_map(Event::Limit),
+        1 => (0..3usize, 0..24u32)
+            .prop_map(|(from, halvings)| Event::ExpectLess { from, halvings }),
     ]
 }
 
@@ -75,7 +82,10 @@ fn payer(job: JobId) -> Option<Payer> {
 
 /// A job that has come, as the test sees it.
 struct Observed {
+    /// When it came.
     expected_ns: u64,
+    /// By now.
+    expected_now_ns: u64,
     is_known: bool,
     is_inside: bool,
     /// The expected time of those that waited when it came.
@@ -102,8 +112,10 @@ impl World {
         let are_known = is_known && waiting().all(|job| job.is_known);
         let id = self.came;
         self.came += 1;
+        let expected_or_least_ns = expected_ns.unwrap_or(1).max(1);
         let seen = Observed {
-            expected_ns: expected_ns.unwrap_or(1).max(1),
+            expected_ns: expected_or_least_ns,
+            expected_now_ns: expected_or_least_ns,
             is_known,
             is_inside: false,
             older_ns,
@@ -122,7 +134,7 @@ impl World {
             .expect("only those present are let in");
         prop_assert!(!seen.is_inside, "let in twice");
         seen.is_inside = true;
-        let expected_ns = seen.expected_ns;
+        let expected_ns = seen.expected_now_ns;
         for (_, older) in self
             .seen
             .range_mut(..job.0)
@@ -148,7 +160,7 @@ impl World {
         }
         // Of what nothing was known nothing was promised.
         let more_ns = match seen.is_known {
-            true => actual_ns.saturating_sub(seen.expected_ns),
+            true => actual_ns.saturating_sub(seen.expected_now_ns),
             false => 0,
         };
         let older = self.seen.range_mut(..job.0);
@@ -205,6 +217,15 @@ proptest! {
                     admission.leave(JobId(id), now);
                 }
                 Event::Leave(_) => {}
+                Event::ExpectLess { from, halvings } => {
+                    let waiting = world.seen.iter_mut().filter(|(_, seen)| !seen.is_inside);
+                    let mut less = BTreeMap::new();
+                    for (&id, seen) in waiting.skip(from).filter(|(_, seen)| seen.is_known) {
+                        seen.expected_now_ns = (seen.expected_now_ns >> halvings).max(1);
+                        less.insert(JobId(id), seen.expected_now_ns);
+                    }
+                    admission.expect_less(|job| less.get(&job).copied(), now);
+                }
                 Event::Limit(new) => {
                     limit = new;
                     admission.set_limit(limit);

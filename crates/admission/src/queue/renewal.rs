@@ -1,4 +1,4 @@
-//! Who waits under another order, in other classes, within other caps.
+//! Who waits under another order, in other classes, within other caps, and with less expected.
 
 use super::{AdmissionQueue, Request, Waiting};
 use crate::order::{Order, Ranking};
@@ -31,7 +31,33 @@ impl AdmissionQueue {
             return;
         }
         self.order = order;
-        let ranking = Ranking::new(order, &self.tuning);
+        self.reorder(now);
+    }
+
+    /// Who waits is expected to take what `expected_ns` says, where that is less than was expected
+    /// until now. So all bounds hold with what was expected when a job came. What a job had in the
+    /// imagination counts for as large a part of it as before.
+    pub fn expect_less(&mut self, expected_ns: impl Fn(JobId) -> Option<u64>, now: Time) {
+        let mut is_same = true;
+        for (&job, one) in &mut self.waiting {
+            let (Some(before_ns), Some(ns)) = (one.request.size_ns(), expected_ns(job)) else {
+                continue;
+            };
+            let ns = ns.max(1);
+            if ns < before_ns {
+                one.request.expected_ns = Some(ns);
+                one.left_ns = part(one.left_ns, ns, before_ns);
+                is_same = false;
+            }
+        }
+        if !is_same {
+            self.reorder(now);
+        }
+    }
+
+    /// Puts all who wait into a new order, as if they came again in their turn.
+    fn reorder(&mut self, now: Time) {
+        let ranking = Ranking::new(self.order, &self.tuning);
         let before = std::mem::replace(&mut self.ranking, ranking);
         self.ranking.take_accounts(before);
         for (&class, &weight) in &self.weights {
@@ -72,4 +98,11 @@ impl AdmissionQueue {
         let all = self.inside.values();
         all.for_each(|request| self.caps.entered(request.number));
     }
+}
+
+/// Of `left_ns` as much as `ns` is of `whole_ns`, at least 1.
+fn part(left_ns: u64, ns: u64, whole_ns: u64) -> u64 {
+    let product = u128::from(left_ns) * u128::from(ns);
+    let part = product.div_ceil(u128::from(whole_ns));
+    u64::try_from(part).unwrap_or(u64::MAX).max(1)
 }
