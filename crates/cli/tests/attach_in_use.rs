@@ -227,6 +227,40 @@ fn a_server_that_starts_again_is_ordered_again() {
     drop(second);
 }
 
+/// Its verdict is that a packet was seen enough, as that of a network plugin.
+#[test]
+fn a_program_of_others_hides_nothing() {
+    let test = "a_program_of_others_hides_nothing";
+    let Some(host) = Host::new("attach-others") else {
+        return;
+    };
+    let clients = clients(&host);
+    let Some(_nginx) = nginx(&host, &host.namespace, ADDRESS, test) else {
+        return;
+    };
+    host.printed("tc", &["qdisc", "add", "dev", DEVICE, "clsact"]);
+    let all = "1,6 0 0 4294967295";
+    for direction in ["egress", "ingress"] {
+        let filter = ["filter", "add", "dev", DEVICE, direction, "prio", "1"];
+        let program = ["bpf", "bytecode", all, "classid", "1:1"];
+        host.printed("tc", &[&filter[..], &program].concat());
+    }
+    let standing = || {
+        let filters = ["filter", "show", "dev", DEVICE, "egress"];
+        (host.qdiscs(), host.link(), host.printed("tc", &filters))
+    };
+    let before = standing();
+    for way in [&[][..], &["--clsact"]] {
+        let attached = attach(&host, "10mbit", way);
+        ask(clients.name(), ADDRESS, "small");
+        until("the response is seen", || {
+            (top(&host)["sized_responses"] == 1).then_some(())
+        });
+        attached.end(Signal::TERM).unwrap();
+        assert_eq!(standing(), before);
+    }
+}
+
 #[test]
 fn two_capabilities_suffice() {
     let test = "two_capabilities_suffice";

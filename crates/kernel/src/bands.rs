@@ -422,25 +422,29 @@ fn take_down(
     };
     let are_there = qdisc::root_on(connection, device.index)
         .is_ok_and(|root| root.is_some_and(|root| is_ours(&root)));
-    if let Ok(link) = connection.link(device.index) {
-        let limits = link.gso.back(limited, previous);
-        gone(
-            connection.set_gso_limits(device.index, limits),
-            &[libc::ENODEV],
-        )?;
-    }
+    let limits = match connection.link(device.index) {
+        Ok(link) => {
+            let limits = link.gso.back(limited, previous).within(link.tso_max);
+            gone(
+                connection.set_gso_limits(device.index, limits),
+                &[libc::ENODEV],
+            )
+        }
+        Err(_) => Ok(()),
+    };
+    // Whatever became of the limits: bands without their owner would hold the link to its rate.
     gone(
         connection.delete_root(device.index, HANDLE),
         &[libc::ENODEV, libc::ENOENT, libc::EINVAL],
     )?;
-    match replaced {
+    if let Some(replaced) = replaced.filter(|_| are_there) {
         // Another one has put a queue there meanwhile.
-        Some(replaced) if are_there => gone(
+        gone(
             connection.add_root(device.index, replaced),
             &[libc::ENODEV, libc::EEXIST],
-        ),
-        _ => Ok(()),
+        )?;
     }
+    limits
 }
 
 /// Kinds of root qdiscs that come back as they were: without classes of an operator's, and with

@@ -19,14 +19,13 @@ mod delay;
 mod error;
 mod flow;
 mod go_functions;
+mod hanging;
 mod tls_probe;
 
 use std::fmt;
 use std::io;
 
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::links::LinkOrder;
-use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
 use aya::programs::{SchedClassifier, TcAttachType, TestRun, TestRunOptions, UProbe};
 use aya::util::KernelVersion;
 use aya::{Ebpf, EbpfLoader};
@@ -46,13 +45,6 @@ pub use tls_probe::{TlsFunctions, TlsProbe, lacks_for_sockets, lacks_for_tls};
 /// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/order.bpf.o");
 
-/// Our filters' place among others of a clsact: theirs are 49152 and below unless they say
-/// otherwise.
-const FILTER_PRIORITY: u16 = 5005;
-/// The number shows which program owns the qdisc: another one, or this one, which takes the qdisc
-/// away with the filter.
-const FILTER_HANDLE: u32 = 0x5005;
-const FILTER_HANDLE_OF_OURS: u32 = 0x5006;
 /// Length of `struct __sk_buff`, and where it has the priority.
 const CONTEXT_BYTES: usize = 192;
 const PRIORITY_AT: usize = 32;
@@ -218,13 +210,7 @@ impl Classifier {
             Via::Tcx => None,
             Via::Clsact => Some(clsact::Ours::on(device)?),
         };
-        let handle = classifier.clsact.as_ref().map(clsact::Ours::filter_handle);
-        for (name, direction) in PROGRAMS {
-            classifier
-                .program(name)?
-                .attach_with_options(&device.name, direction, attachment(handle))
-                .map_err(|source| ClassifierError::attach(device, source))?;
-        }
+        classifier.hang_in(device)?;
         if options.measures {
             delay::attach(&mut classifier.ebpf)?;
         }
@@ -428,18 +414,6 @@ const PROGRAMS: [(&str, TcAttachType); 2] = [
     ("order_egress", TcAttachType::Egress),
     ("order_ingress", TcAttachType::Ingress),
 ];
-
-/// As a link, or as a filter with this number.
-fn attachment(handle: Option<u32>) -> TcAttachOptions {
-    match handle {
-        None => TcAttachOptions::TcxOrder(LinkOrder::default()),
-        Some(handle) => TcAttachOptions::Netlink(NlOptions {
-            priority: FILTER_PRIORITY,
-            handle: TcHandle::from(handle),
-            classid: None,
-        }),
-    }
-}
 
 fn program<'a>(
     ebpf: &'a mut Ebpf,

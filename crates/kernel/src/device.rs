@@ -72,8 +72,11 @@ impl Device {
     }
 
     /// How fast the device says it is, Mbit/s; none where it does not know or is virtual without a
-    /// speed.
+    /// speed. A tun says what it was told, or a number that means nothing: 10 before Linux 6.0.
     pub fn speed_mbit(&self) -> Option<u64> {
+        if self.link().is_ok_and(|link| link.kind == "tun") {
+            return None;
+        }
         let speed_mbit = raw::ethtool_speed_mbit(&self.name).ok()?;
         (speed_mbit != 0 && speed_mbit != u32::MAX).then_some(speed_mbit.into())
     }

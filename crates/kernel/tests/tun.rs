@@ -49,6 +49,7 @@ fn packets_pass_and_the_device_ends_with_its_descriptor() {
         assert!(matches!(Tun::open("wan0"), Err(TunError::Taken { .. })));
         let device = device::by_name("wan0").unwrap();
         device.set_queue_packets_max(3).unwrap();
+        assert_eq!(device.speed_mbit(), None, "a tun does not know it");
         assert!(tun.write_packet(&[0x45; 40]).is_err(), "it is down");
         pair.ip("addr add 10.79.0.1/24 dev wan0");
         pair.ip("link set wan0 up");

@@ -114,6 +114,12 @@ pub struct Attached {
 }
 
 impl Attached {
+    /// Takes programs and bands away; the error is what could not be restored.
+    pub fn detach(self) -> Result<(), BandsError> {
+        drop(self.classifier);
+        self.bands.map_or(Ok(()), Bands::remove)
+    }
+
     /// Finds the servers' ports and attaches to the device at `now_ns` of the monotonic clock; the
     /// caller holds the device's place. On an error nothing is changed.
     pub fn start(

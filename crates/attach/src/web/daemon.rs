@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::Pid;
-use sooner_kernel::bands::{Became, Left};
+use sooner_kernel::bands::{BandsError, Became, Left};
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::device::{self, Device};
 use sooner_kernel::place::Place;
@@ -52,6 +52,9 @@ pub enum DaemonError {
     /// The device went away, or what was put on it.
     #[error(transparent)]
     Lost(#[from] Loss),
+    /// It ended, and something is not as it was before.
+    #[error("{0}; `tc qdisc show` and `ip -d link` show what is left")]
+    NotRestored(#[source] BandsError),
     /// The admin address is not there.
     #[error("--admin {0}: {1}; choose another port, or an address of this machine")]
     Admin(SocketAddr, io::Error),
@@ -130,9 +133,10 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
         };
         tell(Told::Stopping);
         // The socket last: when it is gone the device is as it was.
-        drop(attached);
+        let attached = Rc::into_inner(attached).map(RefCell::into_inner);
+        let detached = attached.map_or(Ok(()), Attached::detach);
         drop(control);
-        ended
+        ended.and(detached.map_err(DaemonError::NotRestored))
     });
     // A look at other processes keeps nothing that has to be put back.
     runtime.shutdown_background();

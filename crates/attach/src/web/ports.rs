@@ -17,6 +17,9 @@ use super::config::Servers;
 /// Tables of sockets, with the state in which one of them waits for strangers.
 const TABLES: [(&str, u8); 4] = [("tcp", 0x0a), ("tcp6", 0x0a), ("udp", 0x07), ("udp6", 0x07)];
 
+/// What listens for services until it begins them, by the names of its programs.
+const HOLD_FOR_OTHERS: [&str; 4] = ["systemd", "init", "inetd", "xinetd"];
+
 /// Why there are no ports to look at.
 #[derive(Debug, thiserror::Error)]
 pub enum PortsError {
@@ -162,9 +165,16 @@ pub fn processes(ports: &[u16]) -> BTreeSet<u32> {
     let listeners = listeners(Path::new("/proc/thread-self/net")).unwrap_or_default();
     let wanted = listeners.iter().filter(|one| ports.contains(&one.port));
     let wanted: BTreeSet<u64> = wanted.map(|one| one.inode).collect();
-    let listens = |pid: &u32| sockets(*pid).is_ok_and(|own| !own.is_disjoint(&wanted));
+    let listens = |pid: &u32| {
+        sockets(*pid).is_ok_and(|own| !own.is_disjoint(&wanted)) && !holds_for_others(*pid)
+    };
     let all = process_table::all().unwrap_or_default();
     all.into_iter().filter(listens).collect()
+}
+
+/// Whether a process listens for services that it begins, and is none itself.
+fn holds_for_others(pid: u32) -> bool {
+    process_table::name(pid).is_ok_and(|name| HOLD_FOR_OTHERS.contains(&name.as_str()))
 }
 
 /// The processes of these servers: those that were named or listen, and all that they have begun.
@@ -181,10 +191,10 @@ pub fn family(servers: &Servers) -> BTreeSet<u32> {
         .filter_map(|pid| Some((pid, process_table::parent(pid).ok()?)))
         .collect();
     loop {
-        // The first process holds sockets for others, and has begun all.
+        // What begins services has begun strangers too.
         let begun = parents
             .iter()
-            .filter(|(_, parent)| *parent != 1 && all.contains(parent));
+            .filter(|(_, parent)| all.contains(parent) && !holds_for_others(*parent));
         let more: Vec<u32> = begun
             .map(|(pid, _)| *pid)
             .filter(|pid| !all.contains(pid))
@@ -363,6 +373,38 @@ mod tests {
             assert!(ports.contains(&port), "{port} {ports:?}");
             assert!(of(&Servers::Ports(vec![port])).is_ok());
         }
+    }
+
+    #[test]
+    fn what_listens_for_services_that_it_begins_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let manager = folder.path().join("systemd");
+        std::os::unix::fs::symlink("/bin/bash", &manager).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let flags = rustix::io::FdFlags::empty();
+        rustix::io::fcntl_setfd(&listener, flags).unwrap();
+        let mut manager = std::process::Command::new(manager)
+            .args(["-c", "sleep 60 & wait"])
+            .spawn()
+            .unwrap();
+        let service = loop {
+            let children = process_table::children(manager.id()).unwrap();
+            let begun = children.first().copied();
+            match begun.filter(|pid| process_table::name(*pid).is_ok_and(|it| it == "sleep")) {
+                Some(service) => break service,
+                None => std::thread::sleep(std::time::Duration::from_millis(5)),
+            }
+        };
+        let found = processes(&[port]);
+        let is_found = [manager.id(), service].map(|pid| found.contains(&pid));
+        assert_eq!(is_found, [false, true]);
+        // Named by itself it is taken for what it is, and what it has begun is not of it.
+        let family = family(&Servers::Process(manager.id()));
+        assert_eq!(family, BTreeSet::from([manager.id()]));
+        let service = rustix::process::Pid::from_raw(service.cast_signed()).unwrap();
+        rustix::process::kill_process(service, rustix::process::Signal::KILL).unwrap();
+        manager.wait().unwrap();
     }
 
     #[test]

@@ -3,31 +3,42 @@
 use std::io;
 
 use super::error::ClassifierError;
-use super::{FILTER_HANDLE, FILTER_HANDLE_OF_OURS, FILTER_PRIORITY};
 use crate::bands::{BandsError, Ownership};
 use crate::device::{self, Device};
 use crate::netlink::Connection;
 use crate::netlink::filter::FilterName;
 use crate::place::Place;
 
-/// Our filters in a qdisc of ours, and in one of others.
-const FILTERS: [FilterName; 2] = [
-    FilterName {
-        priority: FILTER_PRIORITY,
-        handle: FILTER_HANDLE_OF_OURS,
-    },
-    FilterName {
-        priority: FILTER_PRIORITY,
-        handle: FILTER_HANDLE,
-    },
-];
+/// Our filters' places among others, the first that can be had. First of all, because others may say
+/// that a packet has been seen enough, and ours never do; the second where a filter of another kind
+/// has the first.
+const PRIORITIES: [u16; 2] = [1, 5005];
+/// The number shows which program owns the qdisc: another one, or this one, which takes the qdisc
+/// away with the filter.
+const FILTER_HANDLE: u32 = 0x5005;
+const FILTER_HANDLE_OF_OURS: u32 = 0x5006;
+
+/// The names that filters of ours may have where they have this number.
+fn names(handle: u32) -> [FilterName; 2] {
+    PRIORITIES.map(|priority| FilterName { priority, handle })
+}
+
+/// Whether a filter is one of ours, in whichever qdisc.
+fn is_ours(filter: &FilterName) -> bool {
+    [FILTER_HANDLE_OF_OURS, FILTER_HANDLE]
+        .iter()
+        .any(|&handle| names(handle).contains(filter))
+}
 
 /// The qdisc that our filters hang in; what we added of it goes when this is dropped.
 #[derive(Debug)]
 pub struct Ours {
     connection: Connection,
     device: Device,
+    /// Whether it goes when this is dropped.
+    is_added: bool,
     filter: FilterName,
+    are_in: bool,
 }
 
 impl Ours {
@@ -37,10 +48,16 @@ impl Ours {
         let mut connection = Connection::open().map_err(change)?;
         remove(&mut connection, device.index).map_err(change)?;
         let is_added = connection.add_clsact(device.index).map_err(change)?;
+        let handle = match is_added {
+            true => FILTER_HANDLE_OF_OURS,
+            false => FILTER_HANDLE,
+        };
         Ok(Ours {
             connection,
             device: device.clone(),
-            filter: FILTERS[usize::from(!is_added)],
+            is_added,
+            filter: names(handle)[0],
+            are_in: false,
         })
     }
 
@@ -51,8 +68,8 @@ impl Ours {
 
     /// Before the filters go: a qdisc in which none of them is any more is another's by now.
     pub fn ends(&mut self) {
-        if self.count().is_ok_and(|count| count == 0) {
-            self.filter = FILTERS[1];
+        if self.are_in && self.count().is_ok_and(|count| count == 0) {
+            self.is_added = false;
         }
     }
 
@@ -61,9 +78,15 @@ impl Ours {
         Ok(filters.iter().filter(|one| **one == self.filter).count())
     }
 
-    /// The number that the filters must have.
-    pub fn filter_handle(&self) -> u32 {
-        self.filter.handle
+    /// The names that the filters may have, the best one first.
+    pub fn filters_to_try(&self) -> [FilterName; 2] {
+        names(self.filter.handle)
+    }
+
+    /// Both filters hang in it, with this name.
+    pub fn are_in_as(&mut self, filter: FilterName) {
+        self.filter = filter;
+        self.are_in = true;
     }
 }
 
@@ -71,7 +94,7 @@ impl Drop for Ours {
     fn drop(&mut self) {
         // No caller is left to report an error to; the next start tries again. The filters are gone
         // by now, so nothing shows any more which program owns the qdisc.
-        if self.filter == FILTERS[0] {
+        if self.is_added {
             let _ = self.connection.delete_clsact(self.device.index);
         }
     }
@@ -120,18 +143,17 @@ pub fn devices_left_changed() -> Result<Vec<Device>, BandsError> {
 
 fn has_ours(connection: &mut Connection, device: u32) -> io::Result<bool> {
     let filters = connection.filters(device)?;
-    Ok(filters.iter().any(|filter| FILTERS.contains(filter)))
+    Ok(filters.iter().any(is_ours))
 }
 
 /// Our filters, and the qdisc where they say that it is ours.
 fn remove(connection: &mut Connection, device: u32) -> io::Result<()> {
     let filters = connection.filters(device)?;
-    for filter in FILTERS {
-        if filters.contains(&filter) {
-            connection.delete_filter(device, filter)?;
-        }
+    for &filter in filters.iter().filter(|filter| is_ours(filter)) {
+        connection.delete_filter(device, filter)?;
     }
-    if filters.contains(&FILTERS[0]) {
+    let shows = |filter: &FilterName| names(FILTER_HANDLE_OF_OURS).contains(filter);
+    if filters.iter().any(shows) {
         connection.delete_clsact(device)?;
     }
     Ok(())

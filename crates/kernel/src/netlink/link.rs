@@ -17,6 +17,8 @@ const ARPHRD_ETHERNET: [u16; 2] = [1, 772];
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
 const IFLA_STATS64: u16 = 23;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
@@ -34,6 +36,8 @@ const STATS64_TX_DROPPED: usize = 56;
 pub struct Link {
     pub index: u32,
     pub name: String,
+    /// What drives it, of virtual ones: `veth`, `tun`, `bond`.
+    pub kind: String,
     pub is_loopback: bool,
     pub has_ethernet_header: bool,
     pub mtu_bytes: u32,
@@ -68,6 +72,17 @@ impl GsoLimits {
             },
         }
     }
+
+    /// These where the device can segment so much by now, bytes and segments: the kernel refuses
+    /// more.
+    pub fn within(self, tso_max: Option<(u32, u32)>) -> GsoLimits {
+        let (size_max, segments_max) = tso_max.unwrap_or((u32::MAX, u32::MAX));
+        GsoLimits {
+            size_bytes: self.size_bytes.min(size_max),
+            segments: self.segments.min(segments_max),
+            ipv4_size_bytes: self.ipv4_size_bytes.map(|bytes| bytes.min(size_max)),
+        }
+    }
 }
 
 impl Link {
@@ -86,6 +101,11 @@ impl Link {
             let number = u32_at(value, 0);
             match kind {
                 IFLA_IFNAME => link.name = text(value),
+                IFLA_LINKINFO => {
+                    let mut info = attributes(value);
+                    let kind = info.find(|(kind, _)| *kind == IFLA_INFO_KIND);
+                    link.kind = kind.map_or_else(String::new, |(_, value)| text(value));
+                }
                 IFLA_MTU => link.mtu_bytes = number.unwrap_or(0),
                 IFLA_STATS64 => {
                     link.tx_bytes = u64_at(value, STATS64_TX_BYTES).unwrap_or(0);
@@ -233,6 +253,9 @@ mod tests {
         };
         let (limited, previous) = (of(2026, 1, 2026), of(65_536, 65_535, 60_000));
         assert_eq!(limited.back(limited, previous), previous);
+        assert_eq!(previous.within(None), previous);
+        let slower = previous.within(Some((16_384, 64)));
+        assert_eq!(slower, of(16_384, 64, 16_384), "it was put below a bond");
         let set = of(40_000, 1, 40_000).back(limited, previous);
         assert_eq!(set, of(40_000, 65_535, 40_000));
         assert_eq!(of(2026, 77, 9).back(limited, previous), of(65_536, 77, 9));
