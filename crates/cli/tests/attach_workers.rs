@@ -19,14 +19,17 @@ use sooner_testbed::program;
 use sooner_testbed::{OwnedChild, port, skip};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Burns so many milliseconds of processor time as the path says.
+/// Burns so many milliseconds of processor time as the path says; then, where the query says so,
+/// begins a program that begins another.
 const APPLICATION: &str = r#"
-import time
+import subprocess, time
 def app(environ, start_response):
     ms = int(environ["PATH_INFO"][1:] or 0)
     until = time.process_time() + ms / 1000
     while time.process_time() < until:
         pass
+    if environ["QUERY_STRING"] == "begin":
+        subprocess.Popen(["sh", "-c", "sleep 60 & wait"])
     start_response("200 OK", [("Content-Length", "2")])
     return [b"ok"]
 "#;
@@ -136,9 +139,14 @@ impl Server {
 
 /// How long a request takes; none where it gets no answer.
 fn ask(address: SocketAddr, ms: u32) -> Option<Duration> {
+    ask_for(address, &ms.to_string())
+}
+
+/// The same of a path without its first `/`.
+fn ask_for(address: SocketAddr, path: &str) -> Option<Duration> {
     let begin = Instant::now();
     let mut stream = TcpStream::connect(address).ok()?;
-    write!(stream, "GET /{ms} HTTP/1.0\r\n\r\n").ok()?;
+    write!(stream, "GET /{path} HTTP/1.0\r\n\r\n").ok()?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
     answer.ends_with(b"ok").then(|| begin.elapsed())

@@ -86,6 +86,8 @@ pub struct Attached<'a> {
     order: Order,
     watched: BTreeMap<u32, Watched>,
     processes: BTreeSet<u32>,
+    /// What those had that were taken for workers before they had begun some.
+    masters: BTreeMap<u32, Usual>,
     record: Changes,
     began_ns: u64,
     own_began_ns: u64,
@@ -140,6 +142,7 @@ impl<'a> Attached<'a> {
             order,
             watched: BTreeMap::new(),
             processes: BTreeSet::new(),
+            masters: BTreeMap::new(),
             record: Changes {
                 server,
                 values: LevelValues::new(group.is_some(), options.real_time),
@@ -334,6 +337,19 @@ impl<'a> Attached<'a> {
             let thread = watched.worker.thread;
             self.source.remove(thread.pid, place);
             self.record.workers.retain(|(known, _)| *known != thread);
+            // Another process may have its number next.
+            if !thread.is_there() {
+                self.forget_process(watched.worker.process);
+            }
+        }
+    }
+
+    /// A thread of it has ended: so has it, unless others are there.
+    fn forget_process(&mut self, process: u32) {
+        let mut watched = self.watched.values();
+        let is_there = watched.any(|watched| watched.worker.process == process);
+        if !is_there && self.processes.remove(&process) {
+            self.source.set_processes([process].iter(), [].iter());
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is changed of a server: its workers' nice values, and its weight.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Instant;
 
@@ -70,18 +71,27 @@ impl Record for Changes {
 }
 
 impl Changes {
-    /// Processes that a worker has begun, which have its level then.
+    /// Processes that a worker has begun, or one of those has, which have its level then.
     fn begun_by_workers(&self) -> Vec<(u32, Usual)> {
+        let all = process_table::all().unwrap_or_default();
+        let parents = all.iter();
+        let parents: BTreeMap<u32, u32> = parents
+            .filter_map(|pid| Some((*pid, process_table::parent(*pid).ok()?)))
+            .collect();
         let usual_of = |parent: u32| {
             let mut workers = self.workers.iter();
             let found = workers.find(|(worker, _)| worker.pid == parent && worker.is_there());
             found.map(|(_, usual)| *usual)
         };
-        let all = process_table::all().unwrap_or_default();
+        let usual_of_line = |pid: u32| {
+            let above = |pid: &u32| parents.get(pid).copied();
+            let mut line = std::iter::successors(above(&pid), above).take(parents.len());
+            line.find_map(usual_of)
+        };
         let is_known = |pid: &u32| self.workers.iter().any(|(worker, _)| worker.pid == *pid);
         let begun = all.into_iter().filter(|pid| !is_known(pid));
         begun
-            .filter_map(|pid| Some((pid, usual_of(process_table::parent(pid).ok()?)?)))
+            .filter_map(|pid| Some((pid, usual_of_line(pid)?)))
             .collect()
     }
 }

@@ -65,7 +65,7 @@ impl Family {
     }
 
     /// Those that a process comes from, the nearest first.
-    fn ancestors(&self, pid: u32) -> impl Iterator<Item = u32> {
+    pub fn ancestors(&self, pid: u32) -> impl Iterator<Item = u32> {
         let parent = |pid: &u32| self.parents.get(pid).copied();
         // As many as there are, whatever numbers were used anew between two looks.
         std::iter::successors(parent(&pid), parent).take(self.parents.len())

@@ -47,6 +47,48 @@ fn workers_that_have_ended_are_not_counted() {
     assert!(attached.end().unwrap().success());
 }
 
+/// What workers of this server have begun, however far, and has not ended.
+fn begun(server: &Server) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut line = server.workers();
+    while let Some(pid) = line.pop() {
+        let children = process_table::children(pid).unwrap_or_default();
+        line.extend(&children);
+        found.extend(children);
+    }
+    // One that has ended has no words, and its number until its parent asks for it.
+    found.retain(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|it| !it.is_empty()));
+    found
+}
+
+/// Of a server that is nicer than others, so that it shows whose value they have.
+#[test]
+fn what_a_worker_begins_is_as_the_worker_was() {
+    let test = "what_a_worker_begins_is_as_the_worker_was";
+    // Without programs it orders only where three of ten workers wait for requests.
+    let Some(mut server) = Server::start(test, 4) else {
+        return;
+    };
+    server.process.end();
+    server.process = Server::process(&server.folder, server.address, 4, &["nice", "-n", "3"]);
+    for more in [&["--bounds", "60ms,200ms"][..], &["--no-bpf"]] {
+        let mut attached = server.attach(more);
+        for path in ["0?begin", "400?begin"] {
+            super::ask_for(server.address, path).unwrap();
+        }
+        until("both have begun two", || begun(&server).len() == 4);
+        until("each is as the worker was", || {
+            begun(&server).iter().all(|pid| super::nice(*pid) == 3)
+        });
+        attached.end_by(Signal::TERM);
+        assert!(attached.end().unwrap().success());
+        let workers = server.workers();
+        assert!(workers.iter().all(|pid| super::nice(*pid) == 3));
+        begun(&server).into_iter().for_each(end);
+        until("they have ended", || begun(&server).is_empty());
+    }
+}
+
 #[test]
 fn it_says_where_no_worker_can_be_ordered() {
     let test = "it_says_where_no_worker_can_be_ordered";

@@ -1,6 +1,7 @@
 //! Which threads are workers, as they come and go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use sooner_kernel::workers::WorkerTold;
 use sooner_kernel::{priority, process_table};
@@ -84,6 +85,7 @@ impl Attached<'_> {
         let all: Vec<u32> = self.watched.keys().copied().collect();
         self.forget_ended(&all)?;
         let family = Family::find(&self.options.server).map_err(|_| AttachError::Gone)?;
+        self.leave_levels_untold(&family);
         self.take_processes(&family);
         self.raise_fronts()?;
         self.weigh_new_fronts()?;
@@ -113,16 +115,63 @@ impl Attached<'_> {
         let Some(parent) = watched.find(|watched| watched.worker.process == parent) else {
             return;
         };
-        let has_root = self.record.server.pid == parent.worker.process;
-        if has_root && is_same_program(process, parent.worker.process) {
+        if self.is_like_root(process, parent.worker.process) {
             self.find_ns = self.find_ns.min(now_ns + FOUND_LATER_NS);
             return;
         }
-        if process == thread && !self.options.observes {
+        if process == thread {
+            self.leave_levels(process, parent.usual);
+        }
+    }
+
+    /// Whether a worker is the server's first process, and what it has begun its like: then it is no
+    /// worker after all.
+    fn is_like_root(&self, process: u32, worker: u32) -> bool {
+        self.record.server.pid == worker && is_same_program(process, worker)
+    }
+
+    /// Whether what has this nice value may have it from a process with a level: 0 is what the kernel
+    /// gives to what one above that begins.
+    fn has_level(&self, nice: i32) -> bool {
+        nice == 0 || self.record.values.nice.contains(&nice)
+    }
+
+    /// A process that a worker has begun, and what that has begun before this was seen, are as the
+    /// worker was.
+    fn leave_levels(&self, process: u32, usual: Usual) {
+        if self.options.observes {
+            return;
+        }
+        let mut line = vec![process];
+        while let Some(process) = line.pop() {
             let nice = priority::nice(process);
-            if nice.is_ok_and(|nice| self.record.values.nice.contains(&nice)) {
+            if nice.is_ok_and(|nice| nice != usual.nice && self.has_level(nice)) {
                 // One that has ended needs nothing.
-                let _ = priority::set_nice(process, parent.usual.nice);
+                let _ = priority::set_nice(process, usual.nice);
+            }
+            line.extend(process_table::children(process).unwrap_or_default());
+        }
+    }
+
+    /// The same of all that workers have begun since the last look, where nothing told of it.
+    fn leave_levels_untold(&self, family: &Family) {
+        if matches!(self.source, Source::Programs(_)) {
+            return;
+        }
+        let usual: BTreeMap<u32, Usual> = self
+            .watched
+            .values()
+            .map(|watched| (watched.worker.process, watched.usual))
+            .collect();
+        let now = family.processes();
+        let new = now.difference(&self.processes);
+        for process in new.filter(|process| !usual.contains_key(process)) {
+            let mut ancestors = family.ancestors(*process);
+            let Some((worker, usual)) = ancestors.find_map(|one| usual.get_key_value(&one)) else {
+                continue;
+            };
+            if !self.is_like_root(*process, *worker) {
+                self.leave_levels(*process, *usual);
             }
         }
     }
@@ -140,6 +189,7 @@ impl Attached<'_> {
             .collect();
         for place in &places {
             let watched = &self.watched[place];
+            self.masters.insert(watched.worker.process, watched.usual);
             if !self.options.observes {
                 let thread = watched.worker.thread.pid;
                 match self.record.values.put_back(thread, watched.usual) {
@@ -211,6 +261,20 @@ impl Attached<'_> {
     }
 
     /// Watches those that are new, and puts them on top.
+    /// What a new worker had: one that was begun by a process which had a level then has something of
+    /// that.
+    fn usual_of(&self, worker: Worker) -> io::Result<Usual> {
+        let usual = Usual::of(worker.thread.pid)?;
+        let parent = process_table::parent(worker.process)?;
+        let Some(of_master) = self.masters.get(&parent) else {
+            return Ok(usual);
+        };
+        Ok(match self.has_level(usual.nice) {
+            true => *of_master,
+            false => usual,
+        })
+    }
+
     pub(super) fn adopt(&mut self, workers: Vec<Worker>, now_ns: u64) -> Result<(), AttachError> {
         let known: BTreeSet<u32> = self
             .watched
@@ -225,16 +289,15 @@ impl Attached<'_> {
             // What a thread of a worker begins has its level then.
             let mut watched = self.watched.values();
             let sibling = watched.find(|watched| watched.worker.process == worker.process);
-            let usual =
-                match sibling.map_or_else(|| Usual::of(worker.thread.pid), |one| Ok(one.usual)) {
-                    Ok(usual) => usual,
-                    Err(error) if is_gone(&error) => continue,
-                    Err(_) => {
-                        // One with real time is above all by itself.
-                        self.refused += 1;
-                        continue;
-                    }
-                };
+            let usual = match sibling.map_or_else(|| self.usual_of(worker), |one| Ok(one.usual)) {
+                Ok(usual) => usual,
+                Err(error) if is_gone(&error) => continue,
+                Err(_) => {
+                    // One with real time is above all by itself.
+                    self.refused += 1;
+                    continue;
+                }
+            };
             let Some(place) = self.source.add(worker.thread.pid, now_ns)? else {
                 // Those that have ended may still hold places.
                 self.find_ns = self.find_ns.min(now_ns + CHECK_NS);
