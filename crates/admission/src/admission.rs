@@ -244,7 +244,7 @@ impl Admission {
         if self.order.within().is_none_or(|it| it == Within::Fcfs) {
             return;
         }
-        let Some(subjects) = self.waiting.to_look_at(now) else {
+        let Some(subjects) = self.waiting.look_at(now) else {
             return;
         };
         let predictor = &mut self.predictor;

@@ -33,7 +33,7 @@ impl WaitingSubjects {
     }
 
     /// All of them, where it is time for a look.
-    pub(crate) fn to_look_at(&mut self, now: Time) -> Option<&BTreeMap<JobId, Arc<Subject>>> {
+    pub(crate) fn look_at(&mut self, now: Time) -> Option<&BTreeMap<JobId, Arc<Subject>>> {
         if self.subjects.is_empty() || now < self.next_look {
             return None;
         }
