@@ -115,6 +115,23 @@ fn decide(order: Order, jobs: u64, expected_ns: fn(&mut Scattered) -> u64) -> (V
     (took, most_grants)
 }
 
+/// How long it takes to expect half of what was expected of so many jobs that wait.
+fn expect_less(order: Order, jobs: u64) -> Duration {
+    let mut queue = AdmissionQueue::new(order, 0, None);
+    queue.set_tuning(TUNING);
+    let mut scattered = Scattered(1);
+    let expected_ns: Vec<u64> = (0..jobs).map(|_| scattered.any_time_ns()).collect();
+    for (job, expected_ns) in (0..).zip(&expected_ns) {
+        let request = request(*expected_ns, &mut scattered);
+        let arrived = queue.arrive(JobId(job), request, Time::ZERO);
+        assert!(arrived.is_ok(), "as many may wait as come");
+    }
+    let half = |job: JobId| expected_ns.get(job.0 as usize).map(|ns| ns / 2);
+    let begin = Instant::now();
+    queue.expect_less(half, Time::ZERO);
+    begin.elapsed()
+}
+
 fn main() -> ExitCode {
     let word = std::env::args().nth(1).unwrap_or("10000".into());
     let Ok(jobs) = word.parse() else {
@@ -135,6 +152,11 @@ fn main() -> ExitCode {
                 [2, 100].map(|part| took[took.len() - took.len() / part].as_nanos());
             println!("{name:<24} {times:<15} {mean:>8} {median:>8} {p99:>8} {most_grants:>8}");
         }
+    }
+    println!("\norder                    to expect less of all, us");
+    for (name, order) in ORDERS {
+        let took = expect_less(order, jobs).as_micros();
+        println!("{name:<24} {took:>8}");
     }
     ExitCode::SUCCESS
 }

@@ -252,8 +252,10 @@ impl Admission {
             .iter()
             .filter_map(|(&job, subject)| Some((job, predictor.predict(subject)?.expected_ns)));
         let expected_ns: BTreeMap<JobId, u64> = predictions.collect();
-        self.queue
-            .expect_less(|job| expected_ns.get(&job).copied(), now);
+        let expected_ns = |job: JobId| expected_ns.get(&job).copied();
+        if self.waiting.counts(self.queue.has_halved(expected_ns)) {
+            self.queue.expect_less(expected_ns, now);
+        }
     }
 
     /// What orders by the law of all jobs go by, from the last that are done.

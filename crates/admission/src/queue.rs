@@ -183,7 +183,8 @@ impl AdmissionQueue {
         };
         self.arrivals += 1;
         self.waiting.insert(job, waiting);
-        self.enqueue(job, waiting, now);
+        self.enqueue(job, waiting);
+        self.renew_heads(request.number, now);
         Ok(())
     }
 
@@ -210,7 +211,8 @@ impl AdmissionQueue {
         self.arrivals += 1;
     }
 
-    fn enqueue(&mut self, job: JobId, waiting: Waiting, now: Time) {
+    /// Into the order, whether its cap lets it be in it or not.
+    fn enqueue(&mut self, job: JobId, waiting: Waiting) {
         let request = waiting.request;
         let arrival = Arrival {
             size: request.expected_ns.map(|_| waiting.left_ns),
@@ -222,7 +224,6 @@ impl AdmissionQueue {
             self.ranking.promise(job, promise);
         }
         self.hold(job, request, waiting.sequence);
-        self.renew_heads(request.number, now);
     }
 
     /// A job in the order is one of a class with a cap, if its class has one.

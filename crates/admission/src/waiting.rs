@@ -11,14 +11,16 @@ use std::sync::Arc;
 
 /// The least time between two looks, ns.
 const LOOK_NS_MIN: u64 = 100_000_000;
-/// The same for each of those who wait, ns: a look takes about a hundredth of it.
-const LOOK_NS_PER_JOB: u64 = 100_000;
+/// The same for each of those who wait, ns: a look takes less than a hundredth of it.
+const LOOK_NS_PER_JOB: u64 = 500_000;
 
 /// Those who wait outside a backend.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingSubjects {
     subjects: BTreeMap<JobId, Arc<Subject>>,
     next_look: Time,
+    /// Of the last look that found half as much for one of them, the last.
+    followed: Option<JobId>,
 }
 
 impl WaitingSubjects {
@@ -40,5 +42,17 @@ impl WaitingSubjects {
         let looks_ns = LOOK_NS_PER_JOB.saturating_mul(self.subjects.len() as u64);
         self.next_look = now.after(looks_ns.max(LOOK_NS_MIN));
         Some(&self.subjects)
+    }
+
+    /// Whether what a look found counts, where it `has_halved` for one of them or has not. Else the
+    /// order is left alone, because to make it anew takes some us a job. Those who are there when
+    /// something has halved are followed until they have gone: a mean falls slowly at the end, and
+    /// all that come meanwhile would go before them.
+    pub(crate) fn counts(&mut self, has_halved: bool) -> bool {
+        if has_halved {
+            self.followed = self.subjects.keys().next_back().copied();
+        }
+        let first = self.subjects.keys().next().copied();
+        first.is_some() && first <= self.followed
     }
 }

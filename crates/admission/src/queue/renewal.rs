@@ -34,6 +34,14 @@ impl AdmissionQueue {
         self.reorder(now);
     }
 
+    /// Whether one that waits is expected to take half or less of what was expected until now.
+    pub fn has_halved(&self, expected_ns: impl Fn(JobId) -> Option<u64>) -> bool {
+        self.waiting.iter().any(|(&job, one)| {
+            let pair = one.request.size_ns().zip(expected_ns(job));
+            pair.is_some_and(|(before_ns, ns)| ns <= before_ns / 2)
+        })
+    }
+
     /// Who waits is expected to take what `expected_ns` says, where that is less than was expected
     /// until now. So all bounds hold with what was expected when a job came. What a job had in the
     /// imagination counts for as large a part of it as before.
@@ -69,7 +77,11 @@ impl AdmissionQueue {
         let mut waiting: Vec<(JobId, Waiting)> = waiting.map(|(&job, &one)| (job, one)).collect();
         waiting.sort_unstable_by_key(|(_, one)| one.sequence);
         for (job, one) in waiting {
-            self.enqueue(job, one, now);
+            self.enqueue(job, one);
+        }
+        // Once for all of a class: a look at its heads grows with those who are charged in it.
+        for (number, _) in self.caps.maxima() {
+            self.renew_heads(number, now);
         }
     }
 

@@ -66,6 +66,8 @@ pub(super) struct Usage {
     known: BTreeMap<ClientId, Known>,
     /// Those without a job, by what they had.
     absent: BTreeSet<(u128, ClientId)>,
+    /// Those with one.
+    present: BTreeSet<ClientId>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,12 +107,19 @@ impl Usage {
 
     fn change(&mut self, client: ClientId, change: impl FnOnce(&mut Known)) {
         let known = self.known.entry(client).or_default();
-        if known.jobs == 0 {
+        let was_present = known.jobs > 0;
+        if !was_present {
             self.absent.remove(&(known.had, client));
         }
         change(known);
-        if known.jobs == 0 {
+        let is_present = known.jobs > 0;
+        if !is_present {
             self.absent.insert((known.had, client));
+        }
+        match (was_present, is_present) {
+            (false, true) => drop(self.present.insert(client)),
+            (true, false) => drop(self.present.remove(&client)),
+            _ => {}
         }
         while self.absent.len() > REMEMBERED_MAX
             && let Some((_, forgotten)) = self.absent.pop_first()
@@ -119,12 +128,14 @@ impl Usage {
         }
     }
 
-    /// The same counts where none of them has a job.
+    /// The same counts where none of them has a job. A time that grows with those that have one, and
+    /// not with all that are remembered.
     pub(super) fn without_jobs(mut self) -> Self {
-        let ids: Vec<ClientId> = self.known.keys().copied().collect();
+        let ids: Vec<ClientId> = self.present.iter().copied().collect();
         for id in ids {
             self.change(id, |known| known.jobs = 0);
         }
+        assert!(self.present.is_empty(), "all have left");
         self
     }
 
