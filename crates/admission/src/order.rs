@@ -139,7 +139,7 @@ pub(crate) enum Ranking {
     Ratio(Guard<Hrrn>),
     Targets(Guard<Targets>),
     Shares(Guard<Shares>),
-    LeastUsed(Guard<LeastUsed<WithinRank>>),
+    LeastUsed(Box<Guard<LeastUsed<WithinRank>>>),
 }
 
 impl Ranking {
@@ -157,10 +157,12 @@ impl Ranking {
             }
             (Order::Shares, _) => Self::Shares(Guard::new(Shares::default(), limits)),
             (Order::LeastUsed(_), Some(rank)) => {
-                Self::LeastUsed(Guard::new(LeastUsed::new(rank, HALF_LIFE_NS), limits))
+                let ranked = LeastUsed::new(rank, HALF_LIFE_NS);
+                Self::LeastUsed(Guard::new(ranked, limits).into())
             }
             (Order::LeastUsed(_), None) => {
-                Self::LeastUsed(Guard::new(LeastUsed::by_ratio(HALF_LIFE_NS), limits))
+                let ranked = LeastUsed::by_ratio(HALF_LIFE_NS);
+                Self::LeastUsed(Guard::new(ranked, limits).into())
             }
             (_, Some(rank)) => Self::Ranked(Guard::new(Classes::new(rank), limits)),
             (_, None) => Self::Ratio(Guard::new(Hrrn::interrupting(), limits)),
@@ -173,7 +175,7 @@ impl Ranking {
             Self::Ratio(guard) => guard,
             Self::Targets(guard) => guard,
             Self::Shares(guard) => guard,
-            Self::LeastUsed(guard) => guard,
+            Self::LeastUsed(guard) => guard.as_mut(),
         }
     }
 
@@ -199,7 +201,7 @@ impl Ranking {
             Self::LeastUsed(guard) => guard.take_debts(debts),
         }
         if let (Self::LeastUsed(guard), Self::LeastUsed(before)) = (self, before) {
-            guard.inner_mut().take_accounts(before.into_inner());
+            guard.inner_mut().take_accounts((*before).into_inner());
         }
     }
 
