@@ -2,7 +2,7 @@
 //! a kill at the next start.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -76,8 +76,14 @@ pub(crate) fn write_at<R: Record>(record: &R, path: &Path) -> io::Result<()> {
     let beside = path.with_extension("new");
     let text = serde_json::to_vec(record)?;
     let folder = path.parent().unwrap_or(path);
-    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&beside, text));
-    written
+    let write = || {
+        // A new file, so that no link of this name leads elsewhere.
+        let _ = fs::remove_file(&beside);
+        let mut file = fs::File::create_new(&beside)?;
+        file.write_all(&text)
+    };
+    fs::create_dir_all(folder)
+        .and_then(|()| write())
         .and_then(|()| fs::rename(&beside, path))
         .map_err(|error| {
             // On a full disk it is there, and empty.

@@ -121,11 +121,13 @@ impl Record {
     }
 
     fn write_to(&self, path: &Path) -> io::Result<()> {
+        // What an earlier process of this number left. A new file, so that no link of this name leads
+        // elsewhere, whichever user made it.
+        let _ = fs::remove_file(path);
         let mut options = OpenOptions::new();
         let mut file = options
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
             .mode(0o600)
             .open(path)?;
         file.write_all(self.text().as_bytes())
