@@ -10,6 +10,7 @@ mod made_room;
 pub mod preemption;
 pub mod refusal;
 pub mod relay;
+mod rows;
 pub mod session_sync;
 pub mod slots;
 pub mod startup;
@@ -22,7 +23,7 @@ use crate::client::refusal::{Departure, Refusal};
 use crate::client::relay::{End, RelayOutcome, relay};
 use crate::client::slots::ClientSlot;
 use crate::client::startup::AuthenticatedClient;
-use crate::pool::admission::{AdmissionRequest, ClientClass, Interrupted, is_there};
+use crate::pool::admission::{ClientClass, is_there};
 use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, Lease, owner};
 use crate::pooler::Pooler;
@@ -37,7 +38,7 @@ use sooner_postgres::wire::{
     write_parameter_status, write_ready,
 };
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use transaction::Transaction;
 
 /// What is known of a client with a session.
@@ -117,6 +118,12 @@ impl Client {
             if self.input.is_empty() && is_awaited && !self.hear().await? {
                 return Ok(());
             }
+            if rows::come_first(&self.input) {
+                match Box::pin(self.pass_over_rows()).await? {
+                    true => continue,
+                    false => return Ok(()),
+                }
+            }
             if self.failed.is_some() && Box::pin(self.answer_failed()).await? {
                 continue;
             }
@@ -185,27 +192,6 @@ impl Client {
         }
         self.note_session();
         Ok(held)
-    }
-
-    /// A lease, where there need be no wait for it.
-    async fn lease_now(&mut self, db: Rc<Database>) -> Result<Option<Lease>, Departure> {
-        let user = self.pooler.user(&self.handle.user);
-        let request = AdmissionRequest {
-            db: &db,
-            user: &user,
-            handle: &self.handle,
-            pooler: &self.pooler,
-            came_at: Instant::now(),
-        };
-        match request.admit_now().await {
-            Some(admitted) => match self.lease(db.clone(), admitted).await? {
-                Ok(lease) => Ok(Some(lease)),
-                Err(Interrupted::Left) => Err(Departure::Left),
-                Err(Interrupted::Terminated) => Err(self.handle.refusal().into()),
-                Err(Interrupted::DatabaseMoved | Interrupted::Cancelled) => Ok(None),
-            },
-            None => Ok(None),
-        }
     }
 
     async fn welcome(&mut self, cancel_key: &CancelKey) -> Result<(), Departure> {

@@ -15,6 +15,7 @@ mod configuration;
 pub mod console;
 mod console_client;
 mod gateway;
+mod hashing;
 mod lock_map;
 pub mod lock_waits;
 mod log;

@@ -1,5 +1,6 @@
 //! Real clients, a real PostgreSQL, the gate between them.
 
+mod cancels;
 mod in_step;
 mod sessions;
 
@@ -99,6 +100,65 @@ fn rows_are_copied_both_ways() {
         said(&output)
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "goes on");
+}
+
+/// Its client may have sent all of them before it hears that the first is wrong.
+#[test]
+fn rows_behind_a_copy_that_failed_need_no_admission() {
+    let Some(database) = Database::start("rows_behind_a_copy_that_failed") else {
+        return;
+    };
+    database.ask("CREATE TABLE t (i int)");
+    let config = format!("admins = [\"postgres\"]\n{}", transactions(1));
+    let gate = Gate::before(&database, &config);
+    let admitted = || -> u64 {
+        let gates = gate.admin(&database, "SHOW GATES");
+        gates.split('|').nth(4).unwrap().parse().unwrap()
+    };
+    for tie in ["SELECT 1", "LISTEN news"] {
+        let mut client = in_bytes(&gate);
+        client
+            .write_all(&message(b'Q', format!("{tie}\0").as_bytes()))
+            .unwrap();
+        read_through(&mut client, b"Z\0\0\0\x05I");
+        let before = admitted();
+        client
+            .write_all(&message(b'Q', b"COPY t FROM STDIN\0"))
+            .unwrap();
+        read_through(&mut client, b"G\0\0\0\x09\0\0\x01\0\0");
+        client.write_all(&message(b'd', b"no number\n")).unwrap();
+        read_through(&mut client, b"Z\0\0\0\x05I");
+        let mut rest = message(b'd', b"1\n").repeat(3000);
+        rest.extend(message(b'd', &[b'x'; 100_000]));
+        rest.extend(message(b'c', b""));
+        // In pieces, so that messages are cut off.
+        for piece in rest.chunks(7001) {
+            client.write_all(piece).unwrap();
+        }
+        client
+            .write_all(&message(b'Q', b"SELECT 'goes on'\0"))
+            .unwrap();
+        read_through(&mut client, b"Z\0\0\0\x05I");
+        let since = admitted() - before;
+        assert!(since <= 2, "{tie}: {since}");
+    }
+    let before = admitted();
+    let mut psql = gate.psql(&database, "postgres");
+    psql.args([
+        "-c",
+        r"\copy t from program 'echo wrong; seq 100000'",
+        "-c",
+        "SELECT 'goes on'",
+    ]);
+    let output = psql.output().unwrap();
+    assert!(
+        said(&output).contains("invalid input syntax"),
+        "{}",
+        said(&output)
+    );
+    let since = admitted() - before;
+    assert!(since <= 3, "{since}");
+    assert_eq!(database.ask("SELECT count(*) FROM t"), "0");
 }
 
 #[test]
@@ -268,6 +328,35 @@ fn a_password_opens_gate_and_database_and_is_stored_in_neither() {
                 "{wrong}"
             );
         }
+    }
+}
+
+/// As `scram_iterations` of PostgreSQL 16 makes one.
+#[test]
+fn a_verifier_may_have_many_iterations() {
+    const VERIFIER: &str = "SCRAM-SHA-256$210000:W22ZaJ0SNY7soEsUEjb6gQ==$CB0Sl+yQbquNhezX0SIjfy70F1z6uX6kmMfMGSSeG/w=:iBY+Pt4UAVsqj/IlPfk0a8mY1iykiOUvbBgNSbsdnR8=";
+    let Some(database) = Database::start("a_verifier_may_have_many_iterations") else {
+        return;
+    };
+    database.ask(&format!("CREATE ROLE ann LOGIN PASSWORD '{VERIFIER}'"));
+    database.require("scram-sha-256", "ann");
+    // By the client's proof, by its password in clear text, and by one that the gate knows.
+    for (auth, password) in [
+        ("scram", VERIFIER),
+        ("password", VERIFIER),
+        ("scram", "pencil"),
+    ] {
+        let user = format!("[[user]]\nname = \"ann\"\npassword = {password:?}\n");
+        let gate = Gate::before(&database, &format!("auth = {auth:?}\n{user}"));
+        let mut psql = gate.psql(&database, "ann");
+        psql.args(["-c", "SELECT current_user"]);
+        assert_eq!(printed(psql.env("PGPASSWORD", "pencil")), "ann", "{auth}");
+        let wrong = psql.env("PGPASSWORD", "pencils").output().unwrap();
+        assert!(
+            said(&wrong).contains("password authentication failed"),
+            "{}",
+            said(&wrong)
+        );
     }
 }
 

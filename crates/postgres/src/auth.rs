@@ -60,6 +60,14 @@ impl Secret {
         }
     }
 
+    /// How often [`Self::is_password`] hashes a password.
+    pub fn hashes(&self) -> u32 {
+        match self {
+            Self::Scram(verifier) => verifier.iterations(),
+            Self::Plain(_) | Self::Md5(_) => 0,
+        }
+    }
+
     /// Whether it can prove a password by an md5 exchange: a SCRAM verifier cannot.
     pub fn as_md5(&self, user: &str) -> Option<String> {
         match self {

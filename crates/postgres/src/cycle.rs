@@ -42,7 +42,7 @@ pub fn is_repeatable(input: &[u8], statements: &ClientStatements) -> bool {
                 let is_own = name.is_empty() && alone.is_some();
                 if !is_own {
                     let known = statements.named(name).ok();
-                    alone = Some(known.is_some_and(|known| sql::stands_alone(known.sql())));
+                    alone = Some(known.is_some_and(|known| sql::stands_alone(known.read())));
                 }
             }
             b'D' => {}
@@ -72,7 +72,7 @@ pub fn ends(input: &[u8], statements: &ClientStatements) -> Option<Ends> {
             b'Q' => text(body),
             b'P' => text(cut(body).1),
             b'B' => match statements.named(text(cut(body).1)) {
-                Ok(known) => known.sql(),
+                Ok(known) => known.read(),
                 Err(_) => return Some(Ends::No),
             },
             // What comes before the first command, as Close and Describe.

@@ -34,6 +34,14 @@ const INTERNAL: [&str; 5] = [
     "integer_datetimes",
     "in_hot_standby",
 ];
+/// Reported, and of those that decide what a statement means when it is prepared.
+const PARSE_CONTEXT: [&str; 5] = [
+    "TimeZone",
+    "DateStyle",
+    "IntervalStyle",
+    "standard_conforming_strings",
+    "client_encoding",
+];
 /// In a first packet, and no settings.
 const NOT_SETTINGS: [&str; 4] = ["user", "database", "replication", "options"];
 
@@ -60,17 +68,17 @@ impl RequestedParameters {
         for (name, value) in options(startup.parameter("options").unwrap_or_default())? {
             requested.insert(name.into_bytes(), value.into_bytes());
         }
-        let strings = startup.parameter("standard_conforming_strings");
-        if strings.is_some_and(|value| value != "on") {
-            return Err(
-                "standard_conforming_strings cannot be off in the startup packet; SET it later"
-                    .into(),
-            );
-        }
         for (name, value) in &startup.parameters {
             if !NOT_SETTINGS.contains(&name.as_str()) && !name.starts_with("_pq_.") {
                 requested.insert(name.clone().into_bytes(), value.clone().into_bytes());
             }
+        }
+        let is_off = |(name, value): (&Vec<u8>, &Vec<u8>)| is_strings(name) && !is_on(value);
+        if requested.iter().any(is_off) {
+            return Err(
+                "standard_conforming_strings cannot be off in the startup packet; SET it later"
+                    .into(),
+            );
         }
         requested.retain(|name, value| !momentary::is_idle_at_start(name, value));
         let is_word = |name: &[u8]| name.eq_ignore_ascii_case(sql::SESSION_CLASS.as_bytes());
@@ -182,10 +190,33 @@ pub fn is_tracked(reported: &Parameters, name: &[u8]) -> bool {
     !is_fixed(name) && find(reported, name).is_some()
 }
 
-/// Whether a value of a setting that is on or off is on.
+/// Whether a value of a setting that is on or off is on; PostgreSQL takes beginnings of words, too.
 pub fn is_on(value: &[u8]) -> bool {
-    let words: [&[u8]; 4] = [b"on", b"true", b"yes", b"1"];
-    words.iter().any(|word| value.eq_ignore_ascii_case(word))
+    let begins = |word: &[u8]| {
+        let beginning = word.get(..value.len());
+        beginning.is_some_and(|beginning| value.eq_ignore_ascii_case(beginning))
+    };
+    let is_whole = value.eq_ignore_ascii_case(b"on") || value == b"1";
+    is_whole || (!value.is_empty() && (begins(b"true") || begins(b"yes")))
+}
+
+/// What a backslash is in a text without a prefix.
+pub const STRINGS: &[u8] = b"standard_conforming_strings";
+
+/// Whether a setting is that one.
+pub fn is_strings(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(STRINGS)
+}
+
+/// Whether a backslash takes the next byte where these settings were reported.
+pub fn has_escapes(reported: &Parameters) -> bool {
+    find(reported, STRINGS).is_some_and(|value| !is_on(value))
+}
+
+/// Whether a setting is one that the server reports and that decides what a constant means.
+pub fn is_of_parse_context(name: &[u8]) -> bool {
+    let mut names = PARSE_CONTEXT.iter();
+    names.any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// Settings that say who the session is. They are taken back before anything else is set, and set
@@ -196,15 +227,8 @@ pub const ROLES: [&[u8]; 2] = [b"session_authorization", b"role"];
 /// by those that are not reported, such as search_path, which tables it names. Names with a dot are
 /// the application's own.
 pub fn parse_context(server: &ServerState) -> Vec<u8> {
-    let names = [
-        "TimeZone",
-        "DateStyle",
-        "IntervalStyle",
-        "standard_conforming_strings",
-        "client_encoding",
-    ];
     let value = |name: &str| find(&server.reported, name.as_bytes()).cloned();
-    let values = names.map(|name| value(name).unwrap_or_default());
+    let values = PARSE_CONTEXT.map(|name| value(name).unwrap_or_default());
     let mut all = values.join(&b'\n');
     let is_own = |name: &[u8]| name.contains(&b'.');
     for (name, value) in server.unreported.iter().filter(|(name, _)| !is_own(name)) {
@@ -265,8 +289,9 @@ pub fn commands_to_apply(
     let seen = &client.reported;
     let (mut sets, mut sql) = (Vec::new(), String::new());
     for (name, has) in server.reported.iter().filter(|(name, _)| !is_fixed(name)) {
-        let wants = find(seen, name).or_else(|| find(&requested.parameters, name));
-        let is_part = is_part(name) && find(seen, name).is_none() && wants.is_some();
+        let reported = find(seen, name);
+        let wants = reported.or_else(|| find(&requested.parameters, name));
+        let is_part = is_part(name) && reported.is_none() && wants.is_some();
         if is_part {
             sql += &format!("RESET {};", quoted(name, '"'));
         }
@@ -303,7 +328,15 @@ pub fn commands_to_apply(
     }
     resets.extend(gone.into_iter().map(|name| reset(name)));
     sql = resets + &sql;
-    let calls: Vec<String> = sets.into_iter().map(call).collect();
+    let encoding = encoding_of_reports(seen);
+    let calls = sets.into_iter().map(|(name, value)| {
+        let is_reported = || find(seen, name) == Some(value);
+        match encoding.filter(|_| !value.is_ascii() && is_reported()) {
+            Some(encoding) => call(name, &converted(value, encoding)),
+            None => call(name, &literal(value)),
+        }
+    });
+    let calls: Vec<String> = calls.collect();
     if !calls.is_empty() {
         sql += &format!("SELECT {}", calls.join(","));
     }
@@ -364,9 +397,25 @@ fn reset(name: &[u8]) -> String {
 }
 
 /// By its whole name: a client's search_path may have another one first.
-fn call((name, value): (&Vec<u8>, &Vec<u8>)) -> String {
-    let (name, value) = (literal(name), literal(value));
+fn call(name: &[u8], value: &str) -> String {
+    let name = literal(name);
     format!("pg_catalog.set_config({name},{value},false)")
+}
+
+/// The encoding in which a client is told settings, where that is not the database's own: a
+/// search_path, which PostgreSQL reports from 18 on, may have names beyond ASCII.
+fn encoding_of_reports(reported: &Parameters) -> Option<&[u8]> {
+    // With this one nothing is converted.
+    const NO_ENCODING: &[u8] = b"SQL_ASCII";
+    let value = |name: &[u8]| find(reported, name).filter(|value| *value != NO_ENCODING);
+    let (client, server) = (value(b"client_encoding")?, value(b"server_encoding")?);
+    (client != server).then_some(client.as_slice())
+}
+
+fn converted(value: &[u8], encoding: &[u8]) -> String {
+    let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+    let encoding = literal(encoding);
+    format!("pg_catalog.convert_from(pg_catalog.decode('{hex}','hex'),{encoding})")
 }
 
 /// Escaped so that it means the same whatever standard_conforming_strings says, and whatever

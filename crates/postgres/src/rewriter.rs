@@ -102,6 +102,10 @@ pub struct Rewriter<'a> {
     is_preempted: bool,
     /// Whether SET LOCAL was said.
     has_local_settings: bool,
+    /// Whether what decides what a statement means when it is prepared may be other than the server
+    /// has reported, which from PostgreSQL 14 on it does when it is ready: a command since then
+    /// names such a setting, or ends a transaction that may have set some.
+    is_context_open: bool,
     /// Whether a command that is not answered may make the server forget every statement.
     forgets: bool,
     /// A word for its transactions that the client has said, or that it takes back; it counts when
@@ -158,6 +162,7 @@ impl<'a> Rewriter<'a> {
             has_conflicted: false,
             is_preempted: false,
             has_local_settings: false,
+            is_context_open: false,
             forgets: false,
             says_class: None,
             undescribed: None,
@@ -240,7 +245,9 @@ impl<'a> Rewriter<'a> {
 
     /// Whether this, with which a turn begins, can be sent again as if it had not been.
     pub fn is_repeatable(&self, input: &[u8]) -> bool {
-        self.pipeline.is_over() && cycle::is_repeatable(input, &self.client.statements)
+        // Such texts are not looked at closely.
+        let is_plain = !(self.has_escapes() && input.contains(&b'\\'));
+        is_plain && self.pipeline.is_over() && cycle::is_repeatable(input, &self.client.statements)
     }
 
     /// The server connection is in a transaction that has failed, which is the client's.
@@ -257,6 +264,11 @@ impl<'a> Rewriter<'a> {
     /// What the client says of its transaction in what it has sent.
     pub fn hints(&self, input: &[u8]) -> Hints {
         hints_of(input, &self.client.statements)
+    }
+
+    /// Whether what came last from the client is left out.
+    pub fn passes_over(&self) -> bool {
+        self.drops && !self.is_left
     }
 
     /// Whether the client said that it leaves.

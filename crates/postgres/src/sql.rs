@@ -8,6 +8,7 @@
 
 mod comment_tags;
 mod first_words;
+mod letters;
 mod owned;
 mod pattern;
 mod session_class;
@@ -23,6 +24,7 @@ pub use comment_tags::comment_tags;
 pub use first_words::{
     begins_transaction, commits, ends_transaction, first_words, gives_up, only_reads, stands_alone,
 };
+pub use letters::{depends_on_backslash, with_letters};
 pub use pattern::{NeverFits, check_pattern};
 pub use session_class::{SESSION_CLASS, session_class};
 pub use shape::{Shape, shape, shape_of_beginning};
@@ -108,7 +110,9 @@ struct Command<'a> {
     first: [&'a [u8]; FIRST_WORDS],
     /// How many of these have come.
     first_count: usize,
+    /// Empty for what is no word, as is the one before it.
     last: &'a [u8],
+    before_last: &'a [u8],
     /// Whether its first words were enough to know.
     is_known: bool,
     /// The name of the statement that it prepares.
@@ -165,6 +169,15 @@ fn is_temporary(word: &[u8]) -> bool {
     is_one_of(word, &["temp", "temporary"])
 }
 
+/// Whether a schema is that of temporary tables, of this process or of one of this number.
+fn is_temporary_schema(name: &[u8]) -> bool {
+    const SCHEMA: &[u8] = b"pg_temp";
+    let Some((schema, behind)) = name.split_at_checked(SCHEMA.len()) else {
+        return false;
+    };
+    schema.eq_ignore_ascii_case(SCHEMA) && matches!(behind, [] | [b'_', ..])
+}
+
 impl<'a> Command<'a> {
     /// Takes a token; `behind` are those that follow.
     fn next(&mut self, token: Token<'a>, behind: &Tokens<'a>, found: &mut Vec<SessionChange<'a>>) {
@@ -200,7 +213,7 @@ impl<'a> Command<'a> {
                 None => inside,
             }));
         }
-        self.last = word;
+        (self.before_last, self.last) = (self.last, word);
     }
 
     fn by_first_words(&self) -> Option<SessionChange<'a>> {
@@ -248,20 +261,23 @@ impl<'a> Command<'a> {
         if is(name, "set_config") {
             return setting::of_call(behind);
         }
-        if is(name, "pg_temp") || (is_temporary(word) && is(self.last, "create")) {
+        if self.is_unreadable(word, name, behind) {
+            return Some(SessionChange::ComputedName);
+        }
+        let begins_with = |keywords: &[&str]| is_one_of(self.first[0], keywords);
+        // Also in the middle: of EXPLAIN, of parentheses.
+        let makes_temporary = is_temporary(word)
+            && match self.before_temporary() {
+                create if is(create, "create") => true,
+                // A table may be called that.
+                into => is(into, "into") && !begins_with(&["insert", "merge"]),
+            };
+        if makes_temporary || is_temporary_schema(name) {
             return Some(SessionChange::Tie(Tie::Temporary));
         }
-        let begins_with = |keywords: &[&str]| {
-            let first = self.first.first();
-            first.is_some_and(|first| is_one_of(first, keywords))
-        };
         match word {
             hold if is(hold, "hold") && begins_with(&["declare"]) && is(self.last, "with") => {
                 Some(SessionChange::Tie(Tie::HeldCursor))
-            }
-            temporary if is_temporary(temporary) && is(self.last, "into") => {
-                let ties = SessionChange::Tie(Tie::Temporary);
-                begins_with(&["select", "with"]).then_some(ties)
             }
             execute if is(execute, "execute") => {
                 let may_execute = begins_with(&["execute", "explain", "create"]);
@@ -270,6 +286,26 @@ impl<'a> Command<'a> {
             }
             _ => None,
         }
+    }
+
+    /// The word before one that may make something temporary.
+    fn before_temporary(&self) -> &'a [u8] {
+        if is_one_of(self.last, &["local", "global"]) {
+            self.before_last
+        } else {
+            self.last
+        }
+    }
+
+    /// Whether a name is written with escapes (`U&"d\0061ta"`): any function may be meant.
+    fn is_unreadable(&self, word: &[u8], name: &[u8], behind: &Tokens<'a>) -> bool {
+        let is_prefixed = word.is_empty()
+            && self.last.is_empty()
+            && is(self.before_last, "u")
+            && !name.is_empty();
+        let next = || behind.clone().next();
+        let says_escape = || matches!(next(), Some(Token::Word(word)) if is(word, "uescape"));
+        is_prefixed && (name.contains(&b'\\') || says_escape())
     }
 }
 
@@ -359,6 +395,39 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_temporary_wherever_that_is_said() {
+        for sql in [
+            "CREATE TABLE pg_temp_3.t (i int)",
+            "SELECT 1 AS i INTO TEMP t",
+            "SELECT 1 AS i INTO LOCAL TEMP t",
+            "select 1 as i into local temporary table t",
+            "SELECT 1 AS i INTO GLOBAL TEMP t",
+            "SELECT 1 AS i INTO GLOBAL TEMPORARY t",
+            "WITH a AS (SELECT 1) SELECT * INTO LOCAL TEMP t FROM a",
+            "(SELECT 1 AS i INTO TEMP t)",
+            "((SELECT 1 AS i INTO LOCAL TEMP t))",
+            "EXPLAIN ANALYZE SELECT 1 AS i INTO TEMP t",
+            "EXPLAIN (ANALYZE) (SELECT 1 AS i INTO LOCAL TEMPORARY t)",
+            "EXPLAIN ANALYZE CREATE TEMP TABLE t AS SELECT 1",
+            "EXPLAIN ANALYZE CREATE LOCAL TEMP TABLE t AS SELECT 1",
+        ] {
+            assert_eq!(left(sql), "T", "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_escapes_may_be_any() {
+        for sql in [
+            "SELECT U&\"set\\005fconfig\"('a.b', 'c', false)",
+            "SELECT U&\"set!005fconfig\" UESCAPE '!' ('a.b', 'c', false)",
+            "CREATE TABLE U&\"pg\\005ftemp\".t (i int)",
+            "SELECT u&\"set_config\"('a.b', 'c', false)",
+        ] {
+            assert_eq!(left(sql), "S", "{sql}");
+        }
+    }
+
+    #[test]
     fn what_ends_with_a_transaction_is_not() {
         for sql in [
             "",
@@ -381,6 +450,8 @@ mod tests {
             "CREATE TABLE t (temp int)",
             "DISCARD PLANS",
             "INSERT INTO temp SELECT 1",
+            "SELECT \"pg_temporary\", u & \"a\", u&\"a\"",
+            "SELECT local, temp FROM t",
         ] {
             assert_eq!(left(sql), "", "{sql}");
         }

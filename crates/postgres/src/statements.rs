@@ -34,6 +34,8 @@ pub struct Text {
     hints: OnceLock<Hints>,
     /// Noted at its first Parse.
     effects: OnceLock<TextEffects>,
+    /// What is read of it, where that is not what the client sent.
+    read: OnceLock<Vec<u8>>,
     /// Of each of its commands; read when they are needed first.
     first_words: OnceLock<Vec<Vec<u8>>>,
 }
@@ -124,9 +126,20 @@ impl Statement {
         text.unwrap_or_default()
     }
 
+    /// Its text as it reads with standard_conforming_strings on.
+    pub fn read(&self) -> &[u8] {
+        self.text.read.get().map_or(self.sql(), Vec::as_slice)
+    }
+
+    /// Notes that its text reads otherwise than the client wrote it.
+    pub fn note_read(&self, text: Vec<u8>) {
+        // The text and the settings are the same, and so is the answer.
+        let _ = self.text.read.set(text);
+    }
+
     /// The first words of its commands.
     pub fn first_words(&self) -> &[Vec<u8>] {
-        let words = || sql::first_words(self.sql());
+        let words = || sql::first_words(self.read());
         let words = || words().map(<[u8]>::to_vec).collect();
         self.text.first_words.get_or_init(words)
     }
@@ -233,6 +246,7 @@ impl Statements {
             parse_rest: parse_rest.to_vec(),
             hints: OnceLock::new(),
             effects: OnceLock::new(),
+            read: OnceLock::new(),
             first_words: OnceLock::new(),
         })
     }

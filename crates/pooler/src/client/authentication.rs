@@ -3,6 +3,7 @@
 use crate::client::refusal::Refusal;
 use crate::client::verifiers::{SecretSource, Verifiers};
 use crate::config::AuthMethod;
+use crate::hashing;
 use crate::pool::server_session::LoginSecret;
 use crate::random;
 use crate::stream::Stream;
@@ -70,7 +71,13 @@ impl Authentication<'_> {
         self.ask(3, b"").await?;
         let password = text(self.answer().await?)?;
         // Held against what is mocked as well, which takes as long.
-        if self.secret.is_password(self.user, &password) && self.source != SecretSource::Mock {
+        let (secret, user) = (self.secret.clone(), self.user.to_owned());
+        let said = password.clone();
+        let compared = hashing::OF_CLIENTS.run(self.secret.hashes(), move || {
+            secret.is_password(&user, &said)
+        });
+        let is_right = compared.await.map_err(|error| Refusal::internal(&error))?;
+        if is_right && self.source != SecretSource::Mock {
             Ok(Some(LoginSecret::Kept(Secret::Plain(password))))
         } else {
             Err(Refusal::wrong(self.user))
@@ -94,7 +101,9 @@ impl Authentication<'_> {
         let user = self.user;
         let refused = |error: ScramError| match error {
             ScramError::Wrong => Refusal::wrong(user),
-            ScramError::Malformed(_) => Refusal::of_protocol(&error.to_string()),
+            ScramError::Malformed(_) | ScramError::TooOften => {
+                Refusal::of_protocol(&error.to_string())
+            }
         };
         self.ask(10, SCRAM_OFFER).await?;
         let first = self.answer().await?;

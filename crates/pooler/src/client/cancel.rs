@@ -100,8 +100,8 @@ impl CancelKeys {
 pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: Instant) {
     let found = pooler.cancel_keys.borrow().client(process_id, secret);
     let Some(handle) = found else { return };
-    // What began later it does not mean, however long it was on its way.
-    if handle.activity_since.get() > came_at {
+    // What came later it does not mean, however long it was on its way.
+    if handle.asked_at.get() > came_at {
         return;
     }
     handle.preemption.cancelled_by_client();

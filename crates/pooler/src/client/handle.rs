@@ -101,6 +101,9 @@ pub struct ClientHandle {
     pub activity: Cell<Activity>,
     /// When it began to wait or work.
     pub activity_since: Cell<Instant>,
+    /// When the cycle came that it waits or works for: a cancel request that came before does not
+    /// mean it.
+    pub asked_at: Cell<Instant>,
     /// Since when its open transaction has nothing to do, if it is so.
     pub idle_in_transaction_since: Cell<Option<Instant>>,
     /// Why it keeps its server connection.
@@ -168,6 +171,7 @@ impl ClientHandle {
             hints: RefCell::default(),
             activity: Cell::new(Activity::Idle),
             activity_since: Cell::new(Instant::now()),
+            asked_at: Cell::new(Instant::now()),
             idle_in_transaction_since: Cell::new(None),
             pinned_by: Cell::new(None),
             idle_lease: RefCell::default(),
@@ -234,8 +238,18 @@ impl ClientHandle {
         }
     }
 
-    /// It does something else from now on.
+    /// It waits for admission, with what came then.
+    pub fn set_waiting(&self, came_at: Instant) {
+        self.set_activity(Activity::Waiting);
+        self.asked_at.set(came_at);
+    }
+
+    /// It does something else from now on. What it has waited for is the same when it is let in.
     pub fn set_activity(&self, activity: Activity) {
+        let is_let_in = (self.activity.get(), activity) == (Activity::Waiting, Activity::Active);
+        if !is_let_in {
+            self.asked_at.set(Instant::now());
+        }
         if activity == Activity::Active {
             self.idle_lease.take();
             self.inside_since.set(Some(Instant::now()));

@@ -386,7 +386,8 @@ impl Relay<'_, '_> {
                 }
             };
             let count = piece.bytes.len();
-            if self.began_at.is_none() {
+            // Rows that come when their COPY is over begin nothing.
+            if self.began_at.is_none() && !self.rewriter.passes_over() {
                 self.began_at = Some(Instant::now());
                 self.handle.set_active();
             }

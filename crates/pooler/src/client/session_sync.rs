@@ -16,6 +16,9 @@ use sooner_postgres::wire::code_of_error;
 const CANCELLED: &[u8] = b"57014";
 /// A setting cannot have a value.
 const BAD_VALUE: &[u8] = b"22023";
+/// Stands before commands of the gate's own: by what clients have set, what reads anything might
+/// wait for other transactions (SERIALIZABLE, READ ONLY, DEFERRABLE).
+const WITHOUT_WAIT: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;";
 
 /// Gives a server connection a client's settings.
 pub async fn apply_parameters(
@@ -35,7 +38,8 @@ pub async fn apply_parameters(
     let Some(commands) = commands else {
         return Ok(());
     };
-    match Box::pin(run(server, commands.sql.as_bytes())).await {
+    let sql = WITHOUT_WAIT.to_owned() + &commands.sql;
+    match Box::pin(run(server, sql.as_bytes())).await {
         // The last client's statement_timeout is none of this one's.
         Err(error) if is_cancelled(&error) => {
             let words = "it took longer than the last client's statement_timeout";
@@ -136,7 +140,7 @@ async fn ask(
 ) -> Result<(), LoginError> {
     let mut next = Some(query);
     while let Some(query) = next {
-        let sql = query.sql();
+        let sql = WITHOUT_WAIT.to_owned() + &query.sql();
         match in_time(COMMAND_PATIENCE, server.query(sql.as_bytes())).await {
             Ok(rows) => {
                 query.learn(&rows, requested, client, &mut server.state);

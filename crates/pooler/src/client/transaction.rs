@@ -109,6 +109,27 @@ impl Client {
         }
     }
 
+    /// A lease, where there need be no wait for it.
+    pub(super) async fn lease_now(&mut self, db: Rc<Database>) -> Result<Option<Lease>, Departure> {
+        let user = self.pooler.user(&self.handle.user);
+        let request = AdmissionRequest {
+            db: &db,
+            user: &user,
+            handle: &self.handle,
+            pooler: &self.pooler,
+            came_at: Instant::now(),
+        };
+        match request.admit_now().await {
+            Some(admitted) => match self.lease(db.clone(), admitted).await? {
+                Ok(lease) => Ok(Some(lease)),
+                Err(Interrupted::Left) => Err(Departure::Left),
+                Err(Interrupted::Terminated) => Err(self.handle.refusal().into()),
+                Err(Interrupted::DatabaseMoved | Interrupted::Cancelled) => Ok(None),
+            },
+            None => Ok(None),
+        }
+    }
+
     /// One that begins on a server connection that it has kept.
     pub(super) fn next_transaction(&self, lease: Lease) -> Transaction {
         self.handle.set_activity(Activity::Idle);
@@ -135,7 +156,7 @@ impl Client {
         user: &User,
         came_at: Instant,
     ) -> Result<Result<Admitted, Interrupted>, Departure> {
-        self.handle.set_activity(Activity::Waiting);
+        self.handle.set_waiting(came_at);
         self.note_hints();
         let request = AdmissionRequest {
             db,

@@ -83,9 +83,10 @@ async fn ask(
     Ok((rows, now_us))
 }
 
-/// What the role or the database says of statements that take long is meant for its clients. The
-/// first of these ends before any bound.
-const WITHOUT_BOUND: &[u8] = b"SET statement_timeout = 0";
+/// What the role or the database says of statements that take long is meant for its clients, and so
+/// is what has them wait for other transactions. The first of these ends before any bound.
+const WITHOUT_BOUND: &[u8] =
+    b"SET statement_timeout = 0; SET default_transaction_isolation = 'read committed'";
 const WITHOUT_BOUNDS: &[u8] = b"SELECT pg_catalog.set_config(name, '0', false) \
     FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) \
     ANY ('{lock_timeout,idle_session_timeout,transaction_timeout}'::pg_catalog.text[])";

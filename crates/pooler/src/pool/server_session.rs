@@ -1,6 +1,7 @@
 //! A new connection to the database: found, logged in, ready.
 
 use crate::config::{Encryption, Endpoint, ServerAddress};
+use crate::hashing;
 use crate::random;
 use crate::stream::Stream;
 use crate::tls::Connector;
@@ -248,8 +249,10 @@ async fn scram(
     write_sasl_first(&mut out, SCRAM, first.as_bytes());
     stream.flush_all(&mut out).await?;
     let answer = sasl(stream, input, 11).await?;
-    let (end, last) = exchange
-        .answer(&answer)
+    let answered =
+        hashing::OF_LOGINS.run(exchange.hashes(&answer), move || exchange.answer(&answer));
+    let (end, last) = answered
+        .await?
         .map_err(|error| odd(&format!("{error}; does the server have another verifier?")))?;
     write_password(&mut out, last.as_bytes());
     stream.flush_all(&mut out).await?;

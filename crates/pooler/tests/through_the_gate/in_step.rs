@@ -3,6 +3,7 @@
 
 mod settings;
 mod statements;
+mod texts;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -126,8 +127,13 @@ struct Both {
 
 impl Both {
     fn start(name: &str) -> Option<Self> {
+        Self::start_with(name, "CREATE ROLE ann")
+    }
+
+    /// The database begins with this command.
+    fn start_with(name: &str, command: &str) -> Option<Self> {
         let database = Database::start(name)?;
-        database.ask("CREATE ROLE ann");
+        database.ask(command);
         let gate = Gate::before(&database, &transactions(2));
         Some(Self { database, gate })
     }

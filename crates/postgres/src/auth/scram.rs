@@ -20,9 +20,12 @@ pub const PREFIX: &str = "SCRAM-SHA-256$";
 /// Of the verifiers made here, and of PostgreSQL's.
 pub const SALT_BYTES: usize = 16;
 /// PostgreSQL's.
-pub(super) const ITERATIONS: u32 = 4096;
-/// With more, the author of a verifier, or a false server, could cost much processor time.
-const ITERATIONS_MAX: u32 = 100_000;
+pub const ITERATIONS: u32 = 4096;
+/// As often as PostgreSQL takes: what is compared costs the same with any number.
+const ITERATIONS_MAX: u32 = i32::MAX as u32;
+/// As often a password is hashed here, which takes about a second: with more, the author of a
+/// verifier, or a false server, could cost much processor time.
+const HASHED_MAX: u32 = 2_000_000;
 /// The longest message of a client that is read.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
@@ -40,7 +43,7 @@ pub struct Verifier {
 /// A text that begins like a verifier and is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a SCRAM verifier is SCRAM-SHA-256$ITERATIONS:SALT$STOREDKEY:SERVERKEY, with at most {ITERATIONS_MAX} iterations"
+    "a SCRAM verifier is SCRAM-SHA-256$ITERATIONS:SALT$STOREDKEY:SERVERKEY, with 1 to {ITERATIONS_MAX} iterations"
 )]
 pub struct BadVerifier;
 
@@ -87,8 +90,11 @@ impl Verifier {
         self.iterations
     }
 
-    /// Whether it is of this password.
+    /// Whether it is of this password; one that is hashed too often is of none.
     pub fn is_password(&self, password: &str) -> bool {
+        if self.iterations > HASHED_MAX {
+            return false;
+        }
         let salted = salted(password, &self.salt, self.iterations);
         let stored_key = digest(&hmac(&salted, b"Client Key"));
         same(&stored_key, &self.stored_key)
@@ -110,6 +116,9 @@ pub enum ScramError {
     /// The password is another one, or the server does not know it.
     #[error("the proof is wrong")]
     Wrong,
+    /// The server wants a password to be hashed more often than is done here.
+    #[error("it wants a password to be hashed more than {HASHED_MAX} times")]
+    TooOften,
 }
 
 /// What proves a user to servers with the verifier's salt and iterations, without the password.
@@ -228,6 +237,26 @@ pub struct ClientExchange {
     nonce: String,
 }
 
+/// The server's first message.
+struct ServerFirst<'a> {
+    nonce: &'a str,
+    salt: Vec<u8>,
+    iterations: u32,
+}
+
+impl<'a> ServerFirst<'a> {
+    fn read(message: &'a str) -> Option<Self> {
+        let (nonce, rest) = message.strip_prefix("r=")?.split_once(",s=")?;
+        let (salt, iterations) = rest.split_once(",i=")?;
+        let iterations = iterations.parse().ok();
+        Some(Self {
+            nonce,
+            salt: STANDARD.decode(salt).ok()?,
+            iterations: iterations.filter(|count| (1..=ITERATIONS_MAX).contains(count))?,
+        })
+    }
+}
+
 /// The client's side after its last message.
 pub struct ClientEnd {
     server_key: Key,
@@ -243,20 +272,28 @@ impl ClientExchange {
         (Self { proof, bare, nonce }, first)
     }
 
+    /// How often [`Self::answer`] hashes a password for the server's first message.
+    pub fn hashes(&self, server_first: &[u8]) -> u32 {
+        let read = || Some(ServerFirst::read(text(server_first).ok()?)?.iterations);
+        match &self.proof {
+            Proof::Password(_) => read().unwrap_or_default(),
+            Proof::Keys(_) => 0,
+        }
+    }
+
     /// Takes the server's first message; gives the answer.
     pub fn answer(self, server_first: &[u8]) -> Result<(ClientEnd, String), ScramError> {
         let server_first = text(server_first)?;
-        let read = || {
-            let (nonce, rest) = server_first.strip_prefix("r=")?.split_once(",s=")?;
-            let (salt, iterations) = rest.split_once(",i=")?;
-            Some((nonce, STANDARD.decode(salt).ok()?, iterations.parse().ok()?))
-        };
-        let (nonce, salt, iterations): (&str, Vec<u8>, u32) =
-            read().ok_or(ScramError::Malformed("the server's first"))?;
-        if !nonce.starts_with(&self.nonce) || !(1..=ITERATIONS_MAX).contains(&iterations) {
+        let ServerFirst {
+            nonce,
+            salt,
+            iterations,
+        } = ServerFirst::read(server_first).ok_or(ScramError::Malformed("the server's first"))?;
+        if !nonce.starts_with(&self.nonce) {
             return Err(ScramError::Malformed("the server's first"));
         }
         let keys = match self.proof {
+            Proof::Password(_) if iterations > HASHED_MAX => return Err(ScramError::TooOften),
             Proof::Password(password) => Keys::of_password(&password, &salt, iterations),
             Proof::Keys(keys) => keys,
         };
@@ -350,150 +387,4 @@ fn salted(password: &str, salt: &[u8], iterations: u32) -> Key {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
-    use proptest::prelude::*;
-
-    const SALT: &str = "W22ZaJ0SNY7soEsUEjb6gQ==";
-
-    fn pencil() -> Verifier {
-        Verifier::of_password("pencil", &STANDARD.decode(SALT).unwrap())
-    }
-
-    /// RFC 7677, 3.
-    #[test]
-    fn the_example_of_the_standard() {
-        let first = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
-        let nonce = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
-        let (exchange, answer) = ServerExchange::begin(first, pencil(), nonce).unwrap();
-        assert_eq!(
-            answer,
-            format!("r=rOprNGfwEbeRWgbNEkqO{nonce},s={SALT},i=4096")
-        );
-        let last = format!(
-            "c=biws,r=rOprNGfwEbeRWgbNEkqO{nonce},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
-        );
-        let (answer, _) = exchange.end(last.as_bytes()).unwrap();
-        assert_eq!(answer, "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
-    }
-
-    /// An exchange with another implementation's client.
-    fn with_their_client(password: &str, verifier: Verifier) -> Result<Keys, ScramError> {
-        let mut client = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
-        let (exchange, answer) =
-            ServerExchange::begin(client.message(), verifier, "server").unwrap();
-        client.update(answer.as_bytes()).unwrap();
-        let (answer, keys) = exchange.end(client.message())?;
-        client.finish(answer.as_bytes()).unwrap();
-        Ok(keys)
-    }
-
-    #[test]
-    fn another_implementations_client_gets_in_with_the_password_only() {
-        assert!(with_their_client("pencil", pencil()).is_ok());
-        assert_eq!(
-            with_their_client("pencils", pencil()).err(),
-            Some(ScramError::Wrong)
-        );
-        let nobody = Verifier::of_nobody(&[7; 32], "ann", ITERATIONS);
-        assert!(nobody == Verifier::of_nobody(&[7; 32], "ann", ITERATIONS));
-        assert_eq!(
-            with_their_client("pencil", nobody).err(),
-            Some(ScramError::Wrong)
-        );
-        let theirs: Verifier =
-            postgres_protocol::password::scram_sha_256("schl\u{fc}ssel".as_bytes())
-                .parse()
-                .unwrap();
-        assert!(with_their_client("schl\u{fc}ssel", theirs).is_ok());
-    }
-
-    #[test]
-    fn whoever_was_let_in_can_be_logged_in_elsewhere_without_the_password() {
-        let log_in = |proof: Proof, verifier: Verifier| {
-            let (client, first) = ClientExchange::begin(proof, "client");
-            let (server, answer) =
-                ServerExchange::begin(first.as_bytes(), verifier, "server").unwrap();
-            let (end, last) = client.answer(answer.as_bytes())?;
-            let (answer, _) = server.end(last.as_bytes())?;
-            end.check(answer.as_bytes())
-        };
-        let keys = with_their_client("pencil", pencil()).unwrap();
-        let by_keys = Proof::Keys(keys);
-        assert_eq!(log_in(by_keys.clone(), pencil()), Ok(()));
-        let by_password = Proof::Password("pencil".into());
-        assert_eq!(log_in(by_password, pencil()), Ok(()));
-        // the same password under another salt is another verifier
-        assert_eq!(
-            log_in(by_keys, Verifier::of_password("pencil", b"other")),
-            Err(ScramError::Wrong)
-        );
-    }
-
-    #[test]
-    fn a_server_that_does_not_know_the_password_is_found_out() {
-        let keys = with_their_client("pencil", pencil()).unwrap();
-        let (client, _) = ClientExchange::begin(Proof::Keys(keys), "client");
-        let (end, _) = client
-            .answer(format!("r=clientx,s={SALT},i=4096").as_bytes())
-            .unwrap();
-        let forged = format!("v={}", STANDARD.encode([0; 32]));
-        assert_eq!(end.check(forged.as_bytes()), Err(ScramError::Wrong));
-    }
-
-    #[test]
-    fn what_is_no_message_of_the_exchange_is_refused() {
-        for first in [
-            "",
-            "n",
-            "n,,",
-            "p=tls-server-end-point,,n=,r=x",
-            "n,a=root,n=,r=x",
-            "n,,n=,r=",
-            "n,,n=,r=a b",
-            "n,,m=x,n=,r=x",
-        ] {
-            let begun = ServerExchange::begin(first.as_bytes(), pencil(), "s");
-            assert!(matches!(begun, Err(ScramError::Malformed(_))), "{first}");
-        }
-        for last in [
-            "",
-            "c=biws,r=xs",
-            "c=eSws,r=xs,p=AAAA",
-            "c=biws,r=other,p=AAAA",
-            "c=biws,r=xs,p=AAAA",
-        ] {
-            let (exchange, _) = ServerExchange::begin(b"n,,n=,r=x", pencil(), "s").unwrap();
-            assert!(
-                matches!(exchange.end(last.as_bytes()), Err(ScramError::Malformed(_))),
-                "{last}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_verifier_is_read_or_refused() {
-        let good = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
-        assert!(good.parse::<Verifier>().unwrap() == pencil());
-        for bad in [
-            "SCRAM-SHA-256$".into(),
-            good.replace("4096", "0"),
-            good.replace("4096", "100001"),
-            good.replace("W22ZaJ0SNY7soEsUEjb6gQ==", ""),
-            good.replace("WG5d", "!!!!"),
-            good.replace("WG5d", ""),
-        ] {
-            assert!(bad.parse::<Verifier>().is_err(), "{bad}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_message_is_answered_or_refused(first in prop::collection::vec(any::<u8>(), 0..60), last in "c=biws,r=xs,p=.{0,60}") {
-            let _ = ServerExchange::begin(&first, Verifier::of_nobody(&[0; 32], "x", ITERATIONS), "s");
-            let (exchange, _) = ServerExchange::begin(b"n,,n=,r=x", Verifier::of_nobody(&[0; 32], "x", ITERATIONS), "s").unwrap();
-            prop_assert!(exchange.end(last.as_bytes()).is_err());
-        }
-    }
-}
+mod tests;

@@ -184,11 +184,34 @@ fn what_cannot_be_followed_is_refused() {
         ("replication", "database", "replication does not go"),
         ("options", "-B 5", "options \"-B 5\""),
         ("options", "-c", "options \"-c\""),
+        (
+            "standard_conforming_strings",
+            "off",
+            "standard_conforming_strings",
+        ),
+        (
+            "Standard_Conforming_Strings",
+            "f",
+            "standard_conforming_strings",
+        ),
+        (
+            "options",
+            "-c standard_conforming_strings=off",
+            "standard_conforming_strings",
+        ),
+        (
+            "options",
+            "--STANDARD-conforming-strings=no",
+            "standard_conforming_strings",
+        ),
     ] {
         assert!(
             requested(&[(name, value)]).unwrap_err().starts_with(said),
             "{name}"
         );
+    }
+    for on in ["on", "TRUE", "y", "1"] {
+        assert!(requested(&[("standard_conforming_strings", on)]).is_ok());
     }
     assert_eq!(
         requested(&[("replication", "off")]).unwrap(),
@@ -202,4 +225,38 @@ fn what_cannot_be_followed_is_refused() {
 fn a_literal_means_the_same_in_every_encoding() {
     assert_eq!(literal("sch\u{e9}ma".as_bytes()), "E'sch\\303\\251ma'");
     assert_eq!(literal(b"it's a \\ \x83\x5c"), "E'it''s a \\\\ \\203\\\\'");
+}
+
+/// As PostgreSQL 18 reports a search_path.
+#[test]
+fn what_was_reported_in_another_encoding_is_set_in_the_databases_own() {
+    let reported = |encoding: &str, path: &[u8]| {
+        let encodings = [("server_encoding", "UTF8"), ("client_encoding", encoding)];
+        let mut reported = settings(&encodings);
+        reported.insert(b"search_path".to_vec(), path.to_vec());
+        reported
+    };
+    let none = RequestedParameters::default();
+    let server = ServerState::new(1, reported("LATIN1", b"public"));
+    let set = |seen: Parameters| {
+        let sql = follow(&none, &seen, &server).unwrap();
+        sql.replace("pg_catalog.", "")
+    };
+    let path = "set_config(E'search_path',convert_from(decode('e92c2061','hex'),E'LATIN1'),false)";
+    assert_eq!(
+        set(reported("LATIN1", b"\xe9, a")),
+        format!("SELECT {path}")
+    );
+    let encoding = |name: &str| format!("SELECT set_config(E'client_encoding',E'{name}',false)");
+    for (name, seen, path) in [
+        ("UTF8", "\u{e9}".as_bytes(), "E'\\303\\251'"),
+        ("SQL_ASCII", b"\xe9", "E'\\351'"),
+        ("LATIN2", b"shop", "E'shop'"),
+    ] {
+        let path = format!("set_config(E'search_path',{path},false)");
+        assert_eq!(
+            set(reported(name, seen)),
+            format!("{},{path}", encoding(name))
+        );
+    }
 }

@@ -55,11 +55,14 @@ impl Rewriter<'_> {
         match statement {
             Some(statement) => {
                 for word in statement.first_words() {
+                    // Settings may be again what they were before it.
+                    self.is_context_open |= sql::ends_transaction(word);
                     self.may_bind_copy |= self.effects.add(word);
                     self.effects.is_open |= sql::begins_transaction(word);
                 }
             }
             None => {
+                self.is_context_open = true;
                 self.effects = Effects::UNKNOWN;
                 self.may_bind_copy = true;
             }

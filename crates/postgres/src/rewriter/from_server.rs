@@ -120,6 +120,7 @@ impl Rewriter<'_> {
         if self.pipeline.is_answered() {
             self.effects = Effects::none(!self.pipeline.is_idle());
             self.forgets = false;
+            self.is_context_open = false;
         }
         if self.pipeline.is_over() {
             self.settle_class();

@@ -11,6 +11,7 @@ use crate::wire::{
     FrontendMessage, Piece, Target, write_close_statement, write_describe_statement, write_parse,
 };
 use bytes::BytesMut;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A statement that stands in for one where the name is taken.
@@ -30,20 +31,24 @@ impl Rewriter<'_> {
         let text_end = rest.iter().position(|byte| *byte == 0);
         let text = &rest[..text_end.unwrap_or(rest.len())];
         self.count(|named| named.by_clients += u64::from(!name.is_empty()));
-        let effects = Self::effects_when_executed(text);
+        let text = self.read(text);
+        let effects = Self::effects_when_executed(&text);
         let is_new = self.client.statements.named(name).is_err();
         let has_sql_names = self.client.ties.contains(Tie::PreparedBySql);
         let is_raw = has_sql_names && is_new && !name.is_empty() && !is_ours(name);
         if is_raw || !piece.is_last || !self.client.statements.has_room(name.len() + rest.len()) {
-            self.note_session_changes(text);
+            self.note_read(&text);
             if is_raw {
-                self.note_prepared_here(name, &sql::session_changes(text));
+                self.note_prepared_here(name, &sql::session_changes(&text));
             }
             self.pass_on_parse(piece, name, is_raw, out);
             return;
         }
         // What it means here it may not mean elsewhere.
-        let is_own = effects.names_statements || self.client.is_apart() || self.has_local_settings;
+        let is_own = effects.names_statements
+            || self.client.is_apart()
+            || self.has_local_settings
+            || self.is_context_open;
         let statement = if name.is_empty() || is_own {
             self.all.borrow_mut().own(rest)
         } else {
@@ -51,6 +56,9 @@ impl Rewriter<'_> {
             self.all.borrow_mut().share(&settings, rest)
         };
         statement.note_effects(effects);
+        if let Cow::Owned(text) = text {
+            statement.note_read(text);
+        }
         let before = self.client.statements.named(b"").ok().cloned();
         match self.client.statements.prepare(name, statement.clone()) {
             Ok(()) if name.is_empty() => {
@@ -238,7 +246,7 @@ impl Rewriter<'_> {
         let closed = self.server.statements.insert(ServerStatement {
             statement: statement.clone(),
             parsed_at,
-            is_shared: statement.text().is_shared_under(&settings),
+            is_shared: !self.is_context_open && statement.text().is_shared_under(&settings),
         });
         for known in closed {
             write_close_statement(out, &known.statement.server_name());

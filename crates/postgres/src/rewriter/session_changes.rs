@@ -2,10 +2,11 @@
 //! time that it is bound what was prepared.
 
 use super::{OURS, Rewriter};
-use crate::parameters;
+use crate::parameters::{self, is_strings};
 use crate::sql::{self, SessionChange, Tie};
 use crate::statements::{Statement, TextEffects};
 use crate::wire::parameter_of_bind;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What is noted as the reason where a setting cannot be followed.
@@ -15,17 +16,47 @@ const MANY_EXECUTED: &str = "many commands that EXECUTE runs";
 /// What is executed may execute others: so many are followed for one message.
 const EXECUTED_MAX: usize = 64;
 /// What a backslash means decides what is seen of a command.
-const STRINGS: &[u8] = b"standard_conforming_strings";
+const STRINGS: &str = "standard_conforming_strings";
 
 const SEARCH_PATH: &[u8] = b"search_path";
 
 impl Rewriter<'_> {
+    /// A text as it reads with standard_conforming_strings on; its bytes stand where they stood.
+    /// Where an answer decides how the server reads it, and it makes a difference, its client is
+    /// tied.
+    pub(super) fn read<'t>(&mut self, sql: &'t [u8]) -> Cow<'t, [u8]> {
+        if !sql.contains(&b'\\') {
+            return Cow::Borrowed(sql);
+        }
+        let has_escapes = self.has_escapes();
+        let may_be_other = has_escapes || self.client.has_named_strings;
+        if self.is_context_open && may_be_other && sql::depends_on_backslash(sql) {
+            self.pin(STRINGS);
+        }
+        if has_escapes {
+            sql::with_letters(sql)
+        } else {
+            Cow::Borrowed(sql)
+        }
+    }
+
+    /// Whether a backslash takes the next byte, by what the server has reported.
+    pub(super) fn has_escapes(&self) -> bool {
+        parameters::has_escapes(&self.server.reported)
+    }
+
     /// Notes what a command leaves behind.
     pub(super) fn note_session_changes(&mut self, sql: &[u8]) {
+        let sql = self.read(sql);
+        self.note_read(&sql);
+    }
+
+    /// The same of a text that has been [`Self::read`].
+    pub(super) fn note_read(&mut self, sql: &[u8]) {
         self.note_text(sql, b"", &mut 0);
     }
 
-    /// With so many `executed` before.
+    /// What a text says that has been [`Self::read`], with so many `executed` before.
     fn note_text(&mut self, sql: &[u8], bind: &[u8], executed: &mut usize) {
         match sql::session_class(sql) {
             Some(word) => self.note_session_class(word),
@@ -64,7 +95,8 @@ impl Rewriter<'_> {
     ) {
         match statement {
             Some(statement) if statement.effects().changes_session => {
-                self.note_text(by_sql.unwrap_or(statement.sql()), bind, &mut 0);
+                let by_sql = by_sql.map(|sql| self.read(sql));
+                self.note_text(by_sql.as_deref().unwrap_or(statement.read()), bind, &mut 0);
             }
             Some(_) => {}
             None => self.note_executed_here(name, bind, &mut 0),
@@ -86,7 +118,7 @@ impl Rewriter<'_> {
         }
         *executed += 1;
         match statement {
-            Some(statement) => self.note_text(statement.sql(), b"", executed),
+            Some(statement) => self.note_text(statement.read(), b"", executed),
             None => self.note_executed_here(name, b"", executed),
         }
     }
@@ -134,6 +166,7 @@ impl Rewriter<'_> {
             } => self.note_parameter(name, value.as_deref(), *may_be_local),
             SessionChange::Reset(name) if parameters::is_momentary(name) => {}
             SessionChange::Reset(name) => {
+                self.note_named(name);
                 self.client.changes.has_reset = true;
                 self.mark_changed(name, true);
                 self.client.changes.note_reset(name);
@@ -154,15 +187,22 @@ impl Rewriter<'_> {
             SessionChange::ResetAll => self.note_reset_all(),
             SessionChange::SetLocal(name) => {
                 self.has_local_settings = true;
-                if let Some(name) = name {
-                    self.client.changes.note_local(name);
+                match name {
+                    Some(name) => {
+                        self.note_named(name);
+                        self.client.changes.note_local(name);
+                    }
+                    None => self.note_any_named(),
                 }
             }
             SessionChange::DeallocateAll => {
                 self.forgets = true;
                 self.note_untied(Tie::PreparedBySql);
             }
-            SessionChange::DiscardAll => self.forgets = true,
+            SessionChange::DiscardAll => {
+                self.forgets = true;
+                self.note_any_named();
+            }
             SessionChange::Executes(name) => self.note_executed_by_name(name, executed),
             SessionChange::Prepared(name, change) => {
                 self.note_prepared_here(name, std::slice::from_ref(change));
@@ -170,7 +210,20 @@ impl Rewriter<'_> {
         }
     }
 
+    /// A setting may not be what the server has reported.
+    fn note_named(&mut self, name: &[u8]) {
+        self.client.has_named_strings |= is_strings(name);
+        self.is_context_open |= parameters::is_of_parse_context(name);
+    }
+
+    /// Any may not be.
+    fn note_any_named(&mut self) {
+        self.client.has_named_strings = true;
+        self.is_context_open = true;
+    }
+
     fn note_reset_all(&mut self) {
+        self.note_any_named();
         self.client.changes.has_reset = true;
         self.says_class = Some(None);
         // Reported ones as well: where one has been set to what new sessions have, the server
@@ -205,6 +258,7 @@ impl Rewriter<'_> {
         if parameters::is_momentary(name) {
             return;
         }
+        self.note_named(name);
         if may_be_local {
             self.has_local_settings = true;
             self.client.changes.note_either(name, value);
@@ -215,10 +269,10 @@ impl Rewriter<'_> {
         if name == SEARCH_PATH && value.is_some_and(parameters::is_temporary_path) {
             self.note_tie(Tie::Temporary);
         }
-        if name == STRINGS {
+        if is_strings(name) {
             let is_on = value.is_some_and(parameters::is_on);
             if !is_on {
-                self.pin("standard_conforming_strings");
+                self.pin(STRINGS);
             }
             return;
         }
@@ -248,7 +302,7 @@ impl Rewriter<'_> {
         if name == parameters::ROLES[0] {
             self.mark_changed(parameters::ROLES[1], is_reset);
         }
-        let is_ours = name == STRINGS || name == sql::SESSION_CLASS.as_bytes();
+        let is_ours = is_strings(name) || name == sql::SESSION_CLASS.as_bytes();
         if !is_ours && !self.client.changes.add(name, is_reset) {
             self.pin(MANY_SETTINGS);
         }

@@ -38,8 +38,13 @@ impl Rewriter<'_> {
             self.holds_query = true;
             return Forwarded::NotYet;
         };
+        // Before what it says itself, which the server does when it has read all of it.
+        let read = self.read(sql);
         // By our names: what it executes first it may deallocate then.
-        self.note_session_changes(rewritten.as_ref().map_or(sql, |rewritten| &rewritten.sql));
+        match &rewritten {
+            Some(rewritten) => self.note_session_changes(&rewritten.sql),
+            None => self.note_read(&read),
+        }
         // A query takes the place of the statement without a name.
         self.client.statements.close(b"");
         self.server.unnamed = Unnamed::Absent;
@@ -50,7 +55,7 @@ impl Rewriter<'_> {
             }
             None => out.extend_from_slice(piece.bytes),
         }
-        let may_copy = self.effects.add_query(sql, piece.is_last);
+        let may_copy = self.effects.add_query(&read, piece.is_last);
         self.push_cycle(Sent::Query);
         if may_copy {
             self.pipeline.may_copy();
@@ -89,7 +94,7 @@ impl Rewriter<'_> {
 
     /// Whether a prepared EXECUTE is one of a statement that the client has.
     pub(super) fn executes_own(&self, statement: &Statement) -> bool {
-        let names = sql::statement_names(statement.sql());
+        let names = sql::statement_names(statement.read());
         let mut names = names.iter().filter(|name| name.uses == Uses::Execute);
         names.any(|name| self.client.statements.named(&name.name).is_ok())
     }
@@ -110,7 +115,7 @@ impl Rewriter<'_> {
         if !may_be_named {
             return Ok(None);
         }
-        let mut names = sql::statement_names(sql);
+        let mut names = sql::statement_names(&self.read(sql));
         names.retain(|name| uses.contains(&name.uses));
         if names.is_empty() {
             return Ok(None);

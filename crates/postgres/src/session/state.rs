@@ -37,6 +37,8 @@ pub struct ClientState {
     pub statement_counts: Cell<StatementCounts>,
     /// Whether it has thrown away its settings: those of its first packet count again.
     pub has_discarded: bool,
+    /// Whether a command of its own may have changed standard_conforming_strings.
+    pub has_named_strings: bool,
 }
 
 impl ClientState {

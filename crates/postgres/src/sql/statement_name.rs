@@ -113,7 +113,9 @@ impl<'a> Words<'a> {
         match words[..] {
             _ if self.is_done || self.depth > 0 => None,
             [b"execute"] | [b"explain", b"execute"] => Some(Uses::Execute),
-            [b"create", .., b"as", b"execute"] => Some(Uses::Execute),
+            [b"create", .., b"as", b"execute"] | [b"explain", b"create", .., b"as", b"execute"] => {
+                Some(Uses::Execute)
+            }
             [b"deallocate"] if is_next("prepare") => None,
             [b"deallocate"] | [b"deallocate", b"prepare"] => {
                 (!is_all()).then_some(Uses::Deallocate)
@@ -169,6 +171,8 @@ mod tests {
         assert_eq!(names("explain (analyze) execute a"), "E:a(a)");
         assert_eq!(names("EXPLAIN ANALYZE EXECUTE a"), "E:a(a)");
         assert_eq!(names("create temp table t as execute a(1)"), "E:a(a)");
+        let explained = "explain analyze create temp table t as execute a(1)";
+        assert_eq!(names(explained), "E:a(a)");
         assert_eq!(names("execute \"x\"\"y\""), "E:x\"y(\"x\"\"y\")");
     }
 

@@ -176,13 +176,14 @@ impl<'a> Tokens<'a> {
 
     /// A number and what is written together with it: 1.5e-3, 0x1f, 1_000.
     fn take_number(&mut self) {
-        let mut last = b'0';
-        let in_number = |byte: &&u8| {
-            let is_sign = matches!(**byte, b'+' | b'-') && matches!(last, b'e' | b'E');
-            last = **byte;
-            is_in_word(**byte) || **byte == b'.' || is_sign
-        };
-        let count = self.rest.iter().take_while(in_number).count();
+        let mut count = 0;
+        while let Some(byte) = self.rest.get(count) {
+            let is_more = is_in_word(*byte) || *byte == b'.';
+            if !is_more && !is_exponents_sign(self.rest, count) {
+                break;
+            }
+            count += 1;
+        }
         self.take(count);
     }
 
@@ -200,6 +201,18 @@ impl<'a> Tokens<'a> {
             self.take(1 + tag_bytes);
         }
     }
+}
+
+/// Whether the byte at this place of a number is the sign of its exponent: the number is a decimal
+/// one up to there, and a digit follows. What looks like two signs begins a comment.
+fn is_exponents_sign(number: &[u8], at: usize) -> bool {
+    let is_decimal = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'_');
+    let Some((b'e' | b'E', before)) = number[..at].split_last() else {
+        return false;
+    };
+    matches!(number[at], b'+' | b'-')
+        && before.iter().all(is_decimal)
+        && number.get(at + 1).is_some_and(u8::is_ascii_digit)
 }
 
 /// Where the rest of a text in quotes ends: bytes inside, in which two quotes are one, and whether
@@ -349,6 +362,23 @@ mod tests {
             ("E'a'\n'b\\' c' d", &["o:E'a'\n'b\\' c'", "w:d"][..]),
             ("e'a' -- x\r 'b' c", &["o:e'a' -- x\r 'b'", "w:c"]),
             ("E'a' 'b\\' c", &["o:E'a'", "o:'b\\'", "w:c"]),
+        ] {
+            assert_eq!(cut(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_sign_belongs_to_a_number_only_in_its_exponent() {
+        for (sql, expected) in [
+            ("1.5e-3 1E+2 .5e-1", &["o:1.5e-3", "o:1E+2", "o:.5e-1"][..]),
+            ("1_000e-5 1.e-5", &["o:1_000e-5", "o:1.e-5"]),
+            // The end of a hexadecimal number is no exponent.
+            ("0x1e--it's\n b", &["o:0x1e", "w:b"]),
+            ("0x1E-1", &["o:0x1E", "o:-", "o:1"]),
+            ("0x1e-/*'*/ b", &["o:0x1e", "o:-", "w:b"]),
+            ("1e--it's\n b", &["o:1e", "w:b"]),
+            ("1e5--it's\n b", &["o:1e5", "w:b"]),
+            ("1e5e-3", &["o:1e5e", "o:-", "o:3"]),
         ] {
             assert_eq!(cut(sql), expected, "{sql}");
         }

@@ -167,3 +167,40 @@ fn temp_buffers_are_those_of_a_client_where_others_use_temporary_tables() {
         both.compare(clients, &[show, uses, show, uses, show, (1, show.1)]);
     }
 }
+
+/// A serializable transaction that only reads and may be deferred waits for those that write.
+#[test]
+fn no_question_of_the_gates_own_waits_for_other_transactions() {
+    let Some(both) = Both::start("no_question_of_the_gates_own_waits") else {
+        return;
+    };
+    let clients: &Clients<'_> = &[&[], &[], &[("options", "-c work_mem=5MB")]];
+    let deferrable = "Q:set session characteristics as transaction isolation level serializable, \
+        read only, deferrable";
+    let each: &[&str] = &[
+        "Q:set default_transaction_deferrable = on; set default_transaction_read_only = on",
+        "Q:set default_transaction_isolation = serializable",
+    ];
+    let writes: Step<'_> = (
+        1,
+        &[
+            "Q:begin isolation level serializable",
+            "Q:select count(*) > 0 from pg_class",
+        ],
+    );
+    for sets in [&[deferrable][..], each] {
+        both.compare(
+            clients,
+            &[
+                writes,
+                (0, sets),
+                (0, &["Q:show default_transaction_deferrable"]),
+                (2, &["Q:show work_mem"]),
+                (2, &["Q:select 1"]),
+                (0, &["Q:show default_transaction_isolation"]),
+                (1, &["Q:commit"]),
+                (0, &["Q:select 1"]),
+            ],
+        );
+    }
+}

@@ -184,3 +184,50 @@ fn errors_name_what_is_closed_behind_them() {
         both.compare(TWO, script);
     }
 }
+
+/// What a constant means is settled when its text is prepared, and the server says with the end of
+/// the cycle only which settings it has.
+#[test]
+fn a_constant_means_what_it_does_under_its_own_clients_settings() {
+    let Some(both) = Both::start("a_constant_means_what_it_does") else {
+        return;
+    };
+    let text = "P:a=select '2000-01-01 00:00'::timestamptz = '2000-01-01 00:00+09'::timestamptz";
+    let zone = "P:=set timezone = 'Asia/Tokyo'";
+    let run: Step<'_> = (1, &["B:=a", "E:", "S"]);
+    let own: Step<'_> = (0, &["B:=a", "E:", "S"]);
+    let three = &[&[][..]; 3];
+    let prepares: [&[Step<'_>]; 3] = [
+        &[(0, &[zone, "B:=", "E:", text, "S"])],
+        // Prepared before, and by the gate once more.
+        &[
+            (0, &[text, "S"]),
+            (0, &[zone, "B:=", "E:", "B:=a", "E:", "S"]),
+        ],
+        &[
+            (0, &["Q:begin; set timezone = 'Asia/Tokyo'"]),
+            (0, &["P:=rollback", "B:=", "E:", text, "S"]),
+        ],
+    ];
+    for prepare in prepares {
+        // Each of the two connections is the other client's once.
+        both.compare(
+            three,
+            &[
+                &[(1, &[text, "S"] as &[&str]), (1, &["Q:begin"])],
+                prepare,
+                &[
+                    (1, &["Q:commit"]),
+                    (2, &["Q:begin"]),
+                    run,
+                    (0, &["Q:begin"]),
+                    (2, &["Q:commit"]),
+                    run,
+                    (0, &["Q:commit"]),
+                    own,
+                ],
+            ]
+            .concat(),
+        );
+    }
+}

@@ -212,3 +212,107 @@ fn what_is_executed_is_followed_a_bounded_number_of_times() {
     rewriter.note_session_changes(text('a').as_bytes());
     assert_eq!(talk.client.pinned_by, None);
 }
+
+/// Settings that were reported of a new session.
+fn reported(pairs: &[(&str, &str)]) -> Parameters {
+    let bytes =
+        |(name, value): &(&str, &str)| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+    pairs.iter().map(bytes).collect()
+}
+
+/// A server reports what it has set when it is ready, and not before.
+#[test]
+fn what_is_prepared_behind_a_setting_in_the_same_cycle_serves_for_no_other_client() {
+    let has = || {
+        let zone = ("TimeZone", "Asia/Tokyo");
+        reported(&[zone, ("DateStyle", "ISO, MDY"), ("application_name", "")])
+    };
+    let prepares = "c:Pa=1 c:S s:1 s:t s:n s:I";
+    for (sets, is_own) in [
+        ("c:P=SET/**/TimeZone='UTC' c:B c:E", true),
+        ("c:P=SET/**/LOCAL/**/TimeZone='UTC' c:B c:E", true),
+        (
+            "c:P=SELECT/**/set_config('DateStyle',$1,false) c:B c:E",
+            true,
+        ),
+        ("c:P=RESET/**/timezone c:B c:E", true),
+        ("c:P=RESET/**/ALL c:B c:E", true),
+        ("c:P=ROLLBACK c:B c:E", true),
+        ("c:P=ROLLBACK/**/TO/**/a c:B c:E", true),
+        ("c:P=COMMIT c:B c:E", true),
+        ("c:P=SET/**/application_name='x' c:B c:E", false),
+        ("c:P=SELECT c:B c:E", false),
+    ] {
+        let mut talk = Conversation::new(10);
+        talk.server = ServerState::new(10, has());
+        talk.turn(prepares);
+        let mut first = std::mem::take(&mut talk.client);
+        // The other prepares it itself behind the setting, or the gate does so for it.
+        let elsewhere = format!("{sets} c:Pa=1 c:S s:1 s:2 s:W s:1 s:t s:n s:I");
+        let again = format!("{sets} c:Ba s:1 s:2 s:W s:1 s:t s:n c:Ba c:S s:2 s:I");
+        for (earlier, now) in [("", elsewhere), (prepares, again)] {
+            talk.next_client();
+            talk.turn(earlier);
+            talk.server = ServerState::new(10, has());
+            talk.turn(&now);
+            talk.client.changes = PossibleChanges::default();
+            std::mem::swap(&mut talk.client, &mut first);
+            let (uses, expected) = if is_own {
+                ("c:Ba s:1 s:t s:n c:Ba c:S s:2 s:I", "c:P#1,D#1,H?")
+            } else {
+                ("c:Ba c:S s:2 s:I", "c:B#")
+            };
+            let said = talk.turn(uses);
+            std::mem::swap(&mut talk.client, &mut first);
+            assert!(said.starts_with(expected), "{earlier} {now}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_text_is_read_as_the_server_reads_it() {
+    let listens = |has: &str, events: &str| {
+        let mut talk = Conversation::new(10);
+        talk.server = ServerState::new(10, reported(&[("standard_conforming_strings", has)]));
+        talk.turn(events);
+        talk.client.tied_by().unwrap_or_default()
+    };
+    let text = "INSERT('O\\'Brien');LISTEN/**/news";
+    let other = "INSERT('O\\');LISTEN/**/news;--'";
+    for (has, listened, hidden) in [("off", text, other), ("on", other, text)] {
+        for events in ["c:Q{} s:I", "c:P={} c:B c:E c:S s:1 s:2 s:W s:I"] {
+            assert_eq!(listens(has, &events.replace("{}", listened)), "LISTEN");
+            assert_eq!(listens(has, &events.replace("{}", hidden)), "", "{hidden}");
+        }
+        // What it names is found there as well.
+        let events = "c:Px=LISTEN/**/a c:S s:1 s:t s:n s:I c:Q{} s:I";
+        let executes = listened.replace("LISTEN/**/news", "EXECUTE/**/x");
+        assert_eq!(listens(has, &events.replace("{}", &executes)), "LISTEN");
+    }
+}
+
+#[test]
+fn a_text_that_may_be_read_in_two_ways_ties() {
+    let mut talk = Conversation::new(10);
+    let mut tied_by = |has: &str, events: &str| {
+        talk.next_client();
+        talk.server = ServerState::new(10, reported(&[("standard_conforming_strings", has)]));
+        talk.turn(events);
+        talk.client.tied_by().unwrap_or_default()
+    };
+    let strings = "standard_conforming_strings";
+    let set = "c:P=SET/**/standard_conforming_strings=on c:B c:E";
+    let rest = "c:B c:E c:S s:1 s:2 s:W s:1 s:2 s:W s:I";
+    for (text, expected) in [("'a\\'", strings), ("'a\\b'", ""), ("'a'", "")] {
+        let ahead = format!("{set} c:P={text} {rest}");
+        assert_eq!(tied_by("off", &ahead), expected, "{ahead}");
+        // Behind the answer nothing is in doubt.
+        let later = format!("{set} c:S s:1 s:2 s:W s:I c:Q{text} s:I");
+        assert_eq!(tied_by("off", &later), "", "{later}");
+        let local = "c:QSET/**/LOCAL/**/standard_conforming_strings=off";
+        let ahead = format!("c:QBEGIN s:W s:T {local} c:Q{text} s:W s:T s:W s:T c:QCOMMIT s:I");
+        assert_eq!(tied_by("on", &ahead), expected, "{ahead}");
+    }
+    let alone = format!("c:P='a\\' c:B c:E c:P='a\\' {rest}");
+    assert_eq!(tied_by("off", &alone), "");
+}
