@@ -13,9 +13,9 @@ pub use aims::{ClassAims, Variability, middle_priority, priorities};
 pub use bounds::{ClassBounds, Longest, LongestAction};
 pub use explanations::explain;
 pub use fits::{check_star, comes_from, fits_beginning, fits_pattern};
-pub use order::{LateName, OrderName, check_order, check_share_by, goals, order};
+pub use order::{LateName, OrderName, check_late, check_order, check_share_by, goals, order};
 pub use reach::{Condition, Conditions, Fits, check_reach, networks, patterns, placed_patterns};
-pub use target::{TargetTable, name_of, response_targets, time_ns};
+pub use target::{TargetTable, name_of, response_targets, target_table, time_ns};
 
 use crate::{Misconfigured, Spanned};
 use std::collections::BTreeSet;

@@ -36,7 +36,11 @@ pub fn mistakes<T: DeserializeOwned>(text: &str) -> Vec<Misconfigured> {
         };
         let mistake = does_not_fit::<T>(&table, &error);
         let span = mistake.span.clone();
-        let follows_from_another = !mistakes.is_empty() && mistake.message.starts_with("missing;");
+        // A table may lack what was left out of it.
+        let below = format!("{}.", mistake.key);
+        let holds_another = mistakes.iter().any(|it| it.key.starts_with(&below));
+        let is_missing = !mistakes.is_empty() && mistake.message.starts_with("missing;");
+        let follows_from_another = is_missing || holds_another;
         if !follows_from_another {
             mistakes.push(mistake);
         }

@@ -83,7 +83,7 @@ pub struct Config {
     pub share_by: Option<Spanned<ShareBy>>,
     /// Which classes are late where there is more load than targets allow; default: the less
     /// important ones.
-    pub late: LateName,
+    pub late: Option<Spanned<LateName>>,
     /// Where secrets are looked up that stand in no file.
     pub auth_query: Option<AuthQueryTable>,
 }
@@ -157,6 +157,7 @@ impl Config {
         if checks.iter().all(Result::is_ok) {
             let order = self.order.as_ref();
             checks.push(classes::check_order(&self.class_aims(), order, "order"));
+            checks.push(classes::check_late(&self.class_aims(), self.late.as_ref()));
             let share_by = self.share_by.as_ref();
             checks.push(classes::check_share_by(
                 &self.class_aims(),
@@ -228,7 +229,13 @@ impl Config {
         let name = self.order.as_ref().map(|order| *order.get_ref());
         let otherwise = name.unwrap_or(OrderName::Fifo);
         let is_shared = self.share_by.is_some();
-        classes::order(&self.class_aims(), otherwise, self.late, is_shared)
+        let late = self.late.as_ref().map(|late| *late.get_ref());
+        classes::order(
+            &self.class_aims(),
+            otherwise,
+            late.unwrap_or_default(),
+            is_shared,
+        )
     }
 
     /// What each class is to get, by number; who is in none has the number behind the last, and

@@ -132,6 +132,20 @@ pub fn check_share_by<T>(
     }
 }
 
+/// Whether `late` says something beside these classes.
+pub fn check_late(
+    classes: &[ClassAims<'_>],
+    late: Option<&Spanned<LateName>>,
+) -> Result<(), Misconfigured> {
+    match late {
+        Some(late) if !classes.iter().any(ClassAims::has_target) => {
+            let words = "has no effect where no class has a target; leave it out, or write target = { mean = \"30ms\" } in a [[class]]";
+            Err(Misconfigured::at(late, "late", words))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What each class is to get, by number; what is in none has the number behind the last, and goes
 /// last.
 pub fn goals(classes: &[ClassAims<'_>]) -> Vec<Goal> {

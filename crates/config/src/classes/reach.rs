@@ -1,4 +1,4 @@
-//! Classes that nothing can be in: an empty list, or an earlier class that takes all of it. Said at
+//! Classes that nothing can be in: an empty list or table, or an earlier class that takes all of it. Said at
 //! the start, because otherwise it would go unnoticed.
 
 use super::fits::covers_pattern;
@@ -57,7 +57,9 @@ pub fn check_reach(
 ) -> Result<(), Misconfigured> {
     for (at, (name, conditions)) in classes.iter().enumerate() {
         if let Some((key, _)) = conditions.iter().find(|(_, values)| values.is_empty()) {
-            let words = format!("an empty list fits no {what}; name what fits, or leave {key} out");
+            let words = format!(
+                "an empty list or table fits no {what}; name what fits, or leave {key} out"
+            );
             return Err(Misconfigured::at(name, &format!("class.{key}"), words));
         }
         let takes_all =

@@ -2,6 +2,8 @@
 //! included.
 
 use crate::{Misconfigured, Spanned};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use sooner_admission::ResponseTarget;
 use sooner_quantity::parse_duration_with_unit;
 use std::collections::BTreeMap;
@@ -13,12 +15,41 @@ pub type TargetTable = BTreeMap<String, Spanned<String>>;
 /// The longest target, ns: a day.
 const TARGET_NS_MAX: u64 = 86_400_000_000_000;
 
+/// For `#[serde(deserialize_with)]`: a table that names a target.
+pub fn target_table<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TargetTable, D::Error> {
+    let table = TargetTable::deserialize(deserializer)?;
+    if table.is_empty() {
+        let words = "it names no target; write target = { mean = \"30ms\" }, or leave it out";
+        return Err(D::Error::custom(words));
+    }
+    Ok(table)
+}
+
 /// The targets in a table; the first mistake is the error.
 pub fn response_targets(table: &TargetTable) -> Result<Vec<ResponseTarget>, Misconfigured> {
-    table
-        .iter()
-        .map(|(name, time)| response_target(name, time))
-        .collect()
+    let targets = table.iter();
+    let targets = targets.map(|(name, time)| response_target(name, time));
+    let targets: Vec<ResponseTarget> = targets.collect::<Result<_, _>>()?;
+    let mut shares: Vec<(f64, u64, &String, &Spanned<String>)> = Vec::new();
+    for (&target, (name, time)) in targets.iter().zip(table) {
+        if let ResponseTarget::Share(share, ns) = target {
+            shares.push((share, ns, name, time));
+        }
+    }
+    shares.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let falls = shares.windows(2).find(|pair| pair[1].1 < pair[0].1);
+    if let Some([(_, _, lower, most), (_, _, higher, time)]) = falls {
+        let most = most.get_ref();
+        let words = format!(
+            "less than {lower}, which is never above it; write \"{most}\" or more, or leave {lower} out"
+        );
+        return Err(Misconfigured::at(
+            time,
+            &format!("class.target.{higher}"),
+            words,
+        ));
+    }
+    Ok(targets)
 }
 
 fn response_target(name: &str, time: &Spanned<String>) -> Result<ResponseTarget, Misconfigured> {

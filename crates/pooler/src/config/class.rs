@@ -6,6 +6,7 @@ use serde::Deserialize;
 use sooner_config::classes::{
     ClassAims, ClassBounds, Conditions, Fits, LongestAction, TargetTable, Variability, check_star,
     comes_from, fits_beginning, fits_pattern, middle_priority, networks, placed_patterns,
+    target_table,
 };
 use sooner_config::{Misconfigured, Network, Spanned};
 use sooner_postgres::hints::Hints;
@@ -25,7 +26,7 @@ pub struct ClassTable {
     #[serde(default = "middle_priority")]
     pub priority: Spanned<u8>,
     /// How long its transactions may take; without any as long as the others need.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "target_table")]
     pub target: TargetTable,
     /// Whether all kinds of its transactions are to take the same time.
     #[serde(default)]
@@ -205,7 +206,9 @@ impl ClassTable {
             let key = key.get_ref();
             (format!("comment.{key}"), placed_patterns(values))
         });
-        named.chain(comments).collect()
+        let is_empty = self.comment.as_ref().is_some_and(BTreeMap::is_empty);
+        let empty = is_empty.then(|| ("comment".to_owned(), Vec::new()));
+        named.chain(comments).chain(empty).collect()
     }
 
     /// Whether a client is in it.

@@ -8,7 +8,7 @@ fn a_class_that_nothing_can_be_in_is_a_mistake() {
     for (classes, expected) in [
         (
             class("a", "user = []"),
-            "gate.toml:5: class.user: an empty list fits no client",
+            "gate.toml:5: class.user: an empty list or table fits no client",
         ),
         (
             class("a", "") + &class("b", "user = [\"ann\"]"),
@@ -104,6 +104,22 @@ fn what_a_class_names_and_nobody_can_be_is_a_mistake() {
         (
             class("database = [\"sooner\"]"),
             "gate.toml:6: class.database: \"sooner\" is the gate itself",
+        ),
+        (
+            class("target = {}"),
+            "gate.toml:6: class.target: it names no target; write target = { mean",
+        ),
+        (
+            class("target = { \"p99.9\" = \"30ms\", p5 = \"31ms\", mean = \"60ms\" }"),
+            "gate.toml:6: class.target.p99.9: less than p5, which is never above it",
+        ),
+        (
+            class("comment = {}"),
+            "gate.toml:5: class.comment: an empty list or table fits no client",
+        ),
+        (
+            format!("late = \"in-proportion\"\n{}", class("priority = 1")),
+            "gate.toml:1: late: has no effect where no class has a target",
         ),
         (
             class("target = { \"p0.95\" = \"30ms\" }"),
