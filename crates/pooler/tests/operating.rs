@@ -255,6 +255,41 @@ fn users_and_databases_have_bounds_of_their_own() {
 }
 
 #[test]
+fn a_database_that_gets_another_bound_counts_who_is_inside() {
+    let config = "[limits]\ntransactions = 8\n";
+    let Some((database, gate)) = start_with("a_database_that_gets_another_bound", config) else {
+        return;
+    };
+    let bounded = |transactions: u32| {
+        gate.rewrite(|text| {
+            let plain = text.replace("[[database]]\ntransactions = 2\n", "[[database]]\n");
+            let bounded = format!("[[database]]\ntransactions = {transactions}\n");
+            plain.replace("[[database]]\n", &bounded)
+        });
+        gate.admin(&database, "RELOAD");
+    };
+    bounded(2);
+    let mut inside = [0, 1].map(|_| {
+        let mut talk = Talk::begin(&mut gate.psql(&database, "ann"));
+        talk.ask("BEGIN");
+        talk
+    });
+    bounded(1);
+    let mut third = Talk::begin(&mut gate.psql(&database, "ann"));
+    third.say("SELECT 3");
+    let waits = || {
+        let pools = gate.admin(&database, "SHOW POOLS");
+        pools.contains("postgres|ann|2|1|") || pools.contains("postgres|ann|1|1|")
+    };
+    until("the third waits", waits);
+    inside[0].ask("COMMIT");
+    gate.admin(&database, "SHOW POOLS");
+    assert!(waits(), "one inside is as many as may be");
+    inside[1].ask("COMMIT");
+    assert_eq!(third.hear().trim(), "3");
+}
+
+#[test]
 fn classes_decide_who_goes_first() {
     let classes = "[[class]]\nname = \"high\"\npriority = 1\nuser = [\"ann\"]\n\
                    [[class]]\nname = \"report\"\npriority = 2\napplication_name = [\"report\"]\n";

@@ -52,6 +52,11 @@ impl Database {
         config: &Config,
     ) -> Self {
         let mut new = Self::new(&self.name, table, upstream, config);
+        if let (Some(limiter), Some(limit)) = (&self.limiter, table.transactions) {
+            // Those inside count on: beside them only as many go in as the new bound allows.
+            limiter.set_limit(limit.get());
+            new.limiter = Some(limiter.clone());
+        }
         new.clients = self.clients.clone();
         new.leases = self.leases.clone();
         new.is_paused.set(self.is_paused.get());
