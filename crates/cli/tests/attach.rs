@@ -101,7 +101,13 @@ fn it_comes_and_goes_with_any_signal_by_either_way() {
     let _listener = host.listener();
     let before = host.everything();
     for way in [&[][..], &["--clsact"]] {
-        for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        for signal in [
+            Signal::TERM,
+            Signal::INT,
+            Signal::HUP,
+            Signal::USR1,
+            Signal::USR2,
+        ] {
             let (running, ready, _) = host.attach(way);
             assert!(
                 ready.contains("port 8080 on s0 in 8 bands at 10 Mbit/s"),

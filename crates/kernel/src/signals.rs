@@ -5,12 +5,15 @@ use crate::raw;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGINT, SIGTERM, SIGHUP and SIGQUIT, which end nothing by themselves as long as this is there.
+/// The signals that end a process by default and are meant for it: SIGINT, SIGTERM, SIGHUP, SIGQUIT,
+/// SIGUSR1, SIGUSR2 and SIGALRM. None ends anything by itself as long as this is there.
 pub struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
     quit: Signal,
+    /// What other programs take for a word of their operator's.
+    others: [Signal; 3],
 }
 
 impl EndSignals {
@@ -21,16 +24,25 @@ impl EndSignals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             quit: signal(SignalKind::quit())?,
+            others: [
+                signal(SignalKind::user_defined1())?,
+                signal(SignalKind::user_defined2())?,
+                signal(SignalKind::alarm())?,
+            ],
         })
     }
 
     /// Waits for the next of them; says what happened.
     pub async fn next(&mut self) -> &'static str {
+        let [first, second, alarm] = &mut self.others;
         tokio::select! {
             _ = self.interrupt.recv() => "interrupted",
             _ = self.terminate.recv() => "terminated",
             _ = self.hangup.recv() => "the terminal is gone",
             _ = self.quit.recv() => "quit",
+            _ = first.recv() => "ended by SIGUSR1",
+            _ = second.recv() => "ended by SIGUSR2",
+            _ = alarm.recv() => "ended by SIGALRM",
         }
     }
 }
