@@ -99,7 +99,9 @@ impl Classifier {
         let class = classes.position(|class| class.is_for(subject));
         let told = Told {
             class: match (class, of_this) {
-                (Some(class), _) => class,
+                // Its comment may stand in the first statement alone.
+                (Some(class), Some(known)) => class.min(known.told.class),
+                (Some(class), None) => class,
                 (None, Some(known)) => known.told.class,
                 (None, None) => self.classes.len(),
             },
@@ -130,4 +132,57 @@ impl Classifier {
 fn first_word(query: &str) -> Rc<str> {
     let word = first_words(query.as_bytes()).next().unwrap_or_default();
     String::from_utf8_lossy(word).to_ascii_lowercase().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sooner_pooler::config::Config;
+
+    const CLASSES: &str = "[[database]]\nname = \"*\"\nserver = \"postgresql://localhost\"\n\
+        [[class]]\nname = \"pay\"\ncomment = { kind = [\"pay\"] }\n\
+        [[class]]\nname = \"rest\"\n";
+
+    fn session(transaction_us: Option<i64>, statement_us: i64, query: &str) -> Session {
+        Session {
+            pid: 7,
+            user_id: 10,
+            database_id: 5,
+            application_name: String::new(),
+            address: None,
+            phase: match transaction_us {
+                Some(_) => Phase::Active,
+                None => Phase::Idle,
+            },
+            wait: None,
+            transaction_us,
+            statement_us,
+            began_us: 0,
+            now_us: statement_us,
+            query: query.into(),
+        }
+    }
+
+    #[test]
+    fn what_the_first_statement_says_counts_until_the_end() {
+        let classes = Config::parse(CLASSES).unwrap().class;
+        let mut classifier = Classifier::new(classes);
+        let mut class = |transaction_us, statement_us, query: &str| {
+            let session = session(transaction_us, statement_us, query);
+            classifier.told(&session, "ann", "shop").class
+        };
+        let of_one = [
+            class(Some(1), 1, "BEGIN /*kind='pay'*/"),
+            class(Some(1), 2, "UPDATE t SET a = 1"),
+            class(Some(1), 3, "COMMIT"),
+        ];
+        assert_eq!(of_one, [0, 0, 0]);
+        let of_next = [
+            class(Some(4), 4, "BEGIN"),
+            class(Some(4), 5, "UPDATE t SET a = 1 /*kind='pay'*/"),
+            class(Some(4), 6, "SELECT 1"),
+            class(Some(7), 7, "SELECT 1"),
+        ];
+        assert_eq!(of_next, [1, 0, 0, 1]);
+    }
 }

@@ -32,6 +32,10 @@ const SETTINGS: &str = "-c search_path=pg_catalog -c statement_timeout=0 -c lock
 const LATER_SETTINGS: &str = "SELECT pg_catalog.set_config(name, '0', false) \
     FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) \
     ANY ('{idle_session_timeout,transaction_timeout}'::pg_catalog.text[])";
+/// A server that does not know its own encoding refuses to tell what is not in that of its client:
+/// one session's statement would end every look.
+const UNCONVERTED: &str = "SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false) \
+    WHERE pg_catalog.current_setting('server_encoding') OPERATOR(pg_catalog.=) 'SQL_ASCII'";
 /// For how long, in seconds, this session has been there, by the server's clock.
 const AGE: &str = "SELECT pg_catalog.date_part('epoch', \
     pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) backend_start) \
@@ -205,7 +209,7 @@ impl Login {
     }
 }
 
-/// What stands between `:` and `@` is not for the screen.
+/// What stands between `:` and `@`, or behind `password=`, is not for the screen.
 fn without_password(url: &str) -> String {
     let hidden = || {
         let (scheme, rest) = url.split_once("://")?;
@@ -213,7 +217,21 @@ fn without_password(url: &str) -> String {
         let (name, _) = user.split_once(':')?;
         Some(format!("{scheme}://{name}@{behind}"))
     };
-    hidden().unwrap_or_else(|| url.to_owned())
+    let mut shown = hidden().unwrap_or_else(|| url.to_owned());
+    const KEY: &str = "password=";
+    if let Some(at) = shown.find(KEY) {
+        let begin = at + KEY.len();
+        let value = &shown[begin..];
+        let length = match value.strip_prefix('\'') {
+            // Of words in quotes.
+            Some(quoted) => quoted.find('\'').map_or(value.len(), |end| end + 2),
+            None => value
+                .find(|c: char| c == '&' || c.is_whitespace())
+                .unwrap_or(value.len()),
+        };
+        shown.replace_range(begin..begin + length, "...");
+    }
+    shown
 }
 
 /// The socket file of a configuration that names a folder.
@@ -366,6 +384,7 @@ async fn examine(client: Client, place: Option<Place>) -> Result<Connection, Con
         return Err(ConnectError::NotTracked);
     }
     client.query(LATER_SETTINGS, &[]).await?;
+    client.query(UNCONVERTED, &[]).await?;
     let own: i32 = row.get(2);
     let first_process = match place {
         Some(place) => place.pid,
@@ -409,6 +428,17 @@ mod tests {
         let shown = without_password("postgresql://ann:secret@h/db");
         assert_eq!(shown, "postgresql://ann@h/db");
         assert_eq!(without_password("postgresql:///db"), "postgresql:///db");
+        for (url, shown) in [
+            (
+                "postgresql:///app?user=m&password=se%20c&service=x",
+                "postgresql:///app?user=m&password=...&service=x",
+            ),
+            ("host=h password=secret", "host=h password=..."),
+            ("password='a b' host=h", "password=... host=h"),
+            ("password='a b", "password=..."),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
     }
 
     #[test]

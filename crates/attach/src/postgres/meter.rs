@@ -72,13 +72,14 @@ impl Meter {
     /// Of this thread, and of the server's process `pid`, which answers it.
     pub fn start(pid: u32) -> Result<Meter, MeterError> {
         let server = times_of(pid).map_err(|source| MeterError { pid, source })?;
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         Ok(Meter {
             pid,
             server,
             server_last: server,
             thread_ns: thread_cpu_time_ns(),
-            ticks: ticks(&fs::read_to_string("/proc/stat").unwrap_or_default()),
-            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            ticks: ticks(&stat),
+            processors: processors(&stat),
         })
     }
 
@@ -161,6 +162,12 @@ fn ticks(stat: &str) -> Ticks {
     }
 }
 
+/// How many the machine has, whichever of them this process may use.
+fn processors(stat: &str) -> usize {
+    let of_one = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
+    stat.lines().filter(of_one).count().max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,5 +176,7 @@ mod tests {
     fn idle_processors_and_those_that_wait_for_a_disk_are_not_busy() {
         let ticks = ticks("cpu  10 1 5 100 20 1 2 3 7 7\ncpu0 1 1 1 1\n");
         assert_eq!((ticks.busy, ticks.all), (22, 142));
+        let stat = "cpu  10 1\ncpu0 1 1\ncpu1 1 1\nintr 5\n";
+        assert_eq!([processors(stat), processors("")], [2, 1]);
     }
 }
