@@ -1,6 +1,7 @@
 //! What rustls does not say of a certificate: its names, its dates, who issued it, and whether a
 //! chain is in order.
 
+use crate::distinguished_name;
 use rustls::pki_types::CertificateDer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::extensions::GeneralName;
@@ -100,10 +101,11 @@ pub fn check_order(chain: &[Facts]) -> Result<(), String> {
     Ok(())
 }
 
-/// The subject of a client's certificate, in the form `C=XX, O=Example, CN=alice`.
+/// The subject of a client's certificate, in the form `CN=alice,O=Example\, Inc.,C=XX` of RFC 4514;
+/// `None` where it cannot be written so.
 pub fn subject_of(der: &CertificateDer<'_>) -> Option<String> {
     let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
-    Some(subject(&certificate))
+    distinguished_name::text_of(certificate.subject())
 }
 
 /// The common name of a certificate's subject, if it has exactly one.

@@ -6,6 +6,7 @@
 
 mod certificate;
 mod client;
+mod distinguished_name;
 mod names;
 mod pem;
 mod prepare;

@@ -74,7 +74,7 @@ impl ActiveConfig {
             ProxyTables {
                 proxy: &config.proxy,
                 classes: &config.class,
-                late: config.late,
+                late: config.late.as_ref(),
                 upstreams: &config.upstream,
                 routes: &config.route,
             },

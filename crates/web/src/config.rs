@@ -10,6 +10,7 @@ mod address;
 mod changes;
 mod check;
 mod paths;
+mod scripts;
 mod uplink;
 
 pub use address::{ListenAddress, NotAnAddress};
@@ -74,7 +75,7 @@ pub struct Config {
     pub class: Vec<ClassTable>,
     /// Which classes are late where there is more load than targets allow; default: the less
     /// important ones.
-    pub late: LateName,
+    pub late: Option<Spanned<LateName>>,
 }
 
 impl Config {

@@ -49,7 +49,7 @@ pub use classes::ClassTable;
 pub use config::{HealthTable, ProxyTable, RouteTable, UpstreamTable};
 pub use endpoint::{Endpoint, EndpointError};
 pub use failure::{Exhausted, Failure};
-pub use fastcgi::{FastCgiTable, Found, Script, User, is_script};
+pub use fastcgi::{FastCgiTable, Found, Script, ScriptRoutes, User, is_script, path_in_request};
 pub use health::Standing;
 pub use look::LookedBody;
 pub use report::{Report, SharedReport};
@@ -356,6 +356,18 @@ impl Route {
     /// What a path leads to where its upstream runs scripts; `None` where it does not.
     pub fn script(&self, path: &str) -> Option<Found> {
         Some(self.upstream.settings().fastcgi.as_ref()?.find(path))
+    }
+
+    /// Whether its upstream runs scripts.
+    pub fn runs_scripts(&self) -> bool {
+        self.upstream.settings().fastcgi.is_some()
+    }
+
+    /// Whether `script` is the one that its upstream has for paths that lead to no file.
+    pub fn is_fallback(&self, script: &Script) -> bool {
+        let settings = self.upstream.settings();
+        let fastcgi = settings.fastcgi.as_ref();
+        fastcgi.is_some_and(|fastcgi| fastcgi.is_fallback(script))
     }
 
     /// The name of its upstream.

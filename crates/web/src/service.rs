@@ -5,24 +5,24 @@
 //! while the request is at hand, [`Service::respond`], which takes it, and, when there is a
 //! response, [`Service::announce`], with a result for the uplink.
 
+mod entering;
 mod passing;
 mod site_reply;
 
 use crate::access_log::{AccessLog, OpenRecord, Record, ResponseFacts, UpstreamFacts, WallClock};
 use crate::active_config::ActiveConfig;
-use crate::auth::{self, Checker, Looked};
+use crate::auth::Checker;
 use crate::body::Source;
 use crate::clock::Moment;
 use crate::metrics::{Metrics, Protocol, RequestFacts};
 use crate::peer::Peer;
-use crate::proxy::{SharedReport, TunnelEnd, User};
+use crate::proxy::{SharedReport, TunnelEnd};
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
 use crate::static_site::Scheme;
+use entering::{Place, Visit};
 use hyper::{Method, Request, StatusCode, Version};
-use passing::{pass, refused};
 use sooner_config::ClientNetwork;
-use sooner_http::basic_auth::Credentials;
 use sooner_http::host::{self, HostError};
 use sooner_http::priority::{Hints, Signal};
 use sooner_http::target;
@@ -209,7 +209,7 @@ impl Service {
         peer: &Peer,
         now: Moment,
     ) -> Reply {
-        let mut request = target::without_single_dots(request);
+        let request = target::without_single_dots(request);
         let active_config = context.active_config.clone();
         let scheme = match peer.tls {
             Some(_) => Scheme::Https,
@@ -226,41 +226,12 @@ impl Service {
             .get(chosen.site)
             .copied()
             .unwrap_or_default();
-        let site = active_config.sites.at(chosen);
-        let Some(guard) = site.guard(request.uri().path()).cloned() else {
-            return pass(context, chosen, request, peer, now);
+        let visit = Visit {
+            checker: &self.checker,
+            peer,
+            now,
         };
-        // What is elsewhere needs no password here.
-        if let Some(response) = site.redirect(&request, now) {
-            return Reply::Now(response);
-        }
-        let credentials = Credentials::of(request.headers());
-        context.user = credentials.as_ref().map(|it| it.user.clone().into());
-        if let Some(user) = &context.user {
-            request.extensions_mut().insert(User(user.clone()));
-        }
-        let client = active_config
-            .proxy
-            .client_address(request.headers(), peer.remote.ip());
-        let is_head = request.method() == Method::HEAD;
-        match self.checker.look(&guard, credentials, client.into()) {
-            Looked::Known(outcome) => match auth::refusal(&guard, outcome) {
-                Some(refusal) => Reply::Now(refused(site, refusal, is_head, now)),
-                None => pass(context, chosen, request, peer, now),
-            },
-            Looked::Later(check) => {
-                let passing = pass(context, chosen, request, peer, now);
-                Reply::Later(Box::pin(async move {
-                    match auth::refusal(&guard, check.outcome().await) {
-                        Some(refusal) => {
-                            let site = active_config.sites.at(chosen);
-                            refused(site, refusal, is_head, Moment::now())
-                        }
-                        None => passing.response().await,
-                    }
-                }))
-            }
-        }
+        visit.enter(context, Place::asked(chosen), request)
     }
 
     /// Describes `response` to the uplink; its head takes `head_bytes` on the wire.

@@ -4,16 +4,19 @@
 //! but its headers. Everything that is not a file (refusals, redirects) is made the site's own at
 //! the end: its error pages, its headers.
 
+mod asked;
 mod build;
 mod config;
 mod listing;
 mod location;
 mod refusal;
 mod representation;
+mod scripts;
 mod sites;
 #[cfg(test)]
 mod tests;
 
+pub use asked::{Asked, Led};
 pub use build::SharedFiles;
 pub use config::{RedirectConfig, Scheme, StaticConfig};
 pub use listing::{Listing, PendingListing};
@@ -27,13 +30,13 @@ use crate::files::{
     Expires, ExtraHeaders, File, FileCache, FileError, FolderId, Lookup, Proxied, Resource,
     media_type,
 };
-use crate::proxy::is_script;
 use crate::response::{Response, plain};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use listing::{Listed, Lister};
 use location::FixedAnswer;
 use representation::{Delivery, FileResponse};
+use scripts::HiddenScripts;
 use sooner_http::host;
 use sooner_http::redirect::Redirect;
 use sooner_http::target::{self, DotFiles};
@@ -56,8 +59,11 @@ pub struct StaticSite {
     answer: Option<FixedAnswer>,
     takes_routes: bool,
     delivery: Delivery,
-    /// Whether scripts are run elsewhere, and not shown here.
-    hides_scripts: bool,
+    /// Where scripts are run elsewhere, and not shown here.
+    hidden: Option<HiddenScripts>,
+    /// Whether the path of a file that a request led to is said something of: by a location, or
+    /// about passwords.
+    looks_up_again: bool,
 }
 
 /// The file that is sent with an error.
@@ -95,6 +101,7 @@ enum Draft {
     /// Without the site's headers and error pages.
     Bare(Response),
     Listing(PendingListing),
+    Led(Led),
 }
 
 impl StaticSite {
@@ -107,21 +114,44 @@ impl StaticSite {
         }
     }
 
-    /// Answers a request. Waits for the disk only to open files and to read those that are kept in
-    /// memory.
+    /// Answers a request as [`Self::answer`] does, for what it leads to as well.
     pub fn respond<B>(&self, request: &Request<B>, now: Moment) -> StaticReply {
-        let (mut response, file) = match self.draft(request, now) {
+        let answer = self.answer(request, Asked::default(), now);
+        answer.unwrap_or_else(|led| self.respond_to(request, &led, now))
+    }
+
+    /// Answers a request that led to `led`.
+    pub fn respond_to<B>(&self, request: &Request<B>, led: &Led, now: Moment) -> StaticReply {
+        let asked = Asked {
+            led: Some(&led.path),
+            ..Asked::default()
+        };
+        // What was led to leads no further.
+        let answer = self.answer(request, asked, now);
+        answer.unwrap_or_else(|_| StaticReply::Now(self.finish(refusal::not_found(), now)))
+    }
+
+    /// Answers a request, or says what it leads to where that has to be looked up for itself. Waits
+    /// for the disk only to open files and to read those that are kept in memory.
+    pub fn answer<B>(
+        &self,
+        request: &Request<B>,
+        asked: Asked<'_>,
+        now: Moment,
+    ) -> Result<StaticReply, Led> {
+        let (mut response, file) = match self.draft(request, asked, now) {
             Draft::Complete(response, file) => (response, file),
             Draft::Bare(response) => (self.finish(response, now), None),
-            Draft::Listing(pending) => return StaticReply::Listing(pending),
+            Draft::Listing(pending) => return Ok(StaticReply::Listing(pending)),
+            Draft::Led(led) => return Err(led),
         };
         if request.method() == Method::HEAD {
             response.source = Source::Empty;
         }
-        match file {
+        Ok(match file {
             Some(file) => StaticReply::File(response, file),
             None => StaticReply::Now(response),
-        }
+        })
     }
 
     /// An answer with an error: the site's page for it, or else a line of text that says `what` is
@@ -154,7 +184,7 @@ impl StaticSite {
         let Ok(target) = target::parse(request.uri().path(), disk.dot_files) else {
             return false;
         };
-        if self.hides_scripts && is_script(&target.path) {
+        if self.hides(&target.path) {
             return false;
         }
         let path = self.below_mount(&target.path);
@@ -179,15 +209,22 @@ impl StaticSite {
         Some(response)
     }
 
-    fn draft<B>(&self, request: &Request<B>, now: Moment) -> Draft {
-        if let Some(response) = self.redirected(request) {
+    fn draft<B>(&self, request: &Request<B>, asked: Asked<'_>, now: Moment) -> Draft {
+        // Redirects are about what clients ask for: one from an index to its directory is none
+        // from the directory to itself.
+        if asked.led.is_none()
+            && let Some(response) = self.redirected(request)
+        {
             return Draft::Bare(response);
         }
         if let Some(answer) = &self.answer {
             return Draft::Bare(refusal::fixed(answer));
         }
         match (request.method(), &self.disk) {
-            (&Method::GET | &Method::HEAD, Some(disk)) => self.file(request, disk, now),
+            (&Method::GET | &Method::HEAD, Some(disk)) => self.file(request, asked, disk, now),
+            (_, Some(disk)) if let Some(led) = self.script_of(request, asked, disk, now) => {
+                Draft::Led(led)
+            }
             (&Method::OPTIONS, _) => Draft::Bare(refusal::methods()),
             (_, None) => Draft::Bare(refusal::not_found()),
             (_, Some(_)) => Draft::Bare(refusal::of_method()),
@@ -210,33 +247,52 @@ impl StaticSite {
         })
     }
 
-    fn file<B>(&self, request: &Request<B>, disk: &Disk, now: Moment) -> Draft {
-        let target = match target::parse(request.uri().path(), disk.dot_files) {
+    fn file<B>(&self, request: &Request<B>, asked: Asked<'_>, disk: &Disk, now: Moment) -> Draft {
+        let dot_files = match asked.led {
+            // The owner has named it.
+            Some(_) => DotFiles::Served,
+            None => disk.dot_files,
+        };
+        let target = match target::parse(asked.path(request), dot_files) {
             Ok(target) => target,
             Err(error) => return Draft::Bare(refusal::of_target(error)),
         };
-        if self.hides_scripts && is_script(&target.path) {
+        if self.hides(&target.path) {
             return Draft::Bare(refusal::not_found());
         }
         let Some(path) = self.below_mount(&target.path) else {
             return Draft::Bare(refusal::not_found());
         };
+        if target.is_directory
+            && let Some(led) = self.script_for(path, disk, asked)
+        {
+            return Draft::Led(led);
+        }
         match disk.find(path, target.is_directory, now) {
-            Ok(Lookup::Resource(resource)) => self.resource(request, &resource, now),
+            Ok(Lookup::Resource(resource)) if self.leads_on(asked) && *resource.path != *path => {
+                Draft::Led(self.led_to(&resource.path, false))
+            }
+            Ok(Lookup::Resource(resource)) => self.resource(request, asked, &resource, now),
             Ok(Lookup::Directory(_)) if !target.is_directory => {
                 let query = request.uri().query();
                 Draft::Bare(refusal::directory_without_slash(&target.path, query))
             }
             Ok(Lookup::Directory(directory)) => {
-                match disk.lister.list(request, directory, &target.path) {
+                let hides = self.lists_no_scripts(asked.path(request), asked.scripts);
+                match disk.lister.list(request, directory, &target.path, hides) {
                     Listed::Pending(pending) => Draft::Listing(pending),
                     Listed::Refusal(response) => Draft::Bare(response),
-                    Listed::Off => self.missing(request, disk, &target.path, now),
+                    Listed::Off => self.missing(request, asked, disk, &target.path, now),
                 }
             }
-            Err(FileError::NotFound) => self.missing(request, disk, &target.path, now),
+            Err(FileError::NotFound) => self.missing(request, asked, disk, &target.path, now),
             Err(error) => Draft::Bare(refusal::of_file(&error)),
         }
+    }
+
+    /// Whether what a request leads to has to be looked up for itself.
+    fn leads_on(&self, asked: Asked<'_>) -> bool {
+        self.looks_up_again && asked.led.is_none()
     }
 
     /// The path below the root, if there is one.
@@ -249,8 +305,15 @@ impl StaticSite {
         }
     }
 
-    fn resource<B>(&self, request: &Request<B>, resource: &Resource, now: Moment) -> Draft {
-        match representation::response(request, resource, &self.delivery, now.date) {
+    fn resource<B>(
+        &self,
+        request: &Request<B>,
+        asked: Asked<'_>,
+        resource: &Resource,
+        now: Moment,
+    ) -> Draft {
+        let delivery = &self.delivery;
+        match representation::response(request, resource, delivery, asked.is_whole, now.date) {
             FileResponse::Complete(mut response, file) => {
                 if let Some(rule) = &resource.expires {
                     rule.add_to(&mut response.headers, now.date);
@@ -264,12 +327,27 @@ impl StaticSite {
 
     /// The page of the application, unless the path ends like that of a file: a script that is
     /// missing must not be a page, which caches would keep and browsers could not read.
-    fn missing<B>(&self, request: &Request<B>, disk: &Disk, path: &[u8], now: Moment) -> Draft {
+    fn missing<B>(
+        &self,
+        request: &Request<B>,
+        asked: Asked<'_>,
+        disk: &Disk,
+        path: &[u8],
+        now: Moment,
+    ) -> Draft {
+        if asked.led.is_some() || media_type::is_known(path) {
+            return Draft::Bare(refusal::not_found());
+        }
+        if let Some(led) = self.last_script(asked) {
+            return Draft::Led(led);
+        }
         if let Some(fallback) = &disk.fallback
-            && !media_type::is_known(path)
             && let Ok(Lookup::Resource(resource)) = disk.find(fallback, false, now)
         {
-            return self.resource(request, &resource, now);
+            if self.leads_on(asked) {
+                return Draft::Led(self.led_to(fallback, true));
+            }
+            return self.resource(request, asked, &resource, now);
         }
         Draft::Bare(refusal::not_found())
     }

@@ -109,6 +109,10 @@ fn values_that_do_not_fit_are_told_what_would() {
             "f:4: upstream.limit: write a whole number from 1 on, or \"auto\"",
         ),
         (
+            "[[class]]\nname = \"a\"\ntarget = {}",
+            "f:3: class.target: it names no target; write target = { mean = \"30ms\" }, or leave it out",
+        ),
+        (
             "late = \"never\"",
             "f:1: late: unknown value `never`; choose one of by-priority, in-proportion",
         ),

@@ -10,6 +10,7 @@ mod leaving;
 mod paths;
 mod protocol;
 mod proxied;
+mod script_places;
 mod statics_changes;
 mod statics_heads;
 mod support;

@@ -5,7 +5,7 @@ use super::collected::{Beginning, Collected};
 use super::encoder::{Step, memory_bytes};
 use super::workshop::{Reserved, SLICE_BYTES, Work, Workshop};
 use crate::body::Source;
-use crate::files::{File, VariantCache, VariantCell, kept, media_type};
+use crate::files::{File, VariantCache, VariantCell, kept};
 use crate::response::Response;
 use crate::service::Reply;
 use bytes::Bytes;
@@ -82,20 +82,28 @@ impl Compressor {
         }
     }
 
-    /// Takes a range away that would go on with a compressed file: parts are parts of the file as it
-    /// is, and a client that makes sure by its date alone may have the other one.
-    pub fn refuse_ambiguous_range<B>(&self, request: &mut Request<B>, wanted: &Wanted) {
+    /// Whether a range may go on with a file in another form than the client has: parts are parts of
+    /// the file as it is, and a client that makes sure by its date alone may have it compressed. Then
+    /// a file that is compressed when it is sent whole is to be sent so.
+    pub fn is_range_ambiguous<B>(&self, request: &Request<B>, wanted: &Wanted) -> bool {
         let headers = request.headers();
         let is_by_date = |value: &HeaderValue| !value.as_bytes().starts_with(b"\"");
-        if headers.contains_key(RANGE)
+        headers.contains_key(RANGE)
             && headers.get(IF_RANGE).is_some_and(is_by_date)
             && self.choose(wanted).is_some()
-        {
-            let kind = media_type::of(request.uri().path().as_bytes());
-            if self.settings.types.contain(kind.as_bytes()) {
-                request.headers_mut().remove(RANGE);
-            }
-        }
+    }
+
+    /// Whether `response` is sent compressed.
+    pub fn compresses(&self, response: &Response, wanted: &Wanted) -> bool {
+        let Response {
+            status, headers, ..
+        } = response;
+        self.may_be(
+            *status,
+            headers,
+            compression::content_length(headers),
+            wanted,
+        ) && self.choose(wanted).is_some()
     }
 
     /// `response`, compressed if that can be and is wanted. `file`: the file that it is about, as it

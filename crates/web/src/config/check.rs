@@ -25,6 +25,7 @@ impl Config {
         mistakes.extend(compression.flat_map(CompressionTable::mistakes));
         mistakes.extend(self.check_addresses().err());
         mistakes.extend(self.check_what_is_served().err());
+        mistakes.extend(self.misplaced_scripts());
         mistakes
     }
 
@@ -32,6 +33,9 @@ impl Config {
     /// configuration that was written by a program, perhaps on another machine.
     pub fn check_without_files(&self) -> Result<(), Misconfigured> {
         Sites::check(&self.sites())?;
+        if let Some(mistake) = self.misplaced_scripts().into_iter().next() {
+            return Err(mistake);
+        }
         let mut upstreams = self.upstream.clone();
         for upstream in &mut upstreams {
             // Whose certificates count is read from files.
@@ -48,7 +52,7 @@ impl Config {
         let tables = ProxyTables {
             proxy: &self.proxy,
             classes: &self.class,
-            late: self.late,
+            late: self.late.as_ref(),
             upstreams: &upstreams,
             routes: &self.route,
         };

@@ -94,6 +94,19 @@ impl FileCache {
         FolderId(self.folders.len() as u32 - 1)
     }
 
+    /// From now on only names that `keeps` likes stand for directories of `folder`; all that did
+    /// until now.
+    pub fn keep_index(
+        &mut self,
+        folder: FolderId,
+        keeps: impl Fn(&[u8]) -> bool,
+    ) -> Vec<Box<[u8]>> {
+        let folder = &mut self.folders[folder.0 as usize];
+        let all = folder.index.clone();
+        folder.index.retain(|name| keeps(name));
+        all
+    }
+
     /// Finds what `path` (relative, without dot segments) leads to; requested as a directory it is
     /// the directory's index. No system call when that was checked lately and is in memory.
     /// Directories and errors are never remembered.

@@ -16,6 +16,8 @@ use std::time::SystemTime;
 /// A file in all the forms it can be sent in.
 #[derive(Debug)]
 pub struct Resource {
+    /// Its path below the root.
+    pub path: Box<[u8]>,
     /// The file itself.
     pub plain: Arc<File>,
     /// Its compressed forms, the one the server likes best first.
@@ -111,6 +113,7 @@ impl ResourceMaker {
         let plain = self.file(plain, descriptor, &stat, now)?;
         let media_type = plain.headers.get(CONTENT_TYPE);
         Ok(Rc::new(Resource {
+            path: path.into(),
             expires: self.expires.of_file(path, media_type),
             plain,
             encoded: encoded?,

@@ -125,6 +125,12 @@ impl Root {
         }
     }
 
+    /// Whether `path` leads to a regular file.
+    pub fn has_file(&self, path: &[u8]) -> bool {
+        let stat = self.look_at(path);
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+    }
+
     fn resolve(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, FileError> {
         let path = if path.is_empty() { &b"."[..] } else { path };
         let resolved = if self.has_openat2 {

@@ -23,8 +23,8 @@ pub struct ProxyTables<'a> {
     pub proxy: &'a ProxyTable,
     /// Which requests go first.
     pub classes: &'a [ClassTable],
-    /// Who is late where not all can be in time.
-    pub late: LateName,
+    /// Who is late where not all can be in time, if that is said.
+    pub late: Option<&'a Spanned<LateName>>,
     /// The upstreams.
     pub upstreams: &'a [UpstreamTable],
     /// Which requests go to which of them.
@@ -49,6 +49,7 @@ impl Proxy {
         for table in tables.upstreams {
             classes.check_order(table.name.get_ref(), table.order.as_ref())?;
             classes.check_share_by(table.name.get_ref(), table.share_by.as_ref())?;
+            check_waiting(table, &classes)?;
             let name = table.name.get_ref();
             if name.trim().is_empty() {
                 let words = "it is blank; write one, by which routes name it, as \"app\"";
@@ -91,6 +92,23 @@ impl Proxy {
                 budget: BufferBudget::new(proxy.buffer_bytes, proxy.look_bytes),
             },
         })
+    }
+}
+
+/// That requests may wait where it is said how.
+fn check_waiting(table: &UpstreamTable, classes: &Classes) -> Result<(), Misconfigured> {
+    let name = table.name.get_ref();
+    if table.limit.is_some() || classes.have_cap_at(name) {
+        return Ok(());
+    }
+    let words = "has no effect without a limit, because no request waits; write limit = \"auto\" or a number as well, or leave this out";
+    let observe = table.observe.as_ref().filter(|observe| *observe.get_ref());
+    // What runs for too long is not cancelled then.
+    let observe = observe.filter(|_| !classes.have_longest_at(name));
+    match (&table.waiting_max, observe) {
+        (Some(most), _) => Err(Misconfigured::at(most, "upstream.waiting_max", words)),
+        (None, Some(observe)) => Err(Misconfigured::at(observe, "upstream.observe", words)),
+        (None, None) => Ok(()),
     }
 }
 
@@ -274,8 +292,7 @@ mod tests {
     struct Tables {
         #[serde(default)]
         proxy: ProxyTable,
-        #[serde(default)]
-        late: LateName,
+        late: Option<Spanned<LateName>>,
         #[serde(default)]
         class: Vec<ClassTable>,
         upstream: Vec<UpstreamTable>,
@@ -287,7 +304,7 @@ mod tests {
         let tables = ProxyTables {
             proxy: &tables.proxy,
             classes: &tables.class,
-            late: tables.late,
+            late: tables.late.as_ref(),
             upstreams: &tables.upstream,
             routes: &tables.route,
         };

@@ -16,7 +16,7 @@ use sooner_admission::{Goal, Order};
 use sooner_config::classes::{
     self, ClassAims, ClassBounds, Conditions, LateName, Longest, LongestAction, OrderName,
     TargetTable, Variability, comes_from, fits_beginning, fits_pattern, middle_priority, networks,
-    patterns, placed_patterns,
+    patterns, placed_patterns, target_table,
 };
 use sooner_config::{Network, Spanned};
 use sooner_http::json_fields::FieldPath;
@@ -33,7 +33,7 @@ pub struct ClassTable {
     #[serde(default = "middle_priority")]
     pub priority: Spanned<u8>,
     /// How long its requests may take; without any as long as the others need.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "target_table")]
     pub target: TargetTable,
     /// Whether all kinds of its requests are to take the same time.
     #[serde(default)]
@@ -178,6 +178,19 @@ impl ClassTable {
     }
 
     fn conditions(&self) -> Conditions<'_> {
+        let is_empty = [
+            (
+                "header",
+                self.header.as_ref().is_some_and(BTreeMap::is_empty),
+            ),
+            (
+                "cookie",
+                self.cookie.as_ref().is_some_and(BTreeMap::is_empty),
+            ),
+            ("body", self.body.as_ref().is_some_and(BTreeMap::is_empty)),
+        ];
+        let empty = is_empty.into_iter().filter(|(_, is_empty)| *is_empty);
+        let empty = empty.map(|(key, _)| (key.to_owned(), Vec::new()));
         let lists = [
             ("upstream", self.upstream.as_deref().map(placed_patterns)),
             ("host", self.host.as_deref().map(placed_patterns)),
@@ -202,7 +215,8 @@ impl ClassTable {
             let name = name.get_ref();
             (format!("body.{name}"), patterns(&values.0))
         });
-        named.chain(headers).chain(cookies).chain(fields).collect()
+        let of_tables = headers.chain(cookies).chain(fields);
+        empty.chain(named).chain(of_tables).collect()
     }
 
     /// Whether requests for this upstream may be in it.
@@ -270,7 +284,7 @@ impl Classes {
     /// The classes of a configuration with these upstreams; the first mistake is the error.
     pub fn build(
         tables: &[ClassTable],
-        late: LateName,
+        late: Option<&Spanned<LateName>>,
         upstreams: &[&str],
     ) -> Result<Self, Misconfigured> {
         classes::check_names(tables.iter().map(|table| &table.name))?;
@@ -282,9 +296,10 @@ impl Classes {
         classes::check_reach(&conditions, "request")?;
         let classes = Self {
             tables: tables.to_vec(),
-            late,
+            late: late.map_or(LateName::default(), |late| *late.get_ref()),
         };
         classes::check_order(&classes.aims(), None, "")?;
+        classes::check_late(&classes.aims(), late)?;
         Ok(classes)
     }
 
@@ -341,6 +356,18 @@ impl Classes {
     /// say it.
     pub fn order(&self, upstream: &str, otherwise: OrderName, is_shared: bool) -> Order {
         classes::order(&self.aims_at(upstream), otherwise, self.late, is_shared)
+    }
+
+    /// Whether requests for this upstream may have to wait where it has no limit.
+    pub fn have_cap_at(&self, upstream: &str) -> bool {
+        let aims = self.aims_at(upstream);
+        aims.iter().any(|class| class.bounds.inside_max.is_some())
+    }
+
+    /// Whether some of them may run for only so long.
+    pub fn have_longest_at(&self, upstream: &str) -> bool {
+        let aims = self.aims_at(upstream);
+        aims.iter().any(|class| class.bounds.longest.is_some())
     }
 
     /// What classes say that may be there.

@@ -68,7 +68,7 @@ pub struct UpstreamTable {
     /// Jobs that may wait; those beyond it get status 503. Without it all wait that the server has
     /// connections for.
     #[serde(default)]
-    pub waiting_max: Option<usize>,
+    pub waiting_max: Option<Spanned<usize>>,
     /// Who goes in first within a class: what is expected to be short, the default, or who came
     /// first.
     #[serde(default)]
@@ -92,7 +92,7 @@ pub struct UpstreamTable {
     pub tell_wait: Option<Vec<Spanned<String>>>,
     /// Whether nothing is held back, and it is only found out what would be.
     #[serde(default)]
-    pub observe: bool,
+    pub observe: Option<Spanned<bool>>,
     /// How long a job may wait to go in, s. Without it as long as its client does.
     #[serde(default, deserialize_with = "quantity::some_seconds")]
     pub queue_seconds: Option<Spanned<f64>>,

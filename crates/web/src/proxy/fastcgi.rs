@@ -12,9 +12,11 @@ mod bridge;
 mod config;
 mod exchange;
 mod parameters;
+mod script_routes;
 mod scripts;
 
 pub use bridge::{Bridge, Slot};
 pub use config::{FastCgi, FastCgiTable};
 pub use parameters::{Origin, User, of_probe, of_request};
-pub use scripts::{Found, Script, is_script};
+pub use script_routes::ScriptRoutes;
+pub use scripts::{Found, Script, is_script, path_in_request};

@@ -1,13 +1,14 @@
 //! Which of a site, its files, a script or an upstream answers a request.
 
+use super::entering::{Goal, Place, Visit};
 use super::{ProxyOutcome, Reply, RequestContext, site_reply};
 use crate::body::Source;
 use crate::clock::Moment;
 use crate::peer::Peer;
-use crate::proxy::{Forwarded, Found, Route};
+use crate::proxy::{Forwarded, Found, Route, Script, ScriptRoutes};
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
-use crate::static_site::{Chosen, StaticSite};
+use crate::static_site::{Asked, Chosen, Led, StaticSite};
 use hyper::{Method, Request, StatusCode};
 use sooner_http::forwarding::routes::host_name;
 use sooner_http::host;
@@ -16,34 +17,102 @@ use std::rc::Rc;
 
 /// The response of the site that was chosen, or of the upstream that a request is for.
 pub fn pass(
+    visit: Visit<'_>,
     context: &mut RequestContext,
-    chosen: Chosen,
-    mut request: Request<RequestBody>,
-    peer: &Peer,
-    now: Moment,
+    place: Place,
+    request: Request<RequestBody>,
 ) -> Reply {
     let active_config = context.active_config.clone();
-    let site = active_config.sites.at(chosen);
-    if !active_config.proxy.is_empty() && site.takes_routes() {
-        let host = host::of(&request).ok().map(host_name);
-        if let Some(route) = active_config.proxy.route(host, request.uri().path()) {
-            if let Some(response) = site.redirect(&request, now) {
-                return Reply::Now(response);
+    let site = active_config.sites.at(place.chosen);
+    let Visit { peer, now, .. } = visit;
+    if let Goal::Script(_, route) = &place.goal
+        && site.takes_routes()
+    {
+        return forward(context, route, place.chosen, request, peer, now);
+    }
+    let host = match active_config.proxy.is_empty() {
+        true => None,
+        false => host::of(&request).ok().map(host_name),
+    };
+    if let Goal::Asked = place.goal
+        && !active_config.proxy.is_empty()
+        && site.takes_routes()
+        && let Some(route) = active_config.proxy.route(host, request.uri().path())
+    {
+        if let Some(response) = site.redirect(&request, now) {
+            return Reply::Now(response);
+        }
+        match route.script(request.uri().path()) {
+            // What is no script is a file of the site.
+            Some(Found::Other) => {}
+            Some(Found::Missing) => return Reply::Now(missing(site, &request, now)),
+            Some(Found::Script(script)) => {
+                return run(visit, context, place, request, script, route);
             }
-            match route.script(request.uri().path()) {
-                // What is no script is a file of the site.
-                Some(Found::Other) => {}
-                Some(Found::Missing) => return Reply::Now(missing(site, &request, now)),
-                Some(Found::Script(script)) => {
-                    request.extensions_mut().insert(script);
-                    return forward(context, route, chosen, request, peer, now);
-                }
-                None if route.files_first() && site.has_file(&request, now) => {}
-                None => return forward(context, route, chosen, request, peer, now),
-            }
+            None if route.files_first() && site.has_file(&request, now) => {}
+            None => return forward(context, route, place.chosen, request, peer, now),
         }
     }
-    site_reply::of(&active_config, chosen, request, now)
+    let asked = Asked {
+        led: place.led().map(|led| &*led.path),
+        scripts: ScriptRoutes::new(&active_config.proxy, host),
+        is_whole: false,
+    };
+    let led = match site_reply::of(&active_config, place.chosen, &request, asked, now) {
+        Ok(reply) => return reply,
+        Err(led) => led,
+    };
+    let script = asked.scripts.find(&led.path);
+    lead_on(visit, context, place, request, led, script)
+}
+
+/// Has a script run that a path leads to: as if it had been asked for by its name.
+fn run(
+    visit: Visit<'_>,
+    context: &mut RequestContext,
+    place: Place,
+    mut request: Request<RequestBody>,
+    script: Script,
+    route: &Rc<Route>,
+) -> Reply {
+    let led = Led {
+        path: script.path(),
+        is_last_resort: route.is_fallback(&script),
+    };
+    // It was looked up already.
+    if led.path == request.uri().path() && led.in_small_letters().is_none() {
+        request.extensions_mut().insert(script);
+        return forward(context, route, place.chosen, request, visit.peer, visit.now);
+    }
+    lead_on(
+        visit,
+        context,
+        place,
+        request,
+        led,
+        Some((route.clone(), script)),
+    )
+}
+
+/// Goes on to what a request has led to.
+fn lead_on(
+    visit: Visit<'_>,
+    context: &mut RequestContext,
+    place: Place,
+    mut request: Request<RequestBody>,
+    led: Led,
+    script: Option<(Rc<Route>, Script)>,
+) -> Reply {
+    let sites = &context.active_config.sites;
+    let chosen = sites.choose_for(place.chosen, &led);
+    let goal = match script {
+        Some((route, script)) => {
+            request.extensions_mut().insert(script);
+            Goal::Script(led, route)
+        }
+        None => Goal::File(led),
+    };
+    visit.enter(context, place.leads_to(chosen, goal), request)
 }
 
 /// The response to a request for a script that is not there.

@@ -112,7 +112,8 @@ impl StaticSite {
                 chunk_bytes: shared.chunk_bytes,
                 boundaries: RandomState::new(),
             },
-            hides_scripts: false,
+            hidden: None,
+            looks_up_again: !config.location.is_empty() || !config.auth.is_empty(),
         })
     }
 }

@@ -91,7 +91,14 @@ pub enum Listed {
 
 impl Lister {
     /// Begins to show the open `directory` at `path` below the root.
-    pub fn list<B>(&self, request: &Request<B>, directory: OwnedFd, path: &[u8]) -> Listed {
+    /// `hides_scripts` says that scripts in it are not to be had.
+    pub fn list<B>(
+        &self,
+        request: &Request<B>,
+        directory: OwnedFd,
+        path: &[u8],
+        hides_scripts: bool,
+    ) -> Listed {
         let accept = request.headers().get_all(ACCEPT).iter();
         let is_json = match self.listing {
             Listing::Off => return Listed::Off,
@@ -108,6 +115,7 @@ impl Lister {
                 path: path.to_vec(),
                 root: self.root.clone(),
                 dot_files: self.dot_files,
+                hides_scripts,
             },
             is_json,
             is_head: request.method() == Method::HEAD,

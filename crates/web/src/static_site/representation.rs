@@ -35,11 +35,13 @@ pub enum FileResponse {
     Refusal(Response),
 }
 
-/// Answers a GET or HEAD at `now` with one of the forms of `resource`.
+/// Answers a GET or HEAD at `now` with one of the forms of `resource`, where it `is_for_whole` with
+/// no part of it.
 pub fn response<B>(
     request: &Request<B>,
     resource: &Resource,
     delivery: &Delivery,
+    is_for_whole: bool,
     now: SystemTime,
 ) -> FileResponse {
     let file = negotiate(request.headers(), resource);
@@ -60,7 +62,11 @@ pub fn response<B>(
             ));
         }
     }
-    let response = match selection(request, file, validators, now) {
+    let selection = match is_for_whole {
+        true => Selection::Whole,
+        false => selection(request, file, validators, now),
+    };
+    let response = match selection {
         Selection::Whole => whole(file, StatusCode::OK, delivery),
         Selection::Part(range) => part(file, range, delivery),
         Selection::Parts(ranges) => parts(file, &ranges, delivery),

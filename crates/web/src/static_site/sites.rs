@@ -2,15 +2,17 @@
 
 use super::build::{self, SharedFiles};
 use super::config::{Scheme, StaticConfig};
-use super::{StaticReply, StaticSite};
+use super::{Asked, Led, StaticReply, StaticSite};
+use crate::auth::Guard;
 use crate::body::Source;
 use crate::clock::Moment;
 use crate::config::Misconfigured;
 use crate::files::CacheLimits;
 use crate::response::plain;
 use hyper::{Method, Request, StatusCode};
-use sooner_http::host::{self, HostError, HostMap};
+use sooner_http::host::{self, HostMap};
 use sooner_http::path_pattern::{self, PathPattern};
+use std::rc::Rc;
 
 /// The sites of a server; the first one answers to hosts that no site names.
 #[derive(Debug)]
@@ -68,7 +70,8 @@ impl Sites {
         for config in configs {
             let mut own = Vec::with_capacity(config.location.len());
             for location in &config.location {
-                let (patterns, site) = location.build(config, &shared)?;
+                let (patterns, mut site) = location.build(config, &shared)?;
+                site.looks_up_again = true;
                 let index = all.len();
                 own.push(Location { patterns, index });
                 all.push(site);
@@ -103,16 +106,39 @@ impl Sites {
         let sites = &self.by_scheme[scheme as usize];
         let named = sites.by_host.get(host).copied().or(sites.first);
         let site = named.unwrap_or(usize::MAX);
-        let locations = self.locations.get(site).map_or(&[][..], Vec::as_slice);
-        let answering = if locations.is_empty() {
-            site
-        } else {
-            let path = path_pattern::plain(path);
-            let fits = |location: &&Location| location.patterns.iter().any(|own| own.fits(&path));
-            let location = locations.iter().find(fits);
-            location.map_or(site, |location| location.index)
-        };
+        let answering = self.location(site, path).unwrap_or(site);
         Chosen { site, answering }
+    }
+
+    /// Who answers for what a request led to that `chosen` was to answer: the first location of the
+    /// same site for that path, else who was chosen before.
+    pub fn choose_for(&self, chosen: Chosen, led: &Led) -> Chosen {
+        let takes_routes = |at: usize| self.all.get(at).is_none_or(StaticSite::takes_routes);
+        let own = self.location(chosen.site, &led.path);
+        let own = own.filter(|at| !led.is_last_resort || takes_routes(*at));
+        let refusing = led
+            .in_small_letters()
+            .filter(|_| !led.is_last_resort)
+            .and_then(|path| self.location(chosen.site, &path))
+            .filter(|at| !takes_routes(*at));
+        Chosen {
+            answering: refusing.or(own).unwrap_or(chosen.answering),
+            ..chosen
+        }
+    }
+
+    /// The place of the first location of a site for `path`.
+    fn location(&self, site: usize, path: &str) -> Option<usize> {
+        let locations = self.locations.get(site).filter(|all| !all.is_empty())?;
+        let path = path_pattern::plain(path);
+        let fits = |location: &&Location| location.patterns.iter().any(|own| own.fits(&path));
+        locations.iter().find(fits).map(|location| location.index)
+    }
+
+    /// What protects `path`, as it would stand in a request, of the site that was chosen: its
+    /// locations have no passwords of their own.
+    pub fn guard(&self, chosen: Chosen, path: &str) -> Option<&Rc<Guard>> {
+        self.all.get(chosen.site)?.guard(path)
     }
 
     /// The site or the location that was chosen.
@@ -120,20 +146,17 @@ impl Sites {
         self.all.get(chosen.answering).unwrap_or(&self.nothing)
     }
 
-    /// The site a request is for.
-    pub fn site_of<B>(
-        &self,
-        request: &Request<B>,
-        scheme: Scheme,
-    ) -> Result<&StaticSite, HostError> {
-        let host = host::of(request)?;
-        Ok(self.at(self.choose(scheme, host, request.uri().path())))
-    }
-
-    /// Answers a request by the site it is for.
+    /// Answers a request by the site it is for, without a look at passwords.
     pub fn respond<B>(&self, request: &Request<B>, scheme: Scheme, now: Moment) -> StaticReply {
-        match self.site_of(request, scheme) {
-            Ok(site) => site.respond(request, now),
+        match host::of(request) {
+            Ok(host) => {
+                let chosen = self.choose(scheme, host, request.uri().path());
+                let answer = self.at(chosen).answer(request, Asked::default(), now);
+                answer.unwrap_or_else(|led| {
+                    let site = self.at(self.choose_for(chosen, &led));
+                    site.respond_to(request, &led, now)
+                })
+            }
             Err(error) => {
                 let mut response = plain(StatusCode::BAD_REQUEST, &error.to_string());
                 if request.method() == Method::HEAD {
@@ -146,9 +169,7 @@ impl Sites {
 
     /// From now on no site shows a script as a file.
     pub fn hide_scripts(&mut self) {
-        self.all
-            .iter_mut()
-            .for_each(|site| site.hides_scripts = true);
+        self.all.iter_mut().for_each(StaticSite::hide_scripts);
     }
 
     /// All that the configuration has, the first one first.

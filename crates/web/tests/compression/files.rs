@@ -1,6 +1,7 @@
 //! Files, as curl gets them in every coding.
 
 use super::support::*;
+use std::time::{Duration, SystemTime};
 
 const ON: &str = "compress = true";
 
@@ -178,6 +179,38 @@ fn ranges_are_of_the_file_as_it_is() {
         let whole = ask(&["-H", &format!("if-range: {of}")]);
         let coding = whole.header("content-encoding");
         assert_eq!((whole.status, coding), (200, Some("gzip")), "{of}");
+    }
+}
+
+/// What is sent decides whether it is compressed, whatever the path that led to it.
+#[test]
+fn a_date_does_not_tell_the_forms_of_a_file_from_each_other() {
+    if !has_curl() {
+        return;
+    }
+    let site = Site::start_site("compress = true\nfallback = '/a.html'");
+    let day = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
+    for name in ["a.html", "index.html", "a.css/picture"] {
+        site.write(name, text(10_000));
+        let file = std::fs::File::options().write(true).open(site.path(name));
+        file.unwrap().set_modified(day).unwrap();
+    }
+    let date = "if-range: Fri, 02 Jan 1970 00:00:00 GMT";
+    for (path, part, behind_the_end) in [
+        ("/a.html", 200, 200),
+        ("/", 200, 200),
+        ("/users/7", 200, 200),
+        ("/a.htm%6c", 200, 200),
+        ("/a.css/picture", 206, 416),
+    ] {
+        for (range, status) in [("10-19", part), ("20000-", behind_the_end)] {
+            let range = format!("range: bytes={range}");
+            let more = ["-H", "accept-encoding: gzip", "-H", &range, "-H", date];
+            let got = curl(site.address, path, &more);
+            assert_eq!(got.status, status, "{path} {range}");
+            let coding = got.header("content-encoding");
+            assert_eq!(coding.is_some(), status == 200, "{path} {range}");
+        }
     }
 }
 

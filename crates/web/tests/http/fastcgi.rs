@@ -69,7 +69,7 @@ const SCRIPTS: &[(&str, &str)] = &[
 ];
 
 /// A pool of PHP, nginx before it, and a folder with scripts.
-struct Php {
+pub(super) struct Php {
     _pool: php::Pool,
     _nginx: Nginx,
     folder: tempfile::TempDir,
@@ -78,7 +78,7 @@ struct Php {
 
 impl Php {
     /// Says why not where it cannot be.
-    fn start(test: &str) -> Option<Self> {
+    pub(super) fn start(test: &str) -> Option<Self> {
         if php::fpm().is_none() || !nginx::has_modules(&[]) {
             skip(test, "needs the packages php-fpm and nginx");
             return None;
@@ -115,12 +115,20 @@ impl Php {
         })
     }
 
-    fn root(&self) -> PathBuf {
+    pub(super) fn root(&self) -> PathBuf {
         self.folder.path().join("root")
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn socket(&self) -> PathBuf {
+        self.folder.path().join("fpm.sock")
+    }
+
     /// This server before the same pool.
-    fn site(&self, more: &str) -> Site {
+    pub(super) fn site(&self, more: &str) -> Site {
         self.site_before(&self.folder.path().join("fpm.sock"), more)
     }
 
@@ -138,7 +146,13 @@ impl Php {
 }
 
 /// A folder that no other user may enter serves nothing to workers of another user.
-fn ask(address: SocketAddr, method: &str, target: &str, headers: &str, body: &[u8]) -> Response {
+pub(super) fn ask(
+    address: SocketAddr,
+    method: &str,
+    target: &str,
+    headers: &str,
+    body: &[u8],
+) -> Response {
     let mut client = Client::connect(address);
     client.send(&format!(
         "{method} {target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n"

@@ -13,7 +13,7 @@ struct Tables {
 
 fn build(text: &str) -> Result<Classes, Misconfigured> {
     let tables: Tables = toml::from_str(text).unwrap();
-    Classes::build(&tables.class, LateName::default(), &["app", "chat"])
+    Classes::build(&tables.class, None, &["app", "chat"])
 }
 
 fn headers(fields: &[(&str, &str)]) -> HeaderMap {
@@ -152,6 +152,14 @@ fn mistakes_say_where_and_what_would_be_right() {
             "class.target.mean",
             "no unit",
         ),
+        (
+            "name='a'\ntarget={p95='30ms', p50='40ms'}",
+            "class.target.p95",
+            "less than p50, which is never above it; write \"40ms\" or more",
+        ),
+        ("name='a'\nbody={}", "class.body", "leave body out"),
+        ("name='a'\nheader={}", "class.header", "leave header out"),
+        ("name='a'\ncookie={}", "class.cookie", "leave cookie out"),
         (
             "name='a'\nweight=2\ntarget={mean='1s'}",
             "class.weight",

@@ -1,6 +1,6 @@
 //! `fastcgi = {...}` of an upstream: where its scripts are.
 
-use super::scripts::{Found, Scripts};
+use super::scripts::{Found, Script, Scripts};
 use crate::config::Misconfigured;
 use crate::files::{Root, Symlinks};
 use serde::Deserialize;
@@ -71,6 +71,12 @@ impl FastCgi {
     /// What a path leads to, as it stands in a request.
     pub fn find(&self, path: &str) -> Found {
         self.scripts.find(path)
+    }
+
+    /// Whether `script` is the fallback, and no part of the path is for it.
+    pub fn is_fallback(&self, script: &Script) -> bool {
+        let fallback = self.scripts.fallback.as_deref();
+        script.info.is_empty() && fallback == script.name.get(1..)
     }
 }
 

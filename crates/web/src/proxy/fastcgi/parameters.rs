@@ -39,7 +39,6 @@ pub fn of_request(
 ) -> Parameters {
     let mut all = of_script(script, root);
     let mut put = |name: &str, value: &[u8]| all.push((name.into(), value.to_vec()));
-    let uri = parts.uri.path_and_query();
     let headers = &outgoing.headers;
     let text = |value: Option<&HeaderValue>| value.map_or(Vec::new(), |it| it.as_bytes().to_vec());
     put("REQUEST_METHOD", parts.method.as_str().as_bytes());
@@ -48,10 +47,7 @@ pub fn of_request(
         parts.uri.query().unwrap_or_default().as_bytes(),
     );
     put("CONTENT_TYPE", &text(headers.get(CONTENT_TYPE)));
-    put(
-        "REQUEST_URI",
-        uri.map_or("/", |uri| uri.as_str()).as_bytes(),
-    );
+    put("REQUEST_URI", outgoing.target.as_str().as_bytes());
     put("DOCUMENT_URI", &script.name);
     put("SERVER_PROTOCOL", format!("{:?}", parts.version).as_bytes());
     put("REQUEST_SCHEME", origin.scheme.as_bytes());

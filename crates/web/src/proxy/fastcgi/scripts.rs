@@ -68,30 +68,47 @@ impl Scripts {
         }
     }
 
-    /// The first part of the path that is the name of a script and leads to one.
+    /// The first part of the path that is the name of a script, if it leads to one.
     fn named(&self, path: &[u8], ends_with_slash: bool) -> Option<Found> {
-        let mut found = None;
-        let ends = (0..=path.len()).filter(|&at| at == path.len() || path[at] == b'/');
-        for end in ends {
-            let (name, info) = path.split_at(end);
-            let is_script = name.len() > ENDING.len()
-                && name[name.len() - ENDING.len()..].eq_ignore_ascii_case(ENDING);
-            if !is_script {
-                continue;
-            }
-            if self.has_file(name) {
-                let slash: &[u8] = if ends_with_slash { b"/" } else { b"" };
-                return Some(Found::Script(Script::of(name, &[info, slash].concat())));
-            }
-            found = Some(Found::Missing);
+        let (end, is_there) = first_script(path, |name| self.look_at(name))?;
+        if !is_there {
+            return Some(Found::Missing);
         }
-        found
+        let (name, info) = path.split_at(end);
+        let slash: &[u8] = if ends_with_slash { b"/" } else { b"" };
+        Some(Found::Script(Script::of(name, &[info, slash].concat())))
     }
 
     fn has_file(&self, path: &[u8]) -> bool {
-        let stat = self.root.look_at(path);
-        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+        self.look_at(path) == Some(FileType::RegularFile)
     }
+
+    fn look_at(&self, path: &[u8]) -> Option<FileType> {
+        let stat = self.root.look_at(path).ok()?;
+        Some(FileType::from_raw_mode(stat.st_mode))
+    }
+}
+
+/// Where the name of a script ends in `path`, and whether a file is there; `None` where no part of
+/// the path is such a name. Nothing is below what is no directory, so that a path with many such
+/// names costs a look at as many as there are directories.
+fn first_script(
+    path: &[u8],
+    mut look_at: impl FnMut(&[u8]) -> Option<FileType>,
+) -> Option<(usize, bool)> {
+    let mut last = None;
+    let ends = (0..=path.len()).filter(|&at| at == path.len() || path[at] == b'/');
+    for end in ends {
+        let name = &path[..end];
+        if name.len() == ENDING.len() || !is_script(name) {
+            continue;
+        }
+        match look_at(name) {
+            Some(FileType::Directory) => last = Some((end, false)),
+            found => return Some((end, found == Some(FileType::RegularFile))),
+        }
+    }
+    last
 }
 
 impl Script {
@@ -101,6 +118,24 @@ impl Script {
             info: info.to_vec(),
         }
     }
+
+    /// Its path as it would stand in a request.
+    pub fn path(&self) -> String {
+        path_in_request(&self.name[1..])
+    }
+
+    /// Whether `path`, as it stands in a request, is its name and nothing else.
+    pub fn is_at(&self, path: &str) -> bool {
+        self.info.is_empty() && self.path() == path
+    }
+}
+
+/// A path below the root as it would stand in a request.
+pub fn path_in_request(path: &[u8]) -> String {
+    let mut written = String::with_capacity(path.len() + 1);
+    written.push('/');
+    target::push_escaped(&mut written, path);
+    written
 }
 
 /// Whether a path is that of a script, which no site shows as a file.
@@ -119,6 +154,31 @@ mod tests {
             name: name.into(),
             info: info.into(),
         })
+    }
+
+    /// Any name of a script may have others behind it, as many as a request's head has room for.
+    #[test]
+    fn few_names_are_looked_at() {
+        let path = "a.php/".repeat(2700);
+        for (kinds, found, looks) in [
+            (&[None][..], (5, false), 1),
+            (&[Some(FileType::RegularFile)], (5, true), 1),
+            (&[Some(FileType::Socket)], (5, false), 1),
+            (&[Some(FileType::Directory), None], (11, false), 2),
+            (
+                &[Some(FileType::Directory), Some(FileType::RegularFile)],
+                (11, true),
+                2,
+            ),
+        ] {
+            let mut looked_at = 0;
+            let first = first_script(path.as_bytes(), |_| {
+                looked_at += 1;
+                *kinds.get(looked_at - 1).unwrap_or(&None)
+            });
+            assert_eq!((first, looked_at), (Some(found), looks), "{kinds:?}");
+        }
+        assert_eq!(first_script(b".php/b.txt", |_| panic!("no script")), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is in a directory, as far as it is served.
 
 use crate::files::{FileError, Root, Symlinks};
+use crate::proxy::is_script;
 use rustix::fs::{AtFlags, Dir, FileType, Stat};
 use sooner_http::target::DotFiles;
 use std::os::fd::OwnedFd;
@@ -39,6 +40,8 @@ pub struct ListedDirectory {
     pub root: Root,
     /// Whether names that begin with a dot are listed.
     pub dot_files: DotFiles,
+    /// Whether scripts are not, because they are neither run nor sent.
+    pub hides_scripts: bool,
 }
 
 /// Reads at most `entries_max` names; waits for the disk. Listed is what a client could get:
@@ -69,7 +72,10 @@ pub fn read(listed: ListedDirectory, entries_max: usize) -> Result<Entries, File
             FileType::Symlink => look_behind(&listed.root, &listed.path, name),
             _ => Some(stat),
         };
-        list.extend(stat.and_then(|stat| entry_of(name, &stat)));
+        let entry = stat.and_then(|stat| entry_of(name, &stat));
+        let is_hidden =
+            |entry: &Entry| listed.hides_scripts && !entry.is_directory && is_script(&entry.name);
+        list.extend(entry.filter(|entry| !is_hidden(entry)));
     }
     if count == 0 {
         return Err(FileError::NotFound);
@@ -130,6 +136,7 @@ mod tests {
             path: b"d".into(),
             root: Root::open(&folder.join("root"), symlinks).unwrap(),
             dot_files,
+            hides_scripts: false,
         }
     }
 
@@ -171,6 +178,30 @@ mod tests {
         let none = listed(folder.path(), Symlinks::None, DotFiles::Served);
         let expected: [&[u8]; 6] = [b"sub", b".hidden", b"Z", b"a", b"b", b"\xff"];
         assert_eq!(names(&read(none, 100).unwrap()), expected);
+    }
+
+    #[test]
+    fn lists_no_script_that_cannot_be_had() {
+        let folder = folder();
+        let directory = folder.path().join("root/d");
+        std::fs::write(directory.join("a.php"), "").unwrap();
+        std::fs::write(directory.join("B.PHP"), "").unwrap();
+        std::fs::create_dir(directory.join("dir.php")).unwrap();
+        symlink("a.php", directory.join("link.php")).unwrap();
+        for (hides_scripts, expected) in [
+            (true, &["dir.php", "sub"][..]),
+            (false, &["dir.php", "sub", "B.PHP", "a.php", "link.php"]),
+        ] {
+            let listed = ListedDirectory {
+                hides_scripts,
+                ..listed(folder.path(), Symlinks::Inside, DotFiles::Refused)
+            };
+            let entries = read(listed, 100).unwrap();
+            let mut names = names(&entries);
+            names.retain(|name| name.to_ascii_lowercase().ends_with(b".php") || *name == b"sub");
+            let expected: Vec<&[u8]> = expected.iter().map(|name| name.as_bytes()).collect();
+            assert_eq!(names, expected);
+        }
     }
 
     #[test]

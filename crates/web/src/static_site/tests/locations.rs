@@ -149,6 +149,69 @@ fn a_site_may_be_for_one_scheme() {
     }
 }
 
+/// As in nginx, which redirects within itself to an index and to a page of last resort.
+#[test]
+fn what_a_path_leads_to_is_looked_up_for_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"
+[[site]]
+root = "FOLDER/other"
+index = ["index.htm"]
+fallback = "/b.txt"
+headers = { X-A = "site" }
+redirect = [{ from = "/d/index.htm", to = "/d/" }, { from = "/b.txt", to = "/" }]
+[[site.location]]
+paths = ["/d/index.htm"]
+headers = { X-A = "index" }
+[[site.location]]
+paths = ["/b.txt"]
+headers = { X-A = "last resort" }
+[[site.location]]
+paths = ["/users/*"]
+headers = { X-A = "users" }
+[[site.location]]
+paths = ["/refused/*.htm"]
+status = 403
+[[site.location]]
+paths = ["/elsewhere/*"]
+root = "FOLDER/www"
+fallback = "/a"
+[[site.location]]
+paths = ["/a"]
+status = 404
+[[site.location]]
+paths = ["/s/*"]
+root = "FOLDER/other"
+strip_prefix = "/s/"
+"#;
+    let sites = sites(folder.path(), text).unwrap();
+    std::fs::create_dir(folder.path().join("other/refused")).unwrap();
+    std::fs::write(folder.path().join("other/refused/index.htm"), "secret").unwrap();
+    let text = text.replace("[\"/users/*\"]", "[\"/users/*\", \"/s/d/index.htm\"]");
+    let others = super::locations::sites(folder.path(), &text).unwrap();
+    let get = |path| get(&sites, Scheme::Http, "h.org", path);
+    for (path, status, text, header) in [
+        ("/d/", 200, "index", "index"),
+        ("/d", 301, "", "site"),
+        ("/users/7", 200, "of the location", "last resort"),
+        ("/refused/", 403, "", "site"),
+        // The owner names it, and a location keeps clients from it.
+        ("/elsewhere/x", 200, "a", "site"),
+        ("/a", 404, "", "site"),
+        ("/s/d/", 200, "index", "site"),
+    ] {
+        let got = get(path);
+        assert_eq!((got.status, got.header("x-a")), (status, header), "{path}");
+        assert!(text.is_empty() || got.text() == text, "{path}");
+    }
+    let below = super::locations::get(&others, Scheme::Http, "h.org", "/s/d/");
+    assert_eq!(
+        below.header("x-a"),
+        "users",
+        "by the path that clients ask for"
+    );
+}
+
 #[test]
 fn what_no_location_can_be_is_said() {
     for (keys, key) in [
