@@ -7,7 +7,10 @@
 //!
 //! The futures need no runtime: they are woken when they may go in.
 
+mod permit;
 mod playing;
+
+pub use permit::{JobClass, Permit};
 
 use playing::Playing;
 use sooner_admission::{
@@ -47,6 +50,8 @@ struct Shared {
     /// Jobs with a future that does not know yet that they are inside.
     waiting: HashMap<JobId, Waiting>,
     settings: AdmissionSettings,
+    /// What was said last of who goes first.
+    goals: Option<(Order, Vec<Goal>)>,
     /// There where nothing is held but what has no place at all.
     rehearsal: Option<Rehearsal>,
 }
@@ -64,6 +69,7 @@ impl Limiter {
             admission: Admission::new(settings),
             waiting: HashMap::new(),
             settings,
+            goals: None,
             rehearsal: None,
         };
         Self {
@@ -119,6 +125,7 @@ impl Limiter {
     pub fn set_goals(&self, order: Order, goals: Vec<Goal>, numbers: &HashMap<JobId, u8>) {
         self.change(|shared, now| {
             let mut goals = goals;
+            shared.goals = Some((order, goals.clone()));
             if let Some(rehearsal) = &mut shared.rehearsal {
                 rehearsal.set_goals(order, goals.clone(), now);
                 goals.iter_mut().for_each(|goal| goal.inside_max = None);
@@ -127,11 +134,20 @@ impl Limiter {
         });
     }
 
-    /// From now on at most so many wait; those that do stay.
+    /// From now on at most so many wait; those that do stay. A rehearsal begins anew by that.
     pub fn set_waiting_max(&self, waiting_max: Option<usize>) {
+        let now = self.now();
         let mut shared = self.lock();
+        if shared.settings.waiting_max == waiting_max {
+            return;
+        }
         shared.settings.waiting_max = waiting_max;
         shared.admission.set_waiting_max(waiting_max);
+        if let Some(limit) = shared.rehearsal.as_ref().map(Rehearsal::limit) {
+            let mut rehearsal = shared.new_rehearsal(now);
+            rehearsal.set_limit(limit, now);
+            shared.rehearsal = Some(rehearsal);
+        }
     }
 
     /// Whether nothing is held from now on, and it is found out what would be: caps of classes are
@@ -141,15 +157,7 @@ impl Limiter {
         let now = self.now();
         let mut shared = self.lock();
         if shared.rehearsal.is_some() != rehearses {
-            let settings = shared.settings;
-            let status = shared.admission.status();
-            let here = status.inside + status.waiting;
-            let taken = shared.admission.taken();
-            shared.rehearsal = rehearses.then(|| {
-                let mut rehearsal = Rehearsal::new(settings, here);
-                rehearsal.follow(taken, now);
-                rehearsal
-            });
+            shared.rehearsal = rehearses.then(|| shared.new_rehearsal(now));
         }
     }
 
@@ -292,6 +300,18 @@ impl Limiter {
 }
 
 impl Shared {
+    /// One that has seen no job, by what is said now.
+    fn new_rehearsal(&self, now: Time) -> Rehearsal {
+        let status = self.admission.status();
+        let here = status.inside + status.waiting;
+        let mut rehearsal = Rehearsal::new(self.settings, here);
+        rehearsal.follow(self.admission.taken(), now);
+        if let Some((order, goals)) = &self.goals {
+            rehearsal.set_goals(*order, goals.clone(), now);
+        }
+        rehearsal
+    }
+
     fn rehearse(&mut self, ticket: &Ticket, class: u8, now: Time) {
         if let Some(rehearsal) = &mut self.rehearsal {
             rehearsal.arrive(ticket.job(), class, ticket.subject().clone(), now);
@@ -376,14 +396,8 @@ impl Future for Acquire {
         let State::Waiting { ticket, .. } = std::mem::replace(&mut this.state, State::Ended) else {
             return Poll::Pending;
         };
-        Poll::Ready(Ok(Permit {
-            limiter: this.limiter.clone(),
-            ticket,
-            came_at,
-            admitted_at,
-            is_done: false,
-            has_yielded: false,
-        }))
+        let limiter = this.limiter.clone();
+        Poll::Ready(Ok(Permit::new(limiter, ticket, came_at, admitted_at)))
     }
 }
 
@@ -395,101 +409,5 @@ impl Drop for Acquire {
                 shared.leave(ticket, false, now);
             });
         }
-    }
-}
-
-/// Leave to be inside; dropping it leaves the backend and lets the next job in.
-#[must_use = "dropping the permit leaves the backend"]
-pub struct Permit {
-    limiter: Limiter,
-    ticket: Ticket,
-    came_at: Time,
-    admitted_at: Time,
-    is_done: bool,
-    has_yielded: bool,
-}
-
-impl Permit {
-    /// The number of the job's class now: the goals may have changed since it came.
-    pub fn class(&self) -> u8 {
-        self.limiter.lock().admission.class_of(&self.ticket)
-    }
-
-    /// How long the job waited outside, ns.
-    pub fn wait_ns(&self) -> u64 {
-        self.admitted_at.since(self.came_at)
-    }
-
-    /// It begins only now: what it needed since it was let in is no time that the backend worked on
-    /// it.
-    pub fn begin(&mut self) {
-        self.admitted_at = self.limiter.now();
-    }
-
-    /// Leaves the backend as done: the time inside tells what to expect of jobs like this one. Jobs
-    /// that were given up or failed are dropped instead: they say nothing, but their class is
-    /// charged for what they took.
-    pub fn complete(mut self) {
-        self.done();
-    }
-
-    /// The same for a job that keeps its place until the permit is dropped: what comes until then
-    /// says nothing about jobs like this one.
-    pub fn done(&mut self) {
-        if !std::mem::replace(&mut self.is_done, true) {
-            let mut shared = self.limiter.lock();
-            let now = self.limiter.now();
-            let inside_ns = now.since(self.admitted_at);
-            let admission = &mut shared.admission;
-            admission.complete(&self.ticket, self.wait_ns(), inside_ns, now);
-        }
-    }
-
-    /// The same, of a job that was inside for `inside_ns` at last: where the permit's own is done
-    /// already, it is another one in the place that is kept, which did not wait. The backend has
-    /// done it, so it counts in what the backend does, but it says nothing about the order.
-    pub fn done_again(&mut self, inside_ns: u64) {
-        if self.is_done {
-            self.limiter.lock().admission.complete_another(inside_ns);
-        } else {
-            self.done();
-        }
-    }
-
-    /// Makes room for others, to come back ([`Limiter::acquire_again`]): its class stays charged.
-    pub fn yield_place(mut self) {
-        self.is_done = true;
-        self.has_yielded = true;
-    }
-
-    /// There is no place after all: comes back before all who wait, in the class that it has now.
-    pub fn come_again(self) -> Acquire {
-        let limiter = self.limiter.clone();
-        let class = limiter.lock().admission.class_of(&self.ticket);
-        let waited_ns = self.ticket.waited_ns() + self.wait_ns();
-        let again = limiter.acquire_again(class, self.ticket.subject().clone(), waited_ns);
-        self.yield_place();
-        again
-    }
-
-    /// What the job did until now is void, whatever comes: it says nothing about jobs like this
-    /// one, but its class is charged for it.
-    pub fn fail(&mut self) {
-        if !std::mem::replace(&mut self.is_done, true) {
-            let mut shared = self.limiter.lock();
-            let now = self.limiter.now();
-            let inside_ns = now.since(self.admitted_at);
-            shared.admission.settle(&self.ticket, inside_ns);
-        }
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        // A job that nothing called done was given up.
-        let is_done = self.is_done && !self.has_yielded;
-        self.fail();
-        self.limiter
-            .change(|shared, now| shared.leave(&self.ticket, is_done, now));
     }
 }

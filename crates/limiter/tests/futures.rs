@@ -352,3 +352,55 @@ fn an_order_that_follows_what_is_played_is_another_one_then() {
     assert!(limiter.played().is_some());
     assert_eq!(come_and_go(&limiter), "lsssssllll");
 }
+
+/// The figures begin anew, and go by the bound of then.
+#[test]
+fn a_rehearsal_goes_by_the_bound_of_the_queue_that_is_said_at_last() {
+    let limiter = Limiter::new(AdmissionSettings {
+        limit: 9,
+        order: Order::Fcfs,
+        waiting_max: None,
+        kind_memory: KIND_MEMORY,
+    });
+    limiter.rehearse(true);
+    limiter.set_goals(Order::Fcfs, goals(&["gold", "rest"]), &HashMap::new());
+    limiter.set_rehearsed_limit(1);
+    limiter.set_waiting_max(Some(0));
+    let mut tasks: Vec<Task> = (0..2)
+        .map(|_| Task::new(limiter.acquire(1, "a".into())))
+        .collect();
+    tasks.iter_mut().for_each(Task::run);
+    let (limit, by_class) = limiter.rehearsed().expect("it rehearses");
+    assert_eq!((limit, by_class[&1].jobs, by_class[&1].refused), (1, 1, 1));
+    limiter.set_waiting_max(None);
+    let (limit, by_class) = limiter.rehearsed().expect("it rehearses");
+    assert_eq!((limit, by_class.len()), (1, 0));
+}
+
+/// What another may ask of a job, and what counts as waiting of one that begins anew.
+#[test]
+fn a_job_that_begins_anew_has_waited_until_then() {
+    let limiter = limiter(1);
+    limiter.set_goals(Order::Fcfs, goals(&["gold", "rest"]), &HashMap::new());
+    let mut task = Task::new(limiter.acquire(0, "k".into()));
+    task.run();
+    let mut permit = task.permit.take().expect("it is the only one");
+    let class = permit.job_class();
+    assert_eq!((permit.wait_ns(), class.number()), (0, 0));
+    limiter.set_goals(Order::Fcfs, goals(&["rest", "gold"]), &HashMap::new());
+    assert_eq!((class.number(), permit.class()), (1, 1));
+    let pause = Duration::from_millis(20);
+    let pause_ns = pause.as_nanos() as u64;
+    thread::sleep(pause);
+    permit.begin();
+    assert!(permit.wait_ns() >= pause_ns && permit.waited_ns() == permit.wait_ns());
+    // So does one for which there is no place after all, whatever it tried before.
+    thread::sleep(pause);
+    let mut again = Task::new(permit.come_again());
+    again.run();
+    let permit = again.permit.take().expect("it is the only one");
+    assert!(permit.waited_ns() >= 2 * pause_ns);
+    assert_eq!(permit.class(), 1);
+    permit.complete();
+    assert!(limiter.status().mean_service_ns < Some(pause_ns));
+}

@@ -25,6 +25,7 @@ pub struct Connector {
 
 /// TLS to one server, with and without the offer of HTTP/2.
 struct Tls {
+    authorities: Authorities,
     any: TlsConnector,
     http1: TlsConnector,
     name: ServerName<'static>,
@@ -81,6 +82,12 @@ impl Connector {
             endpoint,
             tls,
         })
+    }
+
+    /// Whether both reach the same server in the same way.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let authorities = |it: &Self| it.tls.as_ref().map(|tls| tls.authorities.clone());
+        self.endpoint == other.endpoint && authorities(self) == authorities(other)
     }
 
     /// The server's address and protocol.
@@ -152,11 +159,13 @@ impl Tls {
         let wrong = |what: String| Misconfigured::without_place("upstream.servers", what);
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| wrong(format!("`{host}` is not a name a certificate can have")))?;
-        let any = sooner_tls::client(Trust::Name(authorities), None, &[b"h2", b"http/1.1"]);
+        let trust = Trust::Name(authorities.clone());
+        let any = sooner_tls::client(trust, None, &[b"h2", b"http/1.1"]);
         let any = any.map_err(wrong)?;
         let mut http1 = any.clone();
         http1.alpn_protocols.clear();
         Ok(Self {
+            authorities,
             any: TlsConnector::from(Arc::new(any)),
             http1: TlsConnector::from(Arc::new(http1)),
             name,

@@ -5,7 +5,8 @@
 //! its answers to that count too, and a server put out by them comes back by them. Only failures to
 //! answer count: a status of 500 is an answer. A failure that a request may have brought about
 //! counts once for each path, so that no path, however often clients request it, puts out the
-//! server for all others.
+//! server for all others. Each time that it was out they all count anew: a server that is tried
+//! again and fails is out again, whatever it failed at.
 
 use sooner_admission::Time;
 
@@ -22,10 +23,17 @@ const PATHS_MAX: usize = 256;
 pub struct HealthLimits {
     /// Failures in a row that put it out.
     pub fails: u32,
-    /// Bad answers to regular questions in a row that put it out.
-    pub check_fails: u32,
+    /// The same for regular questions; `None` where none are asked.
+    pub checks: Option<CheckLimits>,
+}
+
+/// When regular questions put a server out and take it back in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckLimits {
+    /// Bad answers in a row that put it out.
+    pub fails: u32,
     /// Good ones in a row that take it back in.
-    pub check_passes: u32,
+    pub passes: u32,
 }
 
 /// What is known of a server.
@@ -68,9 +76,14 @@ impl Health {
         }
     }
 
-    /// From now on these limits hold; what is known of it stays.
+    /// From now on these limits hold; what is known of it stays, but for what was known by regular
+    /// questions where none are asked any more: nothing else would take it back in.
     pub fn set_limits(&mut self, limits: HealthLimits) {
         self.limits = limits;
+        if limits.checks.is_none() {
+            self.is_ejected_by_checks = false;
+            self.contrary_checks = 0;
+        }
     }
 
     /// How it stands now.
@@ -93,7 +106,7 @@ impl Health {
 
     /// It did not answer a request for the path with this hash, which may be the request's doing.
     pub fn failed_at(&mut self, path: u64, now: Time) {
-        if self.paths.contains(&path) {
+        if self.is_out(now) || self.paths.contains(&path) {
             return;
         }
         if self.paths.len() < PATHS_MAX {
@@ -105,18 +118,26 @@ impl Health {
     /// It could not be reached, or did not answer what others answer.
     pub fn failed(&mut self, now: Time) {
         self.failures = self.failures.saturating_add(1);
-        let is_out = self.ejected_until.is_some_and(|until| now < until);
         // What was under way when it went out tells nothing new.
-        if is_out || (self.ejected_until.is_none() && self.failures < self.limits.fails) {
+        let is_one_of_few = self.ejected_until.is_none() && self.failures < self.limits.fails;
+        if self.is_out(now) || is_one_of_few {
             return;
         }
+        self.paths.clear();
         let out_ns = (EJECTION_NS_MIN << self.ejections.min(16)).min(EJECTION_NS_MAX);
         self.ejections = self.ejections.saturating_add(1);
         self.ejected_until = Some(now.after(out_ns));
     }
 
+    fn is_out(&self, now: Time) -> bool {
+        self.ejected_until.is_some_and(|until| now < until)
+    }
+
     /// It passed a health check, or not.
     pub fn checked(&mut self, is_well: bool) {
+        let Some(limits) = self.limits.checks else {
+            return;
+        };
         if is_well != self.is_ejected_by_checks {
             self.contrary_checks = 0;
             if is_well {
@@ -125,11 +146,7 @@ impl Health {
             return;
         }
         self.contrary_checks += 1;
-        let needed = if is_well {
-            self.limits.check_passes
-        } else {
-            self.limits.check_fails
-        };
+        let needed = if is_well { limits.passes } else { limits.fails };
         if self.contrary_checks >= needed {
             self.contrary_checks = 0;
             self.is_ejected_by_checks = !is_well;
@@ -158,8 +175,10 @@ mod tests {
     fn health() -> Health {
         Health::new(HealthLimits {
             fails: 3,
-            check_fails: 2,
-            check_passes: 2,
+            checks: Some(CheckLimits {
+                fails: 2,
+                passes: 2,
+            }),
         })
     }
 
@@ -198,6 +217,40 @@ mod tests {
         assert_eq!(health.standing(at(0)), Standing::Up);
         health.failed_at(3, at(0));
         assert_eq!(health.standing(at(0)), Standing::Down);
+    }
+
+    #[test]
+    fn a_path_counts_again_each_time_that_it_was_out() {
+        let mut health = health();
+        for path in [1, 2, 3] {
+            health.failed_at(path, at(0));
+        }
+        // What was under way then is not known to have failed later.
+        health.failed_at(4, at(0));
+        for (path, tried, until) in [(3, 1, 3), (3, 3, 7), (4, 7, 15)] {
+            assert_eq!(health.standing(at(tried)), Standing::OnProbation);
+            health.failed_at(path, at(tried));
+            assert_eq!(health.changes_at(at(tried)), Some(at(until)));
+        }
+    }
+
+    #[test]
+    fn what_questions_said_is_void_when_none_are_asked() {
+        let mut health = health();
+        health.checked(false);
+        health.checked(false);
+        assert_eq!(health.standing(at(0)), Standing::Down);
+        let mut limits = health.limits;
+        health.set_limits(limits);
+        assert_eq!(health.standing(at(0)), Standing::Down);
+        limits.checks = None;
+        health.set_limits(limits);
+        assert_eq!(health.standing(at(0)), Standing::Up);
+        // One that was under way.
+        for _ in 0..2 {
+            health.checked(false);
+        }
+        assert_eq!(health.standing(at(0)), Standing::Up);
     }
 
     #[test]

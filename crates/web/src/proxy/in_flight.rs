@@ -8,10 +8,12 @@ use super::server::{Entry, Server};
 use super::upload::Progress;
 use super::upstream::Upstream;
 use super::upstream_connection::UpstreamConnection;
+use hyper::StatusCode;
 use hyper::body::Incoming;
 use sooner_admission::Time;
 use sooner_config::classes::Longest;
 use sooner_limiter::Permit;
+use std::cell::Cell;
 use std::fmt::Display;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -37,11 +39,19 @@ impl ServerSlot {
         }
     }
 
-    /// A request of `class` has it, which went in at `admitted_at`: it keeps the slot only for as
-    /// long as its class may.
-    pub fn limit_to(&mut self, upstream: &Rc<Upstream>, class: u8, admitted_at: Instant) {
-        let longest = upstream.longest(class);
-        let watch = |longest| Overtime::watch(upstream, &self.server, class, longest, admitted_at);
+    /// The request of `permit` has it, which went in at `admitted_at`: it keeps the slot only for
+    /// as long as its class may. It counts in `counted` that it ran for longer, or has counted.
+    pub fn limit_to(
+        &mut self,
+        upstream: &Rc<Upstream>,
+        (permit, admitted_at): (&Permit, Instant),
+        counted: &Rc<Cell<bool>>,
+    ) {
+        let longest = upstream.longest(permit.class());
+        let watch = |longest| {
+            let job = (permit.job_class(), counted.clone());
+            Overtime::watch(upstream, &self.server, job, longest, admitted_at)
+        };
         self.overtime = longest.map(watch);
     }
 
@@ -88,15 +98,25 @@ pub struct InFlight {
     pub summary: RequestSummary,
     /// How many attempts were made.
     pub tries: u32,
+    /// The status of the response.
+    pub status: StatusCode,
 }
 
 impl InFlight {
-    /// The upstream has given its last byte.
-    pub fn complete(self) {
+    /// The upstream has given its last byte. An error tells nothing of requests like this one, nor
+    /// of what the server can do: it may come at once, or late. Its class is charged for the place
+    /// all the same.
+    pub fn complete(mut self) {
         let service_ns = self.sent_at.elapsed().as_nanos() as u64;
-        self.slot.server().served(service_ns);
+        let is_error =
+            self.status.is_server_error() || self.status == StatusCode::TOO_MANY_REQUESTS;
+        self.slot.server().served(service_ns, is_error);
         drop(self.slot);
-        self.permit.complete();
+        if is_error {
+            self.permit.fail();
+        } else {
+            self.permit.done();
+        }
     }
 
     /// Tells the operator why it ends early, which is not the server's fault.

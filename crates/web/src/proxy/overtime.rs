@@ -4,6 +4,7 @@
 use super::server::Server;
 use super::upstream::Upstream;
 use sooner_config::classes::{Longest, LongestAction};
+use sooner_limiter::JobClass;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -19,6 +20,8 @@ type Due = (Instant, u64);
 #[derive(Default)]
 pub struct Overtimes {
     watched: RefCell<BTreeMap<Due, Rc<Watch>>>,
+    /// Those that run too long while nothing comes of it.
+    observed: RefCell<BTreeMap<Due, Rc<Watch>>>,
     numbers: Cell<u64>,
     /// Until when the task sleeps, if there is one.
     sleeps_until: Cell<Option<Instant>>,
@@ -35,8 +38,10 @@ pub struct Overtime {
 struct Watch {
     server: Rc<Server>,
     upstream: Weak<Upstream>,
-    class: u8,
+    class: JobClass,
     longest: Longest,
+    /// Whether it was counted that the request ran too long, here or on a try before this one.
+    is_counted: Rc<Cell<bool>>,
     has_yielded: Cell<bool>,
     is_cancelled: Cell<bool>,
     cancelled: Notify,
@@ -66,8 +71,10 @@ impl Overtimes {
                 () = sleep_until(until) => {}
                 () = self.is_earlier.notified() => {}
             }
-            while let Some(watch) = self.next_due(Instant::now()) {
-                watch.is_over();
+            while let Some((due, watch)) = self.next_due(Instant::now()) {
+                if !watch.is_over() {
+                    self.observed.borrow_mut().insert(due, watch);
+                }
             }
         }
         self.sleeps_until.set(None);
@@ -78,19 +85,27 @@ impl Overtimes {
         watched.first_key_value().map(|(&(at, _), _)| at)
     }
 
-    fn next_due(&self, now: Instant) -> Option<Rc<Watch>> {
+    fn next_due(&self, now: Instant) -> Option<(Due, Rc<Watch>)> {
         let mut watched = self.watched.borrow_mut();
         let first = watched.first_entry().filter(|entry| entry.key().0 <= now);
-        first.map(|entry| entry.remove())
+        first.map(|entry| entry.remove_entry())
+    }
+
+    /// From now on something comes of it: also for those that have run too long by now.
+    pub fn end_observation(&self) {
+        for watch in self.observed.take().into_values() {
+            watch.is_over();
+        }
     }
 }
 
 impl Overtime {
-    /// A request of `class` that went in at `admitted_at` is at `server`.
+    /// A request that went in at `admitted_at` is at `server`; its class, and whether it has
+    /// counted as one that ran too long, are said of the job.
     pub fn watch(
         upstream: &Rc<Upstream>,
         server: &Rc<Server>,
-        class: u8,
+        (class, is_counted): (JobClass, Rc<Cell<bool>>),
         longest: Longest,
         admitted_at: Instant,
     ) -> Self {
@@ -99,6 +114,7 @@ impl Overtime {
             upstream: Rc::downgrade(upstream),
             class,
             longest,
+            is_counted,
             has_yielded: Cell::new(false),
             is_cancelled: Cell::new(false),
             cancelled: Notify::new(),
@@ -126,16 +142,20 @@ impl Overtime {
 }
 
 impl Watch {
-    fn is_over(&self) {
+    /// Gives whether anything came of it.
+    fn is_over(&self) -> bool {
         let Some(upstream) = self.upstream.upgrade() else {
-            return;
+            return true;
         };
-        let cancels = self.longest.action == LongestAction::Cancel;
-        upstream.note_overlong(self.class, cancels);
-        if upstream.is_observed() {
-            return;
+        let class = self.class.number();
+        if !self.is_counted.replace(true) {
+            upstream.note_overlong(class);
         }
-        if cancels {
+        if upstream.is_observed() {
+            return false;
+        }
+        if self.longest.action == LongestAction::Cancel {
+            upstream.note_cancelled(class);
             self.is_cancelled.set(true);
             self.cancelled.notify_waiters();
         } else {
@@ -143,12 +163,15 @@ impl Watch {
             self.server.yielded();
             upstream.update_capacity();
         }
+        true
     }
 }
 
 impl Drop for Overtime {
     fn drop(&mut self) {
-        self.overtimes.watched.borrow_mut().remove(&self.due);
+        for watches in [&self.overtimes.watched, &self.overtimes.observed] {
+            watches.borrow_mut().remove(&self.due);
+        }
         if self.watch.has_yielded.get() {
             self.watch.server.yielder_left();
         }

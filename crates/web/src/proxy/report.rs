@@ -20,7 +20,8 @@ pub struct Report {
     pub is_waiting: bool,
     /// Whether its client has got comments in place of an answer.
     pub is_commented: bool,
-    /// Time in the queue, ns.
+    /// Time until the last server's turn, ns: in the queue, with tries before, and until another
+    /// server had a place.
     pub wait_ns: u64,
     /// Time from the last server's turn to the beginning of its response, ns; `None` if none began.
     pub response_ns: Option<u64>,

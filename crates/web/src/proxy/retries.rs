@@ -14,10 +14,11 @@ use super::waiting_stream::want_plain;
 use super::{Route, SharedReport};
 use sooner_http::forwarding::request::Outgoing;
 use sooner_limiter::{Acquire, Permit};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// The time from one attempt to connect to the next where nothing is left here to connect with:
 /// others end, and leave some.
@@ -55,6 +56,37 @@ struct Attempts {
     resources_until: Option<Instant>,
     /// Whether the next attempt may find something only after a while.
     must_pause: bool,
+    /// Whether the request has counted as one that ran for longer than it may.
+    is_overlong: Rc<Cell<bool>>,
+}
+
+/// How long a request may wait for a place, in all: in the queue, there again, and for another
+/// server.
+struct Patience {
+    /// `None`: as long as the client does.
+    whole: Option<Duration>,
+    waited: Duration,
+}
+
+impl Patience {
+    fn new(whole: Option<Duration>) -> Self {
+        Self {
+            whole,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// What comes of `waiting`, unless that takes longer than is left.
+    async fn wait<T>(&mut self, waiting: impl Future<Output = T>) -> Result<T, Failure> {
+        let Some(whole) = self.whole else {
+            return Ok(waiting.await);
+        };
+        let began = Instant::now();
+        // What is there already is there where nothing is left, too.
+        let ended = timeout(whole.saturating_sub(self.waited), waiting).await;
+        self.waited += began.elapsed();
+        ended.map_err(|_| Failure::QueuedTooLong(whole))
+    }
 }
 
 /// An attempt that ends where the request has run for longer than it may.
@@ -83,24 +115,22 @@ impl RoutedRequest<'_> {
     ) -> Result<(UpstreamResponse, InFlight), Failure> {
         let (upstream, times) = (&self.route.upstream, &self.route.times);
         let mut attempts = Attempts::default();
+        let mut patience = Patience::new(times.queue);
         let (came_at, ahead) = (self.facts.came_at, upstream.status().waiting);
         let acquire = upstream.acquire(self.facts.class, std::mem::take(&mut self.facts.subject));
-        let mut permit = self.admit(acquire, report).await?;
-        if upstream.settings().tell_wait.server {
-            let wait = (came_at, report.lock().wait_ns, ahead);
-            self.tell(permit.class(), wait);
-        }
+        let mut permit = self.admit(acquire, &mut patience, report).await?;
         let mut admitted_at = Instant::now();
         loop {
             let mut slot = match upstream.choose_server(&attempts.tried) {
                 Choice::Server(slot) => slot,
                 Choice::Full => {
-                    permit = self.admit(permit.come_again(), report).await?;
+                    let again = permit.come_again();
+                    permit = self.admit(again, &mut patience, report).await?;
                     admitted_at = Instant::now();
                     continue;
                 }
                 Choice::OthersFull => {
-                    self.wait_for_another(report).await?;
+                    self.wait_for_another(&mut patience, report).await?;
                     admitted_at = Instant::now();
                     continue;
                 }
@@ -110,21 +140,15 @@ impl RoutedRequest<'_> {
                 }
             };
             let server = slot.server().clone();
-            if report.start_try(&server.name) {
-                want_plain(&mut self.outgoing.headers);
-            }
             if let Some(failed) = attempts.failed.take() {
                 failed.count_retry();
             }
+            self.begin_try(&server, &mut permit, &attempts, (came_at, ahead), report);
             let sent_at = Instant::now();
-            slot.limit_to(upstream, permit.class(), admitted_at);
+            slot.limit_to(upstream, (&permit, admitted_at), &attempts.is_overlong);
             match attempt_within(&slot, self.outgoing, upload, times).await {
                 Ok(response) => {
-                    upstream.succeeded(&server);
-                    let others = attempts.suspects.iter();
-                    others
-                        .filter(|suspect| !Rc::ptr_eq(suspect, &server))
-                        .for_each(|suspect| upstream.note_server_fault(suspect));
+                    self.note_answer(&server, &attempts);
                     let in_flight = InFlight {
                         slot,
                         permit,
@@ -132,6 +156,7 @@ impl RoutedRequest<'_> {
                         sent_at,
                         summary: self.summary,
                         tries: report.count_try(),
+                        status: response.response.status(),
                     };
                     return Ok((response, in_flight));
                 }
@@ -151,6 +176,40 @@ impl RoutedRequest<'_> {
         }
     }
 
+    /// It goes to `server` now. What came before, tries that failed as well as the queue, is no
+    /// time of this one: it was waiting, and who is told of that is told of all of it.
+    fn begin_try(
+        &mut self,
+        server: &Server,
+        permit: &mut Permit,
+        attempts: &Attempts,
+        (came_at, ahead): (SystemTime, usize),
+        report: &SharedReport,
+    ) {
+        // The first one began when it was let in.
+        if attempts.last.is_some() {
+            permit.begin();
+        }
+        let wait_ns = permit.waited_ns();
+        report.lock().wait_ns = wait_ns;
+        if self.route.upstream.settings().tell_wait.server {
+            self.tell(permit.class(), (came_at, wait_ns, ahead));
+        }
+        if report.start_try(&server.name) {
+            want_plain(&mut self.outgoing.headers);
+        }
+    }
+
+    /// `server` answers what others did not.
+    fn note_answer(&self, server: &Rc<Server>, attempts: &Attempts) {
+        let upstream = &self.route.upstream;
+        upstream.succeeded(server);
+        let others = attempts.suspects.iter();
+        others
+            .filter(|suspect| !Rc::ptr_eq(suspect, server))
+            .for_each(|suspect| upstream.note_server_fault(suspect));
+    }
+
     /// Tells the server how long it waited here.
     fn tell(&mut self, class: u8, (came_at, wait_ns, ahead): (SystemTime, u64, usize)) {
         let current = self.route.upstream.current();
@@ -164,25 +223,27 @@ impl RoutedRequest<'_> {
         wait.add_to(&mut self.outgoing.headers);
     }
 
-    async fn admit(&self, acquire: Acquire, report: &SharedReport) -> Result<Permit, Failure> {
-        let route = self.route;
+    async fn admit(
+        &self,
+        acquire: Acquire,
+        patience: &mut Patience,
+        report: &SharedReport,
+    ) -> Result<Permit, Failure> {
         report.lock().is_waiting = true;
-        let admitted = route.upstream.admit(acquire, route.times.queue).await;
+        let admitted = patience.wait(self.route.upstream.admit(acquire)).await;
         report.lock().is_waiting = false;
-        let permit = admitted.map_err(|failure| self.reject(failure))?;
-        report.lock().wait_ns += permit.wait_ns();
-        Ok(permit)
+        admitted.flatten().map_err(|failure| self.reject(failure))
     }
 
     /// Waits, with its admission, until another server may have a place.
-    async fn wait_for_another(&self, report: &SharedReport) -> Result<(), Failure> {
-        let began = Instant::now();
+    async fn wait_for_another(
+        &self,
+        patience: &mut Patience,
+        report: &SharedReport,
+    ) -> Result<(), Failure> {
         report.lock().is_waiting = true;
-        let freed = self.route.upstream.freed(self.route.times.queue).await;
-        let mut report = report.lock();
-        report.is_waiting = false;
-        report.wait_ns += began.elapsed().as_nanos() as u64;
-        drop(report);
+        let freed = patience.wait(self.route.upstream.freed()).await;
+        report.lock().is_waiting = false;
         freed.map_err(|failure| self.reject(failure))
     }
 

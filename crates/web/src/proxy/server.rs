@@ -90,26 +90,44 @@ impl Server {
     /// has run for longer than it may, but at most twice as many. Those left over from before its
     /// ejection may stay for hours and tell nothing of its health now: they are not the one request
     /// of a probation.
-    pub fn capacity(&self, now: Time) -> usize {
-        match self.standing(now) {
-            Standing::Up if self.is_observed.get() => usize::MAX,
-            Standing::Up => self.most(),
-            Standing::OnProbation => self.most().min(self.left_over.get() + 1),
-            Standing::Down => 0,
-        }
+    ///
+    /// The server that is there has as many besides as are `elsewhere`, and they take its places.
+    pub fn capacity(&self, now: Time, elsewhere: Load) -> usize {
+        let all = match (self.standing(now), self.is_observed.get()) {
+            (Standing::Up, true) => usize::MAX,
+            (Standing::Up, false) => self.most(elsewhere),
+            (Standing::OnProbation, true) => self.on_probation(elsewhere),
+            (Standing::OnProbation, false) => {
+                self.most(elsewhere).min(self.on_probation(elsewhere))
+            }
+            (Standing::Down, _) => 0,
+        };
+        all.saturating_sub(elsewhere.in_flight)
     }
 
-    fn most(&self) -> usize {
+    fn most(&self, elsewhere: Load) -> usize {
         let limit = self.limit.get();
-        limit.saturating_add(self.yielders.get().min(limit))
+        let yielders = self.yielders.get() + elsewhere.yielders;
+        limit.saturating_add(yielders.min(limit))
+    }
+
+    fn on_probation(&self, elsewhere: Load) -> usize {
+        self.left_over.get() + elsewhere.in_flight + 1
     }
 
     /// How many requests it would get at once.
     pub fn rehearsed_capacity(&self, now: Time) -> usize {
         match self.standing(now) {
             Standing::Up => self.limit.get(),
-            _ => self.capacity(now),
+            Standing::OnProbation => self.limit.get().min(self.left_over.get() + 1),
+            Standing::Down => 0,
         }
+    }
+
+    /// Whether `other` is the same server, and reached in the same way.
+    pub fn is_reached_like(&self, other: &Self) -> bool {
+        let (own, other) = (self.pool.connector(), other.pool.connector());
+        own.is_like(other)
     }
 
     /// A request has given its place up and goes on.
@@ -162,6 +180,14 @@ impl Server {
         self.in_flight.get()
     }
 
+    /// The same, and how many of them take no place.
+    pub fn load(&self) -> Load {
+        Load {
+            in_flight: self.in_flight.get(),
+            yielders: self.yielders.get(),
+        }
+    }
+
     /// It is sent a request, or cannot be reached with one.
     pub fn count_request(&self) {
         self.requests.set(self.requests.get() + 1);
@@ -192,10 +218,12 @@ impl Server {
         self.service_ns.borrow().get()
     }
 
-    /// A request took `service_ns` from the request to the last byte of the response.
-    pub fn served(&self, service_ns: u64) {
+    /// A request took `service_ns` from the request to the last byte of the response. Where that
+    /// is an error (`is_error`), it is no work that was done: a server that sheds what is too much
+    /// for it would seem to do more the more it gets.
+    pub fn served(&self, service_ns: u64, is_error: bool) {
         self.service_ns.borrow_mut().add(service_ns);
-        if let Some(finder) = self.finder.borrow_mut().as_mut() {
+        if let (Some(finder), false) = (self.finder.borrow_mut().as_mut(), is_error) {
             finder.completed(service_ns);
         }
     }
@@ -244,9 +272,94 @@ impl Server {
     }
 }
 
+/// What a server has in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Load {
+    /// How many requests.
+    in_flight: usize,
+    /// Those of them that run for longer than they may.
+    yielders: usize,
+}
+
+impl Load {
+    /// With that of another.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            in_flight: self.in_flight + other.in_flight,
+            yielders: self.yielders + other.yielders,
+        }
+    }
+}
+
 /// When a request went in.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// How often the server had gone out by then.
     ejections: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::endpoint::Endpoint;
+    use sooner_limiter::bounds;
+
+    fn server(limit: ServerLimit) -> Server {
+        let endpoint = Endpoint::parse("http://127.0.0.1:1").unwrap();
+        let connector = Connector::new(endpoint, None).unwrap();
+        let health = HealthLimits {
+            fails: 1,
+            checks: None,
+        };
+        Server::new(connector, health, limit)
+    }
+
+    /// Whether another limit is tried within a minute in which requests wait and are answered.
+    fn tries_another(is_error: bool) -> bool {
+        let server = server(ServerLimit::Found(bounds(256, 0.05)));
+        (1..600).any(|look| {
+            let now = Time::from_ns(look * 100_000_000);
+            let entry = server.enter(now);
+            for _ in 0..100 {
+                server.served(1_000_000, is_error);
+            }
+            server.leave(entry, now);
+            let whole = Window {
+                duration_ns: 100_000_000,
+                backlogged_ns: 100_000_000,
+                ..Window::default()
+            };
+            server.look_for_limit(&whole, &[], now).is_some()
+        })
+    }
+
+    #[test]
+    fn errors_are_no_work_by_which_a_limit_is_found() {
+        assert!(tries_another(false) && !tries_another(true));
+    }
+
+    #[test]
+    fn what_is_left_from_another_way_to_reach_it_takes_places() {
+        let server = server(ServerLimit::Fixed(4));
+        let now = Time::ZERO;
+        let left = |in_flight, yielders| {
+            let elsewhere = Load {
+                in_flight,
+                yielders,
+            };
+            server.capacity(now, elsewhere)
+        };
+        assert_eq!([left(0, 0), left(3, 0), left(4, 0)], [4, 1, 0]);
+        assert_eq!([left(3, 2), left(9, 9), left(6, 6)], [3, 0, 2]);
+        // One finds out how it is, whatever is left.
+        server.failed(now);
+        let later = now.after(2_000_000_000);
+        let elsewhere = Load {
+            in_flight: 3,
+            yielders: 0,
+        };
+        assert_eq!(server.capacity(now, elsewhere), 0);
+        assert_eq!(server.capacity(later, elsewhere), 1);
+        assert_eq!(server.capacity(later, Load::default()), 1);
+    }
 }

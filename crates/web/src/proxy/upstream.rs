@@ -33,10 +33,8 @@ use std::fmt::Display;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tokio::time::sleep;
 
 /// `Retry-After` of a status 503 where it is unknown when a server comes back, s.
 const RETRY_SECONDS: u64 = 5;
@@ -46,8 +44,6 @@ pub struct Upstream {
     /// Its name.
     pub name: Arc<str>,
     settings: RefCell<Rc<Settings>>,
-    /// Servers that are named no more, and still have requests.
-    leaving: RefCell<Vec<Rc<Server>>>,
     limiter: Limiter,
     /// Requests that may not run for longer than so.
     pub overtimes: Rc<Overtimes>,
@@ -171,7 +167,7 @@ impl Upstream {
 
     /// Whether nothing is held.
     pub fn is_observed(&self) -> bool {
-        self.settings().table.observe
+        self.settings().is_observed()
     }
 
     /// For how long a request of `class` keeps its place, if that is bounded.
@@ -179,12 +175,14 @@ impl Upstream {
         self.current.borrow().classes.longest(class)
     }
 
-    /// A request of `class` has run for longer than that; it is cancelled if that `cancels`.
-    pub fn note_overlong(&self, class: u8, cancels: bool) {
+    /// A request of `class` has run for longer than that.
+    pub fn note_overlong(&self, class: u8) {
         self.limiter.note_overlong(class);
-        if cancels && !self.is_observed() {
-            self.limiter.note_cancelled(class);
-        }
+    }
+
+    /// It is cancelled for that.
+    pub fn note_cancelled(&self, class: u8) {
+        self.limiter.note_cancelled(class);
     }
 
     /// A request of `class`, of which `subject` is known, waits for admission: see
@@ -193,29 +191,18 @@ impl Upstream {
         self.limiter.acquire(class, subject)
     }
 
-    /// Waits for admission, for `queue` at most; fails at once while no server is up.
-    pub async fn admit(
-        &self,
-        acquire: Acquire,
-        queue: Option<Duration>,
-    ) -> Result<Permit, Failure> {
+    /// Waits for admission; fails at once while no server is up.
+    pub async fn admit(&self, acquire: Acquire) -> Result<Permit, Failure> {
         let mut all_down = pin!(self.all_down.notified());
         // From here on no news is missed.
         all_down.as_mut().enable();
         if self.is_down() {
             return Err(self.all_down_failure());
         }
-        let too_long = async {
-            match queue {
-                Some(queue) => sleep(queue).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             permit = acquire => permit.map_err(|_| Failure::QueueFull { waiting: self.limiter.status().waiting }),
             () = all_down => Err(self.all_down_failure()),
-            () = too_long => Err(Failure::QueuedTooLong(queue.unwrap_or_default())),
         }
     }
 
@@ -229,10 +216,11 @@ impl Upstream {
         for step in 0..servers.len() {
             let index = (self.next_server.get() + step) % servers.len();
             let server = &servers[index];
-            let capacity = server.capacity(now);
+            let capacity = server.capacity(now, settings.load_elsewhere(server));
             let was_tried = tried.contains(&server.name);
-            is_up |= capacity > 0;
-            is_other_up |= capacity > 0 && !was_tried;
+            let is_there = server.standing(now) != Standing::Down;
+            is_up |= is_there;
+            is_other_up |= is_there && !was_tried;
             if server.in_flight() >= capacity {
                 continue;
             }
@@ -252,14 +240,9 @@ impl Upstream {
         }
     }
 
-    /// Waits until a server may have a place that had none, for `queue` at most.
-    pub async fn freed(&self, queue: Option<Duration>) -> Result<(), Failure> {
-        let Some(queue) = queue else {
-            self.freed.notified().await;
-            return Ok(());
-        };
-        let freed = tokio::time::timeout(queue, self.freed.notified()).await;
-        freed.map_err(|_| Failure::QueuedTooLong(queue))
+    /// Waits until a server may have a place that had none.
+    pub async fn freed(&self) {
+        self.freed.notified().await;
     }
 
     /// Why no request is admitted, and when one may be.

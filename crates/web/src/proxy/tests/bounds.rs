@@ -75,6 +75,16 @@ fn bounds_that_say_nothing_are_mistakes() {
         mistake("limit=4", "requests=5")
     );
     for (limit, bounds, expected) in [
+        (
+            "waiting_max=5",
+            "",
+            "upstream.waiting_max: has no effect without a limit",
+        ),
+        (
+            "observe=true",
+            "",
+            "upstream.observe: has no effect without a limit",
+        ),
         ("", "longest='2 s'", "class.longest: there is no limit"),
         ("limit=1", "longest='2'", "class.longest: `2` has no unit"),
         (
@@ -97,6 +107,14 @@ fn bounds_that_say_nothing_are_mistakes() {
         assert!(said.starts_with(expected), "{said}");
     }
     assert!(mistake("limit='auto'\nlimit_max=8", "requests=9").contains("write at most 8"));
+    let bounded = |limit: &str, bounds: &str| {
+        let class = format!("[[class]]\nname='a'\n{bounds}\n");
+        let config = with_classes("http://127.0.0.1:1", &class).replace("limit=1", limit);
+        build(&config, None).is_ok()
+    };
+    assert!(bounded("waiting_max=5\nobserve=true", "requests=3"));
+    let cancelled = "longest='2 s'\nlongest_action='cancel'";
+    assert!(bounded("observe=true", cancelled) && bounded("observe=false", ""));
 }
 
 /// An upstream that answers only what does not ask for `/hang` or `/endless`.

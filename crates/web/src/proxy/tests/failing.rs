@@ -76,6 +76,28 @@ fn what_may_have_been_done_is_not_done_twice() {
     });
 }
 
+/// nginx asks another server too, as long as it has no whole head.
+#[test]
+fn a_head_that_breaks_off_is_no_response_and_one_that_is_whole_is() {
+    run(async {
+        for (beginning, tries) in [
+            ("HTTP/1.1 200 OK\r\ncontent-le", 2),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n", 1),
+            ("no response at all\r\n\r\n", 1),
+        ] {
+            let (url, seen) = scripted(|_, _| Reply::Last(beginning.into())).await;
+            let proxy = to(&[&url], "retries = 1\nfails = 100");
+            for (method, tries) in [("GET", tries), ("POST", 1)] {
+                let before = seen.count();
+                let whole = ask(&proxy, with_method(method)).await;
+                let expected = (u32::try_from(tries).unwrap(), tries);
+                let found = (whole.report.tries, seen.count() - before);
+                assert_eq!(found, expected, "{method} {beginning:?}");
+            }
+        }
+    });
+}
+
 #[test]
 fn a_connection_that_was_closed_while_nobody_used_it_is_no_failure() {
     run(async {

@@ -3,19 +3,19 @@
 
 use super::queueing::{canned, order, slow_and_fast, spawn, waiting, with_classes};
 use super::support::*;
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Standing};
 use std::rc::Rc;
 use std::time::Duration;
 
 /// One upstream with these servers and keys.
-fn config(servers: &[&str], keys: &str) -> String {
+pub(super) fn config(servers: &[&str], keys: &str) -> String {
     format!(
         "[[upstream]]\nname='app'\nservers={servers:?}\n{keys}\n[[route]]\npath='/'\nupstream='app'\n"
     )
 }
 
 /// The same upstream by another configuration, which is in force.
-fn reloaded(before: &Rc<Proxy>, config: &str) -> Rc<Proxy> {
+pub(super) fn reloaded(before: &Rc<Proxy>, config: &str) -> Rc<Proxy> {
     let after = proxy_after(config, Some(before));
     after.take_over();
     after.start();
@@ -23,7 +23,7 @@ fn reloaded(before: &Rc<Proxy>, config: &str) -> Rc<Proxy> {
 }
 
 /// Time for what must not happen.
-async fn a_moment() {
+pub(super) async fn a_moment() {
     tokio::time::sleep(Duration::from_millis(30)).await;
 }
 
@@ -178,5 +178,52 @@ fn a_health_check_of_a_reload_begins_and_ends() {
         let asked = seen.count();
         a_moment().await;
         assert_eq!(seen.count(), asked);
+    });
+}
+
+/// What only checks can take back comes back where there are none any more.
+#[test]
+fn a_server_that_checks_held_out_is_back_without_them() {
+    run(async {
+        let (url, _) = scripted(|_, request| {
+            if request.starts_with("GET /health ") {
+                text("HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n")
+            } else {
+                ok("here")
+            }
+        })
+        .await;
+        let health = "limit = 1\nhealth = { path = '/health', seconds = 0.02, fails = 1 }";
+        let before = proxy(&config(&[&url], health));
+        until(|| before.states()[0].standing == Standing::Down).await;
+        let after = reloaded(&before, &config(&[&url], "limit = 1"));
+        assert_eq!(after.states()[0].standing, Standing::Up);
+        assert_eq!(ask(&after, get("/")).await.text(), "here");
+    });
+}
+
+/// As after a reload that was a mistake.
+#[test]
+fn a_server_that_comes_back_still_has_what_it_had() {
+    run(async {
+        let held = |_, _: &str| Reply::SendThenWait(Vec::new(), canned());
+        let (first, seen) = scripted(held).await;
+        let (second, _) = scripted(|_, _| ok("second")).await;
+        let says = config(&[&first], "limit = 2");
+        let before = proxy(&says);
+        let mut asked = vec![spawn(&before, "/1"), spawn(&before, "/2")];
+        until(|| seen.count() == 2).await;
+        let without = reloaded(&before, &config(&[&second], "limit = 2"));
+        assert_eq!(ask(&without, get("/")).await.text(), "second");
+        let back = reloaded(&without, &says);
+        assert_eq!((inside(&back), back.states()[0].requests), (vec![2], 2));
+        asked.push(spawn(&back, "/3"));
+        until(|| waiting(&back) == 1).await;
+        a_moment().await;
+        assert_eq!((seen.count(), back.states()[0].limit), (2, 2));
+        seen.let_go.set(100);
+        for one in asked {
+            assert_eq!(one.await.unwrap().status, 200);
+        }
     });
 }

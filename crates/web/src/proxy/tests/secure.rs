@@ -1,5 +1,7 @@
 //! Upstreams that speak TLS.
 
+use super::queueing::{canned, spawn, waiting};
+use super::reloading::{a_moment, config, reloaded};
 use super::support::*;
 use crate::proxy::Failure;
 use rustls::ServerConfig;
@@ -14,6 +16,14 @@ use tokio_rustls::TlsAcceptor;
 /// A server with a certificate of its own for `localhost`; its port, the certificate as a file, and
 /// the folder that holds it.
 async fn secure(alpn: &[&str]) -> (u16, String, TempDir, ScriptedRequests) {
+    secure_as(alpn, || ok("one")).await
+}
+
+/// The same; over HTTP/1.1 it says this.
+async fn secure_as(
+    alpn: &[&str],
+    reply: fn() -> Reply,
+) -> (u16, String, TempDir, ScriptedRequests) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("ca.pem");
@@ -42,7 +52,7 @@ async fn secure(alpn: &[&str]) -> (u16, String, TempDir, ScriptedRequests) {
                 if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                     serve_http2(stream).await;
                 } else {
-                    play(stream, seen, Rc::new(|_, _: &str| ok("one"))).await;
+                    play(stream, seen, Rc::new(move |_, _: &str| reply())).await;
                 }
             });
         }
@@ -101,5 +111,36 @@ fn a_certificate_that_leads_nowhere_is_refused() {
             !whole.text().contains("ertificate"),
             "the client hears no details"
         );
+    });
+}
+
+/// A server that is trusted by other certificates is another one here, and the same there.
+#[test]
+fn a_server_that_is_reached_in_another_way_gets_no_more_at_once() {
+    run(async {
+        let held = || Reply::SendThenWait(Vec::new(), canned());
+        let (port, ca, _folder, seen) = secure_as(&[], held).await;
+        let (_, other_ca, _other_folder, _) = secure(&[]).await;
+        let url = format!("https://localhost:{port}");
+        let says = config(&[&url], &format!("limit = 2\nca = '{ca}'"));
+        let before = proxy(&says);
+        let mut asked = vec![spawn(&before, "/1"), spawn(&before, "/2")];
+        until(|| seen.count() == 2).await;
+        let both = [&ca, &other_ca].map(|ca| std::fs::read_to_string(ca).unwrap());
+        std::fs::write(&ca, both.concat()).unwrap();
+        let after = reloaded(&before, &says);
+        asked.push(spawn(&after, "/3"));
+        until(|| waiting(&after) == 1).await;
+        a_moment().await;
+        assert_eq!((seen.count(), after.states()[0].limit), (2, 2));
+        // Back again: what the one has that comes back, and the other.
+        std::fs::write(&ca, &both[0]).unwrap();
+        let back = reloaded(&after, &says);
+        assert_eq!((back.states()[0].inside, waiting(&back)), (2, 1));
+        seen.let_go.set(100);
+        for one in asked {
+            assert_eq!(one.await.unwrap().status, 200);
+        }
+        assert_eq!(back.states()[0].requests, 3);
     });
 }

@@ -14,6 +14,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
+use sooner_config::Spanned;
 use sooner_config::classes::LateName;
 use sooner_http::forwarding::routes::host_name;
 use std::cell::{Cell, RefCell};
@@ -229,8 +230,7 @@ fn is_whole(message: &[u8]) -> bool {
 struct Tables {
     #[serde(default)]
     proxy: ProxyTable,
-    #[serde(default)]
-    late: LateName,
+    late: Option<Spanned<LateName>>,
     #[serde(default)]
     class: Vec<ClassTable>,
     upstream: Vec<UpstreamTable>,
@@ -255,7 +255,7 @@ pub fn build(config: &str, previous: Option<&Proxy>) -> Result<Proxy, Misconfigu
     let tables = ProxyTables {
         proxy: &tables.proxy,
         classes: &tables.class,
-        late: tables.late,
+        late: tables.late.as_ref(),
         upstreams: &tables.upstream,
         routes: &tables.route,
     };

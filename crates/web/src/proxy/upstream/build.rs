@@ -9,7 +9,7 @@ use crate::proxy::connect::Connector;
 use crate::proxy::endpoint::{Endpoint, EndpointProtocol};
 use crate::proxy::failure_log::FailureLog;
 use crate::proxy::fastcgi::FastCgi;
-use crate::proxy::health::HealthLimits;
+use crate::proxy::health::{CheckLimits, HealthLimits};
 use crate::proxy::orders;
 use crate::proxy::server::Server;
 use crate::proxy::server_limit::ServerLimit;
@@ -42,7 +42,6 @@ impl Upstream {
         let upstream = Self {
             name: settings.table.name.get_ref().as_str().into(),
             settings: RefCell::new(settings.clone()),
-            leaving: RefCell::default(),
             current: RefCell::default(),
             limiter: Limiter::new(AdmissionSettings {
                 limit: 0,
@@ -71,7 +70,8 @@ impl Upstream {
 
 impl Settings {
     /// What `table` says; its servers are trusted by `authorities`. Servers of `previous` that are
-    /// reached in the same way are taken over with their state.
+    /// reached in the same way are taken over with their state, and so are those that it had given
+    /// up and that still have requests.
     pub fn build(
         table: &UpstreamTable,
         authorities: Option<Authorities>,
@@ -80,11 +80,14 @@ impl Settings {
         let (check, health) = health(table)?;
         let limit = server_limit(table)?;
         check_followed(table)?;
-        let previous = previous.filter(|previous| previous.authorities == authorities);
-        let known = previous.map_or(&[][..], |previous| &previous.servers);
+        let leaving = previous.map(|previous| previous.leaving.clone());
+        let leaving = leaving.unwrap_or_default();
+        let mut known = leaving.borrow().clone();
+        known.extend(previous.iter().flat_map(|it| &it.servers).cloned());
         Ok(Self {
             table: table.clone(),
-            servers: servers(table, (limit, health), authorities.as_ref(), known)?,
+            servers: servers(table, (limit, health), authorities.as_ref(), &known)?,
+            leaving,
             authorities,
             limit,
             health,
@@ -131,7 +134,7 @@ fn servers(
         if servers.iter().any(|other| other.name == server.name) {
             return Err(wrong(&"the same server twice; each may be named once"));
         }
-        let known = known.iter().find(|known| known.name == server.name);
+        let known = known.iter().find(|known| known.is_reached_like(&server));
         servers.push(known.cloned().unwrap_or_else(|| Rc::new(server)));
     }
     let speaks_tls =
@@ -248,8 +251,7 @@ fn health(table: &UpstreamTable) -> Result<(Option<HealthCheck>, HealthLimits), 
     let Some(health) = &table.health else {
         let limits = HealthLimits {
             fails,
-            check_fails: CHECK_FAILS,
-            check_passes: CHECK_PASSES,
+            checks: None,
         };
         return Ok((None, limits));
     };
@@ -267,10 +269,13 @@ fn health(table: &UpstreamTable) -> Result<(Option<HealthCheck>, HealthLimits), 
         path: path.clone(),
         interval: duration(&health.seconds, "upstream.health.seconds", 5.0)?,
     };
+    let checks = CheckLimits {
+        fails: at_least_one(&health.fails, "upstream.health.fails", CHECK_FAILS)?,
+        passes: at_least_one(&health.passes, "upstream.health.passes", CHECK_PASSES)?,
+    };
     let limits = HealthLimits {
         fails,
-        check_fails: at_least_one(&health.fails, "upstream.health.fails", CHECK_FAILS)?,
-        check_passes: at_least_one(&health.passes, "upstream.health.passes", CHECK_PASSES)?,
+        checks: Some(checks),
     };
     Ok((Some(check), limits))
 }

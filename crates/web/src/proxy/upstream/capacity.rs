@@ -64,11 +64,16 @@ impl Upstream {
     /// with a limit above this sum a request would be admitted that finds no slot, again and again.
     pub fn update_capacity(&self) {
         let (now, settings) = (self.now(), self.settings());
-        let mut leaving = self.leaving.borrow_mut();
+        let mut leaving = settings.leaving.borrow_mut();
         leaving.retain(|server| server.in_flight() > 0);
-        let takes = |server: &Rc<Server>| server.capacity(now).max(server.in_flight());
+        let left: Vec<usize> = leaving.iter().map(|server| server.in_flight()).collect();
+        drop(leaving);
+        let takes = |server: &Rc<Server>| {
+            let capacity = server.capacity(now, settings.load_elsewhere(server));
+            capacity.max(server.in_flight())
+        };
         let limit = (settings.servers.iter().map(takes))
-            .chain(leaving.iter().map(|server| server.in_flight()))
+            .chain(left)
             .fold(0, usize::saturating_add);
         self.limiter.set_capacity(limit);
         let there = settings.servers.iter();
@@ -76,7 +81,7 @@ impl Upstream {
         let places = there.map(|server| server.limit());
         self.limiter
             .set_places(places.fold(0, usize::saturating_add));
-        if settings.table.observe {
+        if settings.is_observed() {
             let all = settings.servers.iter();
             let limits = all.map(|server| server.rehearsed_capacity(now));
             let limiter = &self.limiter;

@@ -8,7 +8,8 @@ use std::rc::Rc;
 
 impl Upstream {
     /// From now on this is said of it, and there are these classes: who waits goes in by them, and
-    /// to its servers. Those that are named no more finish what they have.
+    /// to its servers. Those that are named no more finish what they have, and those that come back
+    /// meanwhile have it still.
     pub fn take_over(&self, settings: Option<Rc<Settings>>, classes: &Classes) {
         let Some(settings) = settings else {
             return self.set_classes(classes);
@@ -17,22 +18,27 @@ impl Upstream {
         if before.is_like(&settings) {
             return self.set_classes(classes);
         }
-        let is_named = |server| settings.servers.iter().any(|own| Rc::ptr_eq(own, server));
-        let gone = before.servers.iter().filter(|server| !is_named(server));
-        self.leaving.borrow_mut().extend(gone.cloned());
+        {
+            let mut leaving = settings.leaving.borrow_mut();
+            leaving.extend(before.servers.iter().cloned());
+            leaving.retain(|server| !settings.servers.iter().any(|own| Rc::ptr_eq(own, server)));
+        }
         self.is_started.set(false);
         self.configure(&settings);
         self.replace_classes(classes);
         self.update_capacity();
+        if !settings.is_observed() {
+            self.overtimes.end_observation();
+        }
     }
 
     /// Tells servers and queue what is said of them.
     pub(super) fn configure(&self, settings: &Settings) {
-        let is_observed = settings.table.observe;
+        let is_observed = settings.is_observed();
         for server in &settings.servers {
             server.configure(settings.limit, settings.health, is_observed);
         }
-        self.limiter.set_waiting_max(settings.table.waiting_max);
+        self.limiter.set_waiting_max(settings.waiting_max());
         self.limiter.rehearse(is_observed);
     }
 

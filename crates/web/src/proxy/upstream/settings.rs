@@ -4,7 +4,7 @@ use crate::proxy::classes::Classes;
 use crate::proxy::config::UpstreamTable;
 use crate::proxy::fastcgi::FastCgi;
 use crate::proxy::health::HealthLimits;
-use crate::proxy::server::Server;
+use crate::proxy::server::{Load, Server};
 use crate::proxy::server_limit::ServerLimit;
 use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
@@ -15,6 +15,7 @@ use sooner_admission::Order;
 use sooner_config::classes::OrderName;
 use sooner_http::json_fields::FieldPath;
 use sooner_tls::Authorities;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ pub struct Settings {
     pub authorities: Option<Authorities>,
     /// Its servers.
     pub servers: Vec<Rc<Server>>,
+    /// Servers that are named no more, or reached in another way, and still have requests.
+    pub(super) leaving: Rc<RefCell<Vec<Rc<Server>>>>,
     /// How many requests each gets at once.
     pub limit: ServerLimit,
     /// When they go out and come back.
@@ -84,6 +87,16 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether nothing is held back, and it is only found out what would be.
+    pub fn is_observed(&self) -> bool {
+        self.table.observe.as_ref().is_some_and(|it| *it.get_ref())
+    }
+
+    /// How many may wait; `None`: all that come.
+    pub fn waiting_max(&self) -> Option<usize> {
+        self.table.waiting_max.as_ref().map(|most| *most.get_ref())
+    }
+
     /// Whether the same is said here.
     pub fn is_like(&self, other: &Self) -> bool {
         self.table == other.table && self.authorities == other.authorities
@@ -93,6 +106,14 @@ impl Settings {
     pub fn most(&self) -> usize {
         let all = self.servers.iter().map(|_| self.limit.max());
         all.fold(0, usize::saturating_add)
+    }
+
+    /// What `server` has in truth beside what is counted here of it: it was reached in another way
+    /// before, and what it got then is still under way.
+    pub(super) fn load_elsewhere(&self, server: &Server) -> Load {
+        let leaving = self.leaving.borrow();
+        let others = leaving.iter().filter(|other| other.name == server.name);
+        others.fold(Load::default(), |all, other| all.with(other.load()))
     }
 
     /// The fields of bodies that kinds, who is charged, and comments go by.
