@@ -51,6 +51,7 @@ mod sender;
 mod stream;
 mod tap;
 mod unwritten;
+mod uploads;
 mod windows;
 
 pub use bounds::Bounds;

@@ -7,5 +7,6 @@ pub mod frames;
 mod order;
 mod programs;
 mod support;
+mod uploads;
 mod violations;
 mod windows;

@@ -9,10 +9,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Body bytes a client may send on one stream before they are taken. 256 KiB: 40 Mbit/s at 50 ms; a
 /// request to a busy upstream holds as much memory.
-const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-/// The same on all streams of a connection together: the most of request bodies that a connection
-/// can make the server hold.
-const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
+pub const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// The same on all streams of a connection together, without what [`Uploads`](super::uploads) lends.
+pub const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// What is read of a client, and thrown away, after the last byte to it. As much again as a client
 /// that keeps the rules may have had on its way when it heard of the end.
 pub const LINGER_BYTES_MAX: u64 = 2 * CONNECTION_WINDOW_BYTES as u64;

@@ -1,6 +1,6 @@
 //! One HTTP/2 connection from its first byte to its last.
 
-use super::bounds::{Bounds, LINGER_BYTES_MAX};
+use super::bounds::{Bounds, CONNECTION_WINDOW_BYTES, LINGER_BYTES_MAX};
 use super::cork::Cork;
 use super::priorities::Priorities;
 use super::stream::{ActiveStream, ConnectionState};
@@ -63,6 +63,7 @@ where
         connection: connection?,
         shared: Rc::new(ConnectionState::new(context, bounds, tap_events)),
         cork,
+        window_bytes: CONNECTION_WINDOW_BYTES,
         is_ending: false,
         drain_timer: None,
     };
@@ -94,6 +95,8 @@ struct Driver<Io> {
     shared: Rc<ConnectionState>,
     /// In while there may be more to write.
     cork: Cork,
+    /// The most of request bodies that the client may send ahead.
+    window_bytes: u32,
     /// The client has been told that it breaks the rules.
     is_ending: bool,
     /// How long a client without requests may take to go.
@@ -105,6 +108,11 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
         self.cork.put_in();
         loop {
+            let window_bytes = self.shared.uploads.window_bytes();
+            if window_bytes != self.window_bytes {
+                self.window_bytes = window_bytes;
+                self.connection.set_target_window_size(window_bytes);
+            }
             let accepted = self.connection.poll_accept(cx);
             for _ in 0..self.shared.tap_events.malformed.take() {
                 let ConnectionContext { service, peer, .. } = &self.shared.context;
@@ -113,7 +121,9 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
             match accepted {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     self.cork.put_in();
-                    let stream = ActiveStream::begin(&self.shared, respond);
+                    let has_body = !request.body().is_end_stream();
+                    let upload = has_body.then(|| self.shared.uploads.begin());
+                    let stream = ActiveStream::begin(&self.shared, respond, upload);
                     spawn_local(stream.respond(request));
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),

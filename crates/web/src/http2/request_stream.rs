@@ -1,5 +1,6 @@
 //! The body of a request over HTTP/2.
 
+use super::uploads::Upload;
 use crate::clock::Clock;
 use crate::limits::Linger;
 use crate::request_body::BodyError;
@@ -24,6 +25,8 @@ pub struct RequestStream {
     progress: Progress,
     /// Tells the stream's task to ask the client for the body (`100-continue`).
     wanted: Option<oneshot::Sender<()>>,
+    /// Counts as long as this is there.
+    _upload: Option<Upload>,
 }
 
 /// How far the body is.
@@ -49,7 +52,14 @@ impl RequestStream {
             left_bytes: content_length,
             progress: Progress::InData,
             wanted,
+            _upload: None,
         }
+    }
+
+    /// The same, which counts as this upload of its connection.
+    pub fn of(mut self, upload: Option<Upload>) -> Self {
+        self._upload = upload;
+        self
     }
 
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {

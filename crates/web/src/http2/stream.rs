@@ -8,6 +8,7 @@ use super::request_stream::{RequestStream, discard};
 use super::response::{complete_head, head_of, may_have_body};
 use super::sender::{BodySender, SendError, set_urgency};
 use super::tap::TapEvents;
+use super::uploads::{Upload, Uploads};
 use super::windows::Windows;
 use crate::body::Source;
 use crate::clock::{Clock, Moment};
@@ -43,6 +44,8 @@ pub struct ConnectionState {
     resets: RefCell<ResetBudget>,
     has_too_many_resets: Cell<bool>,
     open_streams: Cell<usize>,
+    /// What its window is to be.
+    pub uploads: Uploads,
 }
 
 /// A stream that is being answered; the connection is not idle before all are dropped.
@@ -51,6 +54,8 @@ pub struct ActiveStream {
     respond: SendResponse<Bytes>,
     /// What the answer needs; taken by it.
     scheduled: Option<ScheduledFlow>,
+    /// Where its request has a body; taken by that.
+    upload: Option<Upload>,
 }
 
 /// Where a response stands in the order; streams of unknown size stand in the order of their
@@ -75,6 +80,7 @@ impl ConnectionState {
             resets: RefCell::new(ResetBudget::new(bounds.streams_max, clock.now())),
             has_too_many_resets: Cell::new(false),
             open_streams: Cell::new(0),
+            uploads: Uploads::default(),
         }
     }
 
@@ -102,7 +108,11 @@ impl ConnectionState {
 
 impl ActiveStream {
     /// Takes up a request; streams must be taken up in the order of their numbers.
-    pub fn begin(shared: &Rc<ConnectionState>, respond: SendResponse<Bytes>) -> Self {
+    pub fn begin(
+        shared: &Rc<ConnectionState>,
+        respond: SendResponse<Bytes>,
+        upload: Option<Upload>,
+    ) -> Self {
         if !shared.has_open_streams() {
             shared.context.handle.request_started();
         }
@@ -115,6 +125,7 @@ impl ActiveStream {
                 flow: shared.context.flow.open_stream(),
                 subscription: Subscription::new(&shared.tap_events.priorities, number),
             }),
+            upload,
         }
     }
 
@@ -136,7 +147,7 @@ impl ActiveStream {
             return Ok(());
         }
         let (rest_to, rest) = oneshot::channel();
-        let (body, wanted) = request_body(&mut head, stream, rest_to);
+        let (body, wanted) = request_body(&mut head, stream, self.upload.take(), rest_to);
         let request = Request::from_parts(head, body);
         let (service, peer) = (&self.shared.context.service, &self.shared.context.peer);
         let now = Moment::now();
@@ -264,6 +275,7 @@ impl Drop for ActiveStream {
 fn request_body(
     head: &mut Parts,
     stream: RecvStream,
+    upload: Option<Upload>,
     rest: oneshot::Sender<RecvStream>,
 ) -> (RequestBody, BodyWanted) {
     if stream.is_end_stream() {
@@ -284,7 +296,7 @@ fn request_body(
     } else {
         (None, None)
     };
-    let body = RequestStream::new(stream, content_length, tell, rest);
+    let body = RequestStream::new(stream, content_length, tell, rest).of(upload);
     (RequestBody::Http2(body), told)
 }
 

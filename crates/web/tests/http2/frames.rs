@@ -187,7 +187,8 @@ impl RawClient {
         ended
     }
 
-    fn read_any(&mut self) -> Option<Frame> {
+    /// The next frame, whatever it is about; `None` at the end.
+    pub fn read_any(&mut self) -> Option<Frame> {
         let mut header = [0; 9];
         match self.stream.read_exact(&mut header) {
             Ok(()) => {}
