@@ -5,7 +5,7 @@ use anyhow::Context;
 use sooner_import::Imported;
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads a file; what is no text becomes a letter that stands for that: in a comment it does no
 /// harm.
@@ -21,6 +21,8 @@ pub fn write(
     (command, noun): (&str, &str),
 ) -> anyhow::Result<()> {
     match out {
+        Some(file) if imported.has_passwords => write_for_owner(file, &imported.text)
+            .with_context(|| format!("cannot write {}", file.display()))?,
         Some(file) => whole_file::write(file, &imported.text)
             .with_context(|| format!("cannot write {}", file.display()))?,
         None => output::print(&imported.text)?,
@@ -31,5 +33,27 @@ pub fn write(
         many => format!("{many} {noun}s are not carried over; comments say which"),
     };
     let _ = writeln!(io::stderr(), "{command}: {words}");
+    Ok(())
+}
+
+/// The same as [`whole_file::write`], but that only the owner may read the file.
+fn write_for_owner(file: &Path, text: &str) -> io::Result<()> {
+    let place = match fs::metadata(file) {
+        Ok(metadata) if !metadata.is_file() => return whole_file::write(file, text),
+        // What is open already, as /dev/stdout, has its rights.
+        Ok(_) if file.starts_with("/dev") || file.starts_with("/proc") => {
+            return whole_file::write(file, text);
+        }
+        Ok(_) => fs::canonicalize(file)?,
+        Err(_) => file.to_owned(),
+    };
+    let folder = place.parent().filter(|own| *own != Path::new(""));
+    let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_owned);
+    // A temporary file has the mode 0600 from the beginning.
+    let mut own = tempfile::Builder::new()
+        .prefix(".sooner-")
+        .tempfile_in(folder)?;
+    own.write_all(text.as_bytes())?;
+    own.persist(&place).map_err(|error| error.error)?;
     Ok(())
 }

@@ -70,6 +70,28 @@ fn everything_is_translated_or_said_and_the_gate_would_start() {
     assert_eq!(text(&output.stdout), "the gate would start\n", "{output:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_with_passwords_is_for_its_owner() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |database: &str| {
+        let ini = format!("[databases]\n{database}\n[pgbouncer]\n");
+        fs::write(folder.path().join("p.ini"), ini).unwrap();
+        let output = sooner(folder.path(), &["import", "p.ini", "--out", "gate.toml"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let metadata = fs::metadata(folder.path().join("gate.toml")).unwrap();
+        metadata.permissions().mode() & 0o777
+    };
+    // The umask takes from what others may, and never from what the owner may.
+    assert_eq!(mode("a = host=x") & 0o600, 0o600);
+    assert_eq!(mode("a = host=x user=u password=secret"), 0o600);
+    // Also where a file is already.
+    let file = folder.path().join("gate.toml");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(mode("a = host=x user=u password=secret"), 0o600);
+}
+
 #[test]
 fn debians_sample_is_read() {
     let folder = tempfile::tempdir().unwrap();

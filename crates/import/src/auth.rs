@@ -16,6 +16,15 @@ impl Translation<'_> {
             let why = "only auth_type = hba looks at it";
             self.leave_out(Group::Rule, "auth_hba_file", why);
         }
+        if let Some("any" | "trust" | "hba") = method.as_deref()
+            && self.is_for_socket_alone()
+        {
+            let why = "it left to unix_socket_mode who may come, and the gate has no such socket \
+                file; all are refused until you write who may";
+            self.leave_out(Group::Rule, "auth_type", why);
+            self.write_rule(&Rule::everybody("reject"));
+            return Ok(());
+        }
         self.reject_clear_text()?;
         match method.as_deref() {
             None => {

@@ -72,8 +72,8 @@ pub const LEFT_OUT: [LeftOut; 25] = [
     ),
     left_out(
         Group::Head,
-        "unix_socket_group= unix_socket_mode=0777",
-        "the socket file has what the gate's group and umask make of it",
+        "unix_socket_group=",
+        "all users of the machine may open the gate's socket file, of whatever group",
     ),
     left_out(
         Group::Limits,

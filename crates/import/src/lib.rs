@@ -39,6 +39,18 @@ pub struct Imported {
     pub text: String,
     /// How many settings are comments in it.
     pub left_out: usize,
+    /// Whether passwords stand in it.
+    pub has_passwords: bool,
+}
+
+impl Imported {
+    fn without_passwords(text: String, left_out: usize) -> Self {
+        Self {
+            text,
+            left_out,
+            has_passwords: false,
+        }
+    }
 }
 
 /// Reads `file` and all that it includes, and translates it. The first mistake is the error.
@@ -62,7 +74,23 @@ pub fn import(file: &str, files: &Files<'_>) -> Result<Imported, ImportError> {
         (text, left_out) = translation.document.finish();
         check(&text)?;
     }
-    Ok(Imported { text, left_out })
+    Ok(Imported {
+        has_passwords: has_passwords(&text),
+        text,
+        left_out,
+    })
+}
+
+/// Whether a gate.toml has a password, be it in what a comment says of a setting.
+fn has_passwords(text: &str) -> bool {
+    text.lines().any(|line| {
+        let is_told = || {
+            ["passwd=", "password="]
+                .iter()
+                .any(|own| line.contains(own))
+        };
+        line.starts_with("password = ") || (line.starts_with('#') && is_told())
+    })
 }
 
 /// Whether the gate would read it: if not, the translation is to blame and not the file.

@@ -9,6 +9,10 @@ use std::net::{IpAddr, SocketAddr};
 const DEFAULT_PORT: u16 = 6432;
 /// PgBouncer's own, for clients and for servers without a host.
 const DEFAULT_SOCKET_FOLDER: &str = "/tmp";
+/// Who may open a socket file is who may write to it.
+const WRITE_FOR_ALL: u32 = 0o222;
+const NARROW: &str = "all users of the machine may open the gate's socket file, \
+    so it is left out; add it to listen in a folder that only they can enter";
 
 impl Translation<'_> {
     /// `listen`.
@@ -31,6 +35,15 @@ impl Translation<'_> {
                 let why = "the gate's socket files are files";
                 self.leave_out(Group::Head, "unix_socket_dir", why);
             }
+            Some(_) if self.has_narrow_socket() => {
+                let rest = if places.is_empty() {
+                    "the gate is at 127.0.0.1:6432 instead"
+                } else {
+                    "the addresses of listen_addr are kept"
+                };
+                let why = format!("{NARROW}; {rest}");
+                self.leave_out(Group::Head, "unix_socket_mode", &why);
+            }
             Some(folder) => {
                 let folder = self.files.absolute(&folder);
                 places.push(format!("{}/.s.PGSQL.{port}", folder.trim_end_matches('/')));
@@ -48,6 +61,25 @@ impl Translation<'_> {
             self.document.text(Group::Head, "system_user", &user);
         }
         Ok(())
+    }
+
+    /// Whether not all users of the machine could open the socket file.
+    fn has_narrow_socket(&self) -> bool {
+        let setting = self.source.settings.get("unix_socket_mode");
+        setting.is_some_and(|own| {
+            let mode = u32::from_str_radix(&own.value, 8).unwrap_or_default();
+            mode & WRITE_FOR_ALL != WRITE_FOR_ALL
+        })
+    }
+
+    /// Whether clients had to have the right to open a socket file, and no other way in.
+    pub fn is_for_socket_alone(&self) -> bool {
+        let has_addresses = self
+            .source
+            .get("listen_addr")
+            .is_some_and(|own| !values::list(&own.value).is_empty());
+        let has_socket = (self.socket_folder()).is_some_and(|own| !own.starts_with('@'));
+        !has_addresses && has_socket && self.has_narrow_socket()
     }
 
     fn addresses(&mut self, port: u16) -> Vec<String> {

@@ -14,16 +14,20 @@ mod check;
 mod compression;
 mod conditions;
 mod expiry;
+mod facts;
 mod fastcgi;
 mod files;
 mod finish;
 mod folders;
 mod foreign;
 mod globals;
+mod identity;
 mod known;
+mod last_pages;
 mod listen;
 mod locations;
 mod passwords;
+mod path_conditions;
 mod regex;
 mod remarks;
 mod returns;
@@ -133,7 +137,7 @@ pub fn import_nginx(file: &str, files: NginxFiles<'_>) -> Result<Imported, Impor
     finish::write(&sites, &mut document);
     let (text, left_out) = document.finish();
     check(&text)?;
-    Ok(Imported { text, left_out })
+    Ok(Imported::without_passwords(text, left_out))
 }
 
 /// All sites, the defaults first.

@@ -123,6 +123,72 @@ fn bounds_are_of_servers_databases_and_users() {
 }
 
 #[test]
+fn a_bound_of_users_that_no_file_names_is_said() {
+    for more in [
+        "",
+        "auth_type=any\nauth_file=users.txt\n",
+        "auth_user=u\nauth_file=users.txt\n",
+    ] {
+        let text = format!(
+            "[databases]\na = host=x\n[pgbouncer]\n{more}max_user_connections=7\nmax_user_client_connections=8\n"
+        );
+        has(
+            &text,
+            &[
+                "# not carried over: max_user_connections = 7: ",
+                "# not carried over: max_user_client_connections = 8: ",
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_socket_file_that_not_all_may_open_is_left_out() {
+    let ini = |more: &str| format!("[databases]\na = host=x\n[pgbouncer]\n{more}\n");
+    for mode in ["0770", "700", "0755"] {
+        let text = ini(&format!(
+            "listen_addr = 127.0.0.1\nunix_socket_mode = {mode}"
+        ));
+        has(
+            &text,
+            &[
+                "listen = [\"127.0.0.1:6432\"]",
+                &format!("# not carried over: unix_socket_mode = {mode}: all users of the machine"),
+            ],
+        );
+    }
+    for mode in ["0777", "0666"] {
+        let text = ini(&format!("unix_socket_mode = {mode}"));
+        let listen = "listen = [\"/tmp/.s.PGSQL.6432\"]";
+        has(&text, &[listen]);
+        let all = lines(&text);
+        assert!(
+            !all.iter().any(|line| line.contains("unix_socket_mode")),
+            "{all:?}"
+        );
+    }
+    // Where nothing else is left, only they may come who prove who they are.
+    let alone = "unix_socket_mode = 0700\nauth_file = users.txt\nauth_type = ";
+    for method in ["trust", "any"] {
+        let own = lines(&ini(&format!("{alone}{method}")));
+        let rules: Vec<&String> = own
+            .iter()
+            .filter(|line| line.starts_with("auth = "))
+            .collect();
+        assert_eq!(
+            rules.first().map(|line| line.as_str()),
+            Some("auth = \"reject\""),
+            "{own:?}"
+        );
+    }
+    let own = lines(&ini(&format!("{alone}md5")));
+    assert!(
+        own.iter().all(|line| line != "auth = \"reject\""),
+        "{own:?}"
+    );
+}
+
+#[test]
 fn connections_are_bounded_where_every_database_is() {
     let servers = "[databases]\na = host=x max_db_connections=3\nb = host=x\nc = host=y max_db_connections=4\n";
     let all = format!("{servers}[pgbouncer]\nmax_db_connections=5\nuser=pgbouncer\n");

@@ -43,12 +43,19 @@ impl Translation<'_> {
                 continue;
             }
             found = Some(self.source.settings[key].at.clone());
-            if self.asks_for_users() {
+            if self.has_users_of_no_file() {
                 let why = "for users that stand in no file; write [[user]] for each";
                 self.leave_out(GROUP, key, why);
             }
         }
         Ok(found)
+    }
+
+    /// Whether users may come whom no file names.
+    fn has_users_of_no_file(&self) -> bool {
+        let method = self.source.word("auth_type");
+        let is_by_others = matches!(method.as_deref(), Some("any" | "pam" | "ldap"));
+        is_by_others || self.asks_for_users() || self.source.get("auth_file").is_none()
     }
 
     fn user(&mut self, entry: &Entry) -> Result<(), ImportError> {

@@ -24,7 +24,7 @@ const USERS: &str = "anna:$apr1$Qx7Jd0Zk$K//PJepOS3aVmsEfGwbjy/\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All shapes.
-pub const SHAPES: [&str; 29] = [
+pub const SHAPES: [&str; 30] = [
     "debian-default",
     "static-www",
     "certbot",
@@ -54,6 +54,7 @@ pub const SHAPES: [&str; 29] = [
     "locked",
     "keep",
     "gzip",
+    "conditions",
 ];
 
 /// A server behind both that says what it was asked.

@@ -1,10 +1,14 @@
 //! What a location does.
 
 use super::access::{self, Access};
+use super::conditions::Condition;
 use super::expiry::{self, Said};
+use super::facts::Facts;
 use super::fastcgi::{self, Run};
+use super::identity;
 use super::locations::{Kind, Location};
 use super::passwords::{self, Shut};
+use super::path_conditions::{self, About};
 use super::returns::{Place, Redirect, Return, Rewrite, read_return, read_rewrite};
 use super::scope::Scope;
 use super::servers::place;
@@ -73,8 +77,8 @@ pub struct Actions<'s, 'a> {
     pub prefix: &'s Path,
     /// Locations of which the password cannot be asked for.
     pub shut: Vec<Shut<'a>>,
-    /// The scheme of the requests, if it is one.
-    pub scheme: Option<&'static str>,
+    /// What is known of the requests.
+    pub facts: Facts,
     /// `$server_name`.
     pub name: Option<&'s str>,
     /// What is left out, and why.
@@ -82,7 +86,9 @@ pub struct Actions<'s, 'a> {
 }
 
 /// Whatever is served by other programs, and why it is not.
-const OTHER_HANDLERS: [(&str, &str); 7] = [
+const OTHER_HANDLERS: [(&str, &str); 9] = [
+    ("js_content", "Sooner has no scripting; requests get 501"),
+    ("perl", "Sooner has no scripting; requests get 501"),
     (
         "uwsgi_pass",
         "Sooner does not speak uwsgi; requests get 501; let uWSGI speak HTTP (http-socket)",
@@ -118,12 +124,17 @@ impl<'a> Actions<'_, 'a> {
         let mut is_rewritten = false;
         for own in scope.own() {
             let at = Place {
-                scheme: self.scheme,
+                scheme: self.facts.scheme,
                 name: self.name,
                 paths: &paths,
             };
             match own.name.as_str() {
-                "return" => return self.returned(own, at),
+                "return" => return self.returned_here(own, at, scope),
+                "if" => {
+                    if let Some(answer) = self.condition(own, at, location) {
+                        return answer;
+                    }
+                }
                 // Of its scripts not all are run.
                 "rewrite"
                     if scope.own_one("fastcgi_pass").is_some() && fastcgi::only(own).is_some() => {}
@@ -202,7 +213,83 @@ impl<'a> Actions<'_, 'a> {
             self.leave_out(own, "Sooner has no scripting; requests get 501");
             return Action::Answer(NOT_CARRIED, None);
         }
+        let is_handler = |own: &&Directive| own.name.ends_with("_pass");
+        if let Some(own) = scope.own().iter().find(is_handler) {
+            self.leave_out(own, "Sooner does not speak this; requests get 501");
+            return Action::Answer(NOT_CARRIED, None);
+        }
         self.files(location)
+    }
+
+    /// What a location does where a condition of its own holds for all, or may keep clients out.
+    fn condition(
+        &mut self,
+        own: &'a Directive,
+        at: Place<'_>,
+        location: &Location<'a>,
+    ) -> Option<Action> {
+        let scope = &location.scope;
+        match self.facts.holds(&Condition::of(own)) {
+            Some(false) => return None,
+            Some(true) => {
+                if let Some(returned) = own.inside().iter().find(|own| own.name == "return") {
+                    return Some(self.returned_here(returned, at, scope));
+                }
+            }
+            None => {}
+        }
+        if access::keeps_out(own, scope, &self.facts) {
+            self.leave_out(own, access::BY_CONDITION);
+            return Some(Action::Answer(FORBIDDEN, None));
+        }
+        let paths = location.paths();
+        let refused = match path_conditions::about(own)? {
+            About::Of(refused) => paths
+                .as_ref()
+                .and_then(|own| path_conditions::within(own, &refused)),
+            About::Unsaid => None,
+        };
+        match (refused, paths) {
+            (Some(refused), Some(paths)) if path_conditions::is_whole(&paths, &refused) => {
+                path_conditions::refusal(own).map(|own| self.returned(own, at))
+            }
+            (Some(_), _) => None,
+            (None, _) => {
+                let why = "which paths it is about cannot be said; all are refused with 403";
+                self.leave_out(own, why);
+                Some(Action::Answer(FORBIDDEN, None))
+            }
+        }
+    }
+
+    /// What `return` does where it stands; conditions of the server come before it.
+    fn returned_here(&mut self, own: &Directive, at: Place<'_>, scope: &Scope<'a>) -> Action {
+        let action = self.returned(own, at);
+        let Action::Answer(status, text) = &action else {
+            return action;
+        };
+        let is_given = *status < 400;
+        if text.is_some() {
+            self.typed(scope);
+        }
+        if is_given
+            && let Some(Access::Shut(rule, why)) =
+                access::shut_by_condition(&scope.outside(), &self.facts)
+        {
+            self.leave_out(rule, why);
+            return Action::Answer(FORBIDDEN, None);
+        }
+        action
+    }
+
+    /// Says of which type a fixed text is not.
+    pub fn typed(&mut self, scope: &Scope<'a>) {
+        let own = scope.one("default_type");
+        let is_same =
+            |own: &&Directive| matches!(own.first(), "text/plain" | "application/octet-stream");
+        if let Some(own) = own.filter(|own| !is_same(own)) {
+            self.leave_out(own, "a text is sent as text/plain");
+        }
     }
 
     fn returned(&mut self, own: &Directive, at: Place<'_>) -> Action {
@@ -238,7 +325,7 @@ impl<'a> Actions<'_, 'a> {
             return true;
         };
         access::within(&to.scope, true) == Access::Open
-            && access::shut_by_condition(&to.scope).is_none()
+            && access::shut_by_condition(&to.scope, &self.facts).is_none()
             && self.asks_for_no_more(scope, &to.scope)
     }
 
@@ -251,7 +338,7 @@ impl<'a> Actions<'_, 'a> {
     /// The answer to all, where not all may come.
     pub fn shut(&mut self, scope: &Scope<'a>, is_of_files: bool) -> Option<Action> {
         let access = match access::of(scope, is_of_files) {
-            Access::Open => access::shut_by_condition(scope)?,
+            Access::Open => access::shut_by_condition(scope, &self.facts)?,
             access => access,
         };
         match access {
@@ -267,6 +354,11 @@ impl<'a> Actions<'_, 'a> {
     /// What a location that passes requests on does.
     pub fn pass(&mut self, pass: &Directive, location: &Location<'a>, is_stripped: bool) -> Action {
         let scope = &location.scope;
+        let names = ["proxy_set_header", "grpc_set_header"];
+        if let Some(own) = identity::header(scope, &names, "") {
+            self.leave_out(own, identity::REFUSED);
+            return Action::Answer(FORBIDDEN, None);
+        }
         let target = match upstreams::target(pass, scope, self.blocks) {
             Ok(target) => target,
             Err(why) => {
@@ -326,14 +418,18 @@ impl<'a> Actions<'_, 'a> {
             let name = own.first().to_ascii_lowercase();
             let value = own.args.get(1).map_or("", String::as_str);
             let why = match name.as_str() {
-                "host" | "upgrade" | "connection" | "x-forwarded-for" | "x-forwarded-proto"
-                | "x-forwarded-host" | "x-real-ip" | "forwarded" | "te" => continue,
+                name if identity::is_own(name) => continue,
                 "x-forwarded-port" | "x-forwarded-ssl" | "x-scheme" | "x-forwarded-scheme"
                 | "x-url-scheme" => "X-Forwarded-Proto and X-Forwarded-Host say it",
                 "accept-encoding" if value.is_empty() => "what the client accepts is passed on",
-                _ => "no other header is set for upstreams",
+                _ => identity::CLIENTS_OWN,
             };
             self.leave_out(own, why);
+        }
+        for name in ["proxy_pass_request_headers", "grpc_pass_request_headers"] {
+            if let Some(own) = scope.one(name).filter(|own| own.first() == "off") {
+                self.leave_out(own, "the client's own headers are passed on");
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `fastcgi_pass`: which scripts a location has run, where they are, and by which servers.
 
 use super::action::{Action, Actions, NOT_CARRIED};
+use super::identity;
 use super::locations::Location;
 use super::regex;
 use super::scope::Scope;
@@ -86,6 +87,11 @@ impl<'a> Actions<'_, 'a> {
     /// What a location with `fastcgi_pass` does.
     pub fn run(&mut self, pass: &'a Directive, location: &Location<'a>) -> Action {
         match read(pass, location, self.blocks) {
+            Ok(_) if told_who(&location.scope).is_some() => {
+                let own = told_who(&location.scope).unwrap_or(pass);
+                self.leave_out(own, identity::REFUSED);
+                Action::Answer(403, None)
+            }
             Ok((run, left_out)) => {
                 for (directive, why) in left_out {
                     self.leave_out(&directive, why);
@@ -103,16 +109,22 @@ impl<'a> Actions<'_, 'a> {
 
     /// Parameters beside those that every script is told.
     fn parameters(&mut self, scope: &Scope<'a>) {
+        let passed = scope.one("fastcgi_pass_request_headers");
+        if let Some(own) = passed.filter(|own| own.first() == "off") {
+            self.leave_out(own, "the client's own headers are passed on");
+        }
         for own in scope.all(&["fastcgi_param"]) {
             let name = own.first();
             let value = own.args.get(1).map_or("", String::as_str);
             let is_standard = STANDARD.iter().any(|(known, values)| {
                 *known == name && (values.is_empty() || values.contains(&value))
             });
-            if is_standard || ANY_VALUE.contains(&name) || value.is_empty() {
+            let is_empty = value.is_empty() && !name.starts_with("HTTP_");
+            if is_standard || ANY_VALUE.contains(&name) || is_empty {
                 continue;
             }
             let why = match name {
+                name if name.starts_with("HTTP_") => identity::CLIENTS_OWN,
                 "HTTPS" => {
                     "scripts are told HTTPS for requests that came over TLS, and X-Forwarded-Proto"
                 }
@@ -135,6 +147,11 @@ impl<'a> Actions<'_, 'a> {
             self.leave_out(tried, "a script that does not exist gets 404");
         }
     }
+}
+
+/// A parameter that stands for a header of the client and says who the client is.
+fn told_who<'a>(scope: &Scope<'a>) -> Option<&'a Directive> {
+    identity::header(scope, &["fastcgi_param"], "HTTP_")
 }
 
 type Read = (Run, Vec<(Directive, &'static str)>);

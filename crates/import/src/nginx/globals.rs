@@ -267,16 +267,23 @@ impl Globals<'_, '_> {
             is_asked.then_some((verify, ca))
         });
         let (verify, ca) = asking?;
-        let is_same = with_tls.iter().all(|server| {
-            let own = server.scope.one("ssl_verify_client");
-            own.is_some_and(|own| own.first() == verify.first())
-        });
+        let says = |text: &'static str| {
+            move |server: &&Server<'_>| {
+                let own = server.scope.one("ssl_verify_client");
+                own.is_some_and(|own| own.first() == text)
+            }
+        };
+        let is_same = ["on", "optional"]
+            .into_iter()
+            .any(|text| with_tls.iter().all(says(text)));
+        let is_required = with_tls.iter().any(says("on"));
         let path = self.prefix.join(ca.first()).display().to_string();
         if !is_same {
             let why = "certificates of clients are asked of all names alike, not of some";
             self.leave_out(Group::Tls, verify, why);
         }
-        Some((path, verify.first() == "on"))
+        // Of two the stricter.
+        Some((path, is_required))
     }
 
     /// Proxies in front of this one.
@@ -351,6 +358,9 @@ impl Globals<'_, '_> {
                 Class::LeftOut(why) => self.leave_out(Group::Head, own, why),
                 Class::Carried if matches!(own.name.as_str(), "stream" | "mail") => {
                     self.leave_out(Group::Head, own, "Sooner serves HTTP");
+                }
+                Class::Carried if matches!(own.name.as_str(), "default_type" | "types") => {
+                    moot.insert(own.name.clone());
                 }
                 Class::Carried => {}
             }

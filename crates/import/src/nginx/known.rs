@@ -11,7 +11,7 @@ pub enum Class {
     LeftOut(&'static str),
 }
 
-const CARRIED: [&str; 82] = [
+const CARRIED: [&str; 91] = [
     "access_log",
     "add_header",
     "alias",
@@ -24,7 +24,9 @@ const CARRIED: [&str; 82] = [
     "client_body_timeout",
     "client_header_timeout",
     "client_max_body_size",
+    "default_type",
     "deny",
+    "disable_symlinks",
     "error_page",
     "events",
     "expires",
@@ -32,22 +34,28 @@ const CARRIED: [&str; 82] = [
     "fastcgi_index",
     "fastcgi_param",
     "fastcgi_pass",
+    "fastcgi_pass_request_headers",
     "fastcgi_read_timeout",
     "fastcgi_split_path_info",
     "grpc_pass",
+    "grpc_pass_request_headers",
     "http",
     "if",
     "include",
     "index",
     "internal",
+    "js_access",
+    "js_content",
     "keepalive_timeout",
     "limit_except",
     "listen",
     "location",
     "mail",
     "memcached_pass",
+    "perl",
     "proxy_connect_timeout",
     "proxy_pass",
+    "proxy_pass_request_headers",
     "proxy_read_timeout",
     "proxy_redirect",
     "proxy_set_header",
@@ -77,6 +85,7 @@ const CARRIED: [&str; 82] = [
     "stream",
     "stub_status",
     "try_files",
+    "types",
     "upstream",
     "user",
     "uwsgi_pass",
@@ -97,7 +106,7 @@ const CARRIED: [&str; 82] = [
 ];
 
 /// About the inside of nginx, or what Sooner does without a word.
-const MOOT: [&str; 86] = [
+const MOOT: [&str; 84] = [
     "absolute_redirect",
     "accept_mutex",
     "aio",
@@ -113,7 +122,6 @@ const MOOT: [&str; 86] = [
     "client_header_buffer_size",
     "connection_pool_size",
     "daemon",
-    "default_type",
     "directio",
     "error_log",
     "etag",
@@ -176,7 +184,6 @@ const MOOT: [&str; 86] = [
     "tcp_nopush",
     "thread_pool",
     "timer_resolution",
-    "types",
     "types_hash_bucket_size",
     "types_hash_max_size",
     "uwsgi_temp_path",
@@ -203,7 +210,7 @@ const MOOT_BEGINNINGS: [&str; 13] = [
     "debug_",
 ];
 
-const LEFT_OUT: [(&str, &str); 32] = [
+const LEFT_OUT: [(&str, &str); 38] = [
     (
         "limit_req",
         "Sooner does not limit the rate of requests; limits.connections_per_address bounds connections",
@@ -285,8 +292,27 @@ const LEFT_OUT: [(&str, &str); 32] = [
         "the last address in X-Forwarded-For that is not trusted counts",
     ),
     (
-        "disable_symlinks",
-        "links that lead out of the root are refused; site.symlinks = \"none\" refuses all",
+        "modsecurity",
+        "Sooner looks at no contents of requests: what these rules refuse gets through",
+    ),
+    ("ssl_crl", "Sooner reads no lists of revoked certificates"),
+    (
+        "ssl_ocsp",
+        "Sooner asks no server whether a certificate is revoked",
+    ),
+    (
+        "ssl_ocsp_responder",
+        "Sooner asks no server whether a certificate is revoked",
+    ),
+    (
+        "ssl_verify_depth",
+        "chains of clients' certificates may be longer",
+    ),
+    ("ssl_stapling", "Sooner staples no answers of OCSP"),
+    ("ssl_password_file", "keys are without a passphrase"),
+    (
+        "ssl_trusted_certificate",
+        "tls.client_ca is ssl_client_certificate; nothing else is trusted",
     ),
     ("mirror", "a request goes to one upstream"),
     (
@@ -295,7 +321,6 @@ const LEFT_OUT: [(&str, &str); 32] = [
     ),
     ("slice", "answers of upstreams pass as they are"),
     ("userid", "Sooner has no variables"),
-    ("js_content", "Sooner has no scripting"),
 ];
 
 /// Beginnings of names, and why what begins so is left out.

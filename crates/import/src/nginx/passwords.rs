@@ -5,6 +5,8 @@
 //! nginx asks for the same one here, or answers to no client.
 
 use super::access::{self, Access};
+use super::conditions::Condition;
+use super::facts::Facts;
 use super::folders;
 use super::locations::{Kind, Location};
 use super::scope::Scope;
@@ -109,9 +111,10 @@ pub fn asked<'a>(scope: &Scope<'a>, prefix: &Path) -> Wanted<'a> {
 }
 
 /// Finds the tables of a site.
-pub fn plan<'a>(all: &[Location<'a>], prefix: &Path) -> Plan<'a> {
+pub fn plan<'a>(all: &[Location<'a>], prefix: &Path, facts: &Facts) -> Plan<'a> {
     let roots = folders::all(all);
-    let wants: Vec<Wanted<'a>> = all.iter().map(|own| wanted(own, prefix, &roots)).collect();
+    let wanted = |own| wanted(own, prefix, &roots, facts);
+    let wants: Vec<Wanted<'a>> = all.iter().map(wanted).collect();
     let mut planner = Planner {
         all,
         plan: Plan::default(),
@@ -141,10 +144,22 @@ pub fn plan<'a>(all: &[Location<'a>], prefix: &Path) -> Plan<'a> {
 }
 
 /// What a location wants of the clients that get something there.
-fn wanted<'a>(location: &Location<'a>, prefix: &Path, roots: &[String]) -> Wanted<'a> {
+fn wanted<'a>(
+    location: &Location<'a>,
+    prefix: &Path,
+    roots: &[String],
+    facts: &Facts,
+) -> Wanted<'a> {
     let scope = &location.scope;
     // It comes before all rules.
-    if let Some(own) = scope.own_one("return") {
+    let is_certain =
+        |own: &&Directive| own.name == "if" && facts.holds(&Condition::of(own)) == Some(true);
+    let returned = scope.own().iter().find_map(|own| match own.name.as_str() {
+        "return" => Some(own),
+        _ if is_certain(&own) => own.inside().iter().find(|own| own.name == "return"),
+        _ => None,
+    });
+    if let Some(own) = returned {
         return match own.first() {
             "200" | "204" => Wanted::Open,
             _ => Wanted::Any,

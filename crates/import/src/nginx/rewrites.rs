@@ -18,7 +18,7 @@ impl Builder<'_, '_> {
             .filter(|(own, _)| own.name == "rewrite")
         {
             let at = At {
-                scheme: self.actions.scheme,
+                scheme: self.actions.facts.scheme,
                 name: self.actions.name,
                 paths: &[],
             };

@@ -22,6 +22,19 @@ impl<'a> Scope<'a> {
         self.levels.last().copied().unwrap_or_default()
     }
 
+    /// Whether it is a block within a server.
+    pub fn is_location(&self) -> bool {
+        self.levels.len() > 2
+    }
+
+    /// The block around this one.
+    pub fn outside(&self) -> Self {
+        let levels = self.levels.split_last().map(|(_, outer)| outer.to_vec());
+        Self {
+            levels: levels.unwrap_or_default(),
+        }
+    }
+
     /// The first of this name that the block says itself.
     pub fn own_one(&self, name: &str) -> Option<&'a Directive> {
         self.own().iter().find(|directive| directive.name == name)

@@ -1,6 +1,8 @@
 //! `server` blocks: which of them become sites, and of which names and scheme.
 
 use super::conditions::Condition;
+use super::facts::UNKNOWN;
+use super::globals::deep;
 use super::listen::{self, Listen};
 use super::returns::{Place, Return, read_return};
 use super::scope::Scope;
@@ -26,6 +28,8 @@ pub struct Server<'a> {
     pub left_out: Vec<(String, String)>,
     /// Whether a name was left out.
     has_other_names: bool,
+    /// Whether its clients have certificates of other authorities than those of the first.
+    has_other_authorities: bool,
 }
 
 /// What becomes one site.
@@ -43,6 +47,14 @@ pub struct Plan<'s, 'a> {
     pub always: Option<Result<Return, (&'a Directive, String)>>,
 }
 
+const NO_HANDSHAKE: &str =
+    "no handshake is refused; requests over TLS get 403, with the certificate of another name";
+const REVOKED: &str =
+    "Sooner does not find out which certificates of clients are revoked; requests over TLS get 403";
+const NO_AUTHORITIES: &str =
+    "no ssl_client_certificate says who signs clients' certificates; requests over TLS get 403";
+const OTHER_AUTHORITIES: &str = "an earlier server has others sign clients' certificates, \
+    and Sooner asks all names alike; requests over TLS get 403";
 const SCHEMES: [&str; 2] = ["http", "https"];
 
 impl<'a> Server<'a> {
@@ -56,6 +68,7 @@ impl<'a> Server<'a> {
             is_default: [false; 2],
             left_out: Vec::new(),
             has_other_names: false,
+            has_other_authorities: false,
             scope,
         };
         let is_all_tls = server
@@ -116,7 +129,8 @@ impl<'a> Server<'a> {
         let needs_split = own.len() == 2
             && (conditions
                 .iter()
-                .any(|(condition, _)| condition.is_clear_text())
+                .any(|(condition, _)| condition.by_scheme().is_some())
+                || self.shut_over_tls().is_some()
                 || depends_on_scheme(self.directive.inside()));
         if own.len() == 2 && !needs_split {
             return self.plans_of(None, &conditions);
@@ -133,7 +147,7 @@ impl<'a> Server<'a> {
         let with_return = blocks.filter_map(|own| {
             let condition = Condition::of(own);
             let returned = own.inside().iter().find(|own| own.name == "return")?;
-            let is_known = condition.host("x").is_some() || condition.is_clear_text();
+            let is_known = condition.host("x").is_some() || condition.by_scheme().is_some();
             is_known.then_some((condition, returned))
         });
         with_return.collect()
@@ -147,10 +161,12 @@ impl<'a> Server<'a> {
         let mut rest = self.hosts.clone();
         let mut plans = Vec::new();
         let name = scheme.map(|scheme| SCHEMES[scheme]);
+        let mut is_default =
+            [0, 1].map(|own| self.is_default[own] && scheme.is_none_or(|it| it == own));
         let mut always = None;
         for (condition, returned) in conditions {
-            if condition.is_clear_text() {
-                if name == Some("http") && always.is_none() {
+            if let Some(is_clear_text) = condition.by_scheme() {
+                if name.is_some_and(|name| (name == "http") == is_clear_text) && always.is_none() {
                     always = Some(*returned);
                 }
                 continue;
@@ -159,30 +175,93 @@ impl<'a> Server<'a> {
                 .into_iter()
                 .partition(|host| condition.host(host) == Some(true));
             rest = others;
-            if !fitting.is_empty() {
+            let is_of_unknown = is_default.contains(&true) && condition.host(UNKNOWN) == Some(true);
+            if !fitting.is_empty() || is_of_unknown {
                 plans.push(Plan {
                     server: self,
                     always: Some(self.returned(returned, name, fitting.first())),
                     hosts: fitting,
                     scheme: name,
-                    is_default: [false; 2],
+                    is_default: if is_of_unknown {
+                        std::mem::take(&mut is_default)
+                    } else {
+                        [false; 2]
+                    },
                 });
             }
         }
         let always = always.or(self.scope.own_one("return"));
-        let is_default =
-            [0, 1].map(|own| self.is_default[own] && scheme.is_none_or(|it| it == own));
-        let is_reached = !rest.is_empty() || is_default.contains(&true);
-        if is_reached {
+        for (hosts, is_default) in self.by_conditions_within(rest, is_default) {
             plans.push(Plan {
                 server: self,
-                always: always.map(|own| self.returned(own, name, rest.first())),
-                hosts: rest,
+                always: always.map(|own| self.returned(own, name, hosts.first())),
+                hosts,
                 scheme: name,
                 is_default,
             });
         }
         plans
+    }
+
+    /// Hosts that the conditions of its locations do not tell apart, and whether those that no site
+    /// names are among them.
+    fn by_conditions_within(
+        &self,
+        hosts: Vec<String>,
+        is_default: [bool; 2],
+    ) -> Vec<(Vec<String>, [bool; 2])> {
+        let mut conditions = Vec::new();
+        for own in self.directive.inside() {
+            if own.name == "location" {
+                deep(own.inside(), "if", &mut |own| {
+                    conditions.push(Condition::of(own))
+                });
+            }
+        }
+        let fulfilled = |host: &str| -> Vec<Option<bool>> {
+            conditions.iter().map(|own| own.host(host)).collect()
+        };
+        let mut groups: Vec<Vec<Option<bool>>> = Vec::new();
+        let mut all: Vec<(Vec<String>, [bool; 2])> = Vec::new();
+        if is_default.contains(&true) {
+            groups.push(fulfilled(UNKNOWN));
+            all.push((Vec::new(), is_default));
+        }
+        for host in hosts {
+            let own = fulfilled(&host);
+            match groups.iter().position(|other| *other == own) {
+                Some(at) => all[at].0.push(host),
+                None => {
+                    groups.push(own);
+                    all.push((vec![host], [false; 2]));
+                }
+            }
+        }
+        all
+    }
+
+    /// Why all requests over TLS are refused, if they are.
+    pub fn shut_over_tls(&self) -> Option<(&'a Directive, &'static str)> {
+        let is_on = |name: &str| self.scope.one(name).filter(|own| own.first() != "off");
+        if !self.listens_by_scheme()[1] {
+            return None;
+        }
+        if let Some(own) = is_on("ssl_reject_handshake") {
+            return Some((own, NO_HANDSHAKE));
+        }
+        let verify = is_on("ssl_verify_client")?;
+        for name in ["ssl_crl", "ssl_ocsp"] {
+            if let Some(own) = is_on(name) {
+                return Some((own, REVOKED));
+            }
+        }
+        let is_unsaid =
+            verify.first() == "on" && self.scope.one("ssl_client_certificate").is_none();
+        match (is_unsaid, self.has_other_authorities) {
+            (true, _) => Some((verify, NO_AUTHORITIES)),
+            (_, true) => Some((verify, OTHER_AUTHORITIES)),
+            _ => None,
+        }
     }
 
     fn returned(
@@ -193,7 +272,7 @@ impl<'a> Server<'a> {
     ) -> Result<Return, (&'a Directive, String)> {
         let place = Place {
             scheme,
-            name: name.map(String::as_str),
+            name: name.or(self.hosts.first()).map(String::as_str),
             paths: &["/*".to_owned()],
         };
         read_return(directive, place).map_err(|why| (directive, why))
@@ -218,7 +297,8 @@ fn depends_on_scheme(level: &[Directive]) -> bool {
                 || arg.starts_with("https://$host")
                 || arg.starts_with("https://$http_host")
         });
-        (is_redirect && is_by_scheme) || depends_on_scheme(own.inside())
+        let is_condition = own.name == "if" && Condition::of(own).by_scheme().is_some();
+        is_condition || (is_redirect && is_by_scheme) || depends_on_scheme(own.inside())
     })
 }
 
@@ -263,7 +343,24 @@ pub fn together(servers: Vec<Server<'_>>) -> (Vec<Server<'_>>, Vec<Server<'_>>) 
     })
 }
 
-/// Says which are the defaults: the first, unless one says that it is.
+/// Says which servers ask for certificates of other authorities than Sooner will.
+fn compare_authorities(servers: &mut [Server<'_>]) {
+    let asked = |own: &Server<'_>| {
+        let verify = own.scope.one("ssl_verify_client")?;
+        let is_asked = matches!(verify.first(), "on" | "optional");
+        let ca = own.scope.one("ssl_client_certificate")?;
+        (is_asked && own.listens_by_scheme()[1]).then(|| ca.first().to_owned())
+    };
+    let Some(first) = servers.iter().find_map(asked) else {
+        return;
+    };
+    for server in servers {
+        server.has_other_authorities = asked(server).is_some_and(|own| own != first);
+    }
+}
+
+/// Says which are the defaults: the first, unless one says that it is; and which ask for
+/// certificates of other authorities than the first.
 pub fn choose_defaults(servers: &mut [Server<'_>]) {
     for (scheme, is_tls) in [false, true].into_iter().enumerate() {
         let listens = |own: &Server<'_>| own.listens.iter().any(|own| own.is_tls == is_tls);
@@ -279,4 +376,5 @@ pub fn choose_defaults(servers: &mut [Server<'_>]) {
             servers[default].is_default[scheme] = true;
         }
     }
+    compare_authorities(servers);
 }

@@ -73,6 +73,8 @@ pub struct Site {
     pub body: Body,
     /// Compressed files beside files.
     pub precompressed: Vec<&'static str>,
+    /// Whether no symbolic links are followed.
+    pub has_no_links: bool,
     /// Whether answers are compressed, where that is not as all sites have it.
     pub compress: Option<bool>,
     /// Who needs a password.
@@ -148,6 +150,9 @@ impl Site {
         if !self.precompressed.is_empty() {
             let codings: Vec<String> = self.precompressed.iter().map(|own| (*own).into()).collect();
             document.list(GROUP, "precompressed", &codings);
+        }
+        if self.has_no_links {
+            document.text(GROUP, "symlinks", "none");
         }
         if let Some(is_on) = self.compress {
             document.value(GROUP, "compress", is_on);

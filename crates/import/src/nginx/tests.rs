@@ -1,6 +1,7 @@
 //! Whole files and what comes of them; those like public ones are held against nginx with the tests
 //! of the command.
 
+mod guards;
 mod keeping;
 mod passwords;
 mod scripts;
@@ -411,7 +412,7 @@ proptest! {
 }
 
 /// Directives that meet in many ways.
-const PARTS: [&str; 44] = [
+const PARTS: [&str; 56] = [
     "root /srv;",
     "index a.html b.php;",
     "return 301 https://$host$request_uri;",
@@ -456,4 +457,16 @@ const PARTS: [&str; 44] = [
     "location ^~ /z/ { auth_basic x; auth_basic_user_file f; add_header Cache-Control immutable; expires 1y; }",
     "location /b/ { proxy_pass http://app; expires 1h; gzip on; }",
     "index index.php x.php index.html;",
+    "if ($host != a.org) { return 404; }",
+    "if ($uri ~* ^/(x|w)) { return 403; }",
+    "if ($request_filename ~ \\.b[a-z]k$) { return 410 gone; }",
+    "location /h { if ($host = b.org) { return 403; } if ($scheme = http) { return 301 https://$host$request_uri; } }",
+    "location ~ \\.txt$ { if ($uri ~ /x.*/y) { return 444; } }",
+    "location /k/ { if ($uri ~ k/.*\\.php) { return 404; } fastcgi_pass php:9000; }",
+    "location /o { if ($remote_addr != 10.0.0.1) { rewrite ^ /soon last; } }",
+    "ssl_verify_client on; ssl_client_certificate /ca;",
+    "ssl_crl /crl; ssl_reject_handshake off;",
+    "disable_symlinks on;",
+    "location = /index.html { add_header X-A c; default_type text/x; }",
+    "location ~ \\.html$ { add_header X-B c; auth_ldap x; }",
 ];

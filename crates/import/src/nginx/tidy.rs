@@ -1,11 +1,45 @@
 //! What is left out of a site because it says nothing, and questions about paths with stars.
 
+use super::globals::deep;
 use super::returns::Redirect;
 use super::scope::Scope;
 use super::translate::Builder;
 use super::tree::Directive;
 
 impl Builder<'_, '_> {
+    /// Whether links are followed is said of a site: as soon as one place follows none.
+    pub fn links(&mut self) {
+        let server = self.server.clone();
+        let is_on = |own: &Directive| own.first() != "off";
+        let outer = server.one("disable_symlinks");
+        let mut said: Vec<Directive> = Vec::new();
+        let mut inner = Vec::new();
+        for location in server.own().iter().filter(|own| own.name == "location") {
+            deep(location.inside(), "disable_symlinks", &mut |own| {
+                inner.push(own)
+            });
+        }
+        let is_all = outer.is_some_and(is_on);
+        self.site.has_no_links = is_all || inner.iter().any(|own| is_on(own));
+        // What is not the same everywhere, or depends on the owner.
+        said.extend(
+            inner
+                .iter()
+                .filter(|own| is_on(own) != is_all)
+                .map(|own| (*own).clone()),
+        );
+        let by_owner = outer.into_iter().chain(inner);
+        said.extend(
+            by_owner
+                .filter(|own| own.first() == "if_not_owner")
+                .cloned(),
+        );
+        for own in said {
+            let why = "of a site all links are refused, or those that lead out of the root";
+            self.actions.leave_out(&own, why);
+        }
+    }
+
     /// Leaves out what says nothing: a place that is as its site, with nothing behind it that would
     /// have come before.
     pub fn tidy(&mut self) {

@@ -1,7 +1,9 @@
 //! From one `server` to one site.
 
+use super::access::{self, Access};
 use super::action::{Action, Actions, NOT_CARRIED, Pass};
 use super::compression;
+use super::facts::Facts;
 use super::locations::{self, Kind, Location, Paths};
 use super::passwords;
 use super::returns::{Redirect, Return};
@@ -69,8 +71,16 @@ pub fn site<'a>(plan: &Plan<'_, 'a>, common: &mut Common<'a>) -> Result<Site, Im
             named: &named,
             prefix: &common.prefix,
             shut: Vec::new(),
-            scheme: plan.scheme,
-            name: plan.hosts.first().map(String::as_str),
+            facts: Facts {
+                scheme: plan.scheme,
+                hosts: plan.hosts.clone(),
+                is_default: plan.is_default.contains(&true),
+            },
+            name: plan
+                .hosts
+                .first()
+                .or(server.hosts.first())
+                .map(String::as_str),
             left_out: server.left_out.clone(),
         },
         all,
@@ -81,12 +91,16 @@ pub fn site<'a>(plan: &Plan<'_, 'a>, common: &mut Common<'a>) -> Result<Site, Im
         server: server.scope.clone(),
         compress: [common.compress; 2],
     };
-    match &plan.always {
-        Some(always) => builder.always(always),
-        None => builder.whole(),
-    }
-    if plan.always.is_none() {
-        builder.remarks(server.directive.inside(), &mut common.moot);
+    let over_tls = server
+        .shut_over_tls()
+        .filter(|_| plan.scheme != Some("http"));
+    match (&over_tls, &plan.always) {
+        (Some((rule, why)), _) => builder.shut(rule, why),
+        (None, Some(always)) => builder.always(always),
+        (None, None) => {
+            builder.whole();
+            builder.remarks(server.directive.inside(), &mut common.moot);
+        }
     }
     let mut site = builder.site;
     site.left_out = builder.actions.left_out;
@@ -106,6 +120,13 @@ impl<'a> Builder<'_, 'a> {
         });
     }
 
+    /// Refuses everything.
+    fn shut(&mut self, rule: &Directive, why: &str) {
+        self.site.body.index = vec!["index.html".into()];
+        self.actions.leave_out(rule, why);
+        self.everything(403, None);
+    }
+
     fn always(&mut self, always: &Result<Return, (&Directive, String)>) {
         self.site.body.index = vec!["index.html".into()];
         match always {
@@ -113,13 +134,35 @@ impl<'a> Builder<'_, 'a> {
                 self.site.body.redirects.clone_from(redirects);
                 let scope = self.server.clone();
                 self.site.body.headers = self.headers(&scope);
+                if let Some(Access::Shut(rule, _)) =
+                    access::shut_by_condition(&scope, &self.actions.facts)
+                {
+                    let why = "Sooner has no variables; all are led elsewhere";
+                    self.actions.leave_out(rule, why);
+                }
             }
-            Ok(Return::Fixed(status, text)) => self.everything(*status, text.clone()),
+            Ok(Return::Fixed(status, text)) => {
+                let scope = self.server.clone();
+                if let Some(Access::Shut(rule, why)) =
+                    access::shut_by_condition(&scope, &self.actions.facts).filter(|_| *status < 400)
+                {
+                    return self.shut(rule, why);
+                }
+                if text.is_some() {
+                    self.actions.typed(&scope);
+                }
+                self.everything(*status, text.clone());
+            }
             Ok(Return::Close) => {
-                let returned = self.server.own_one("return").cloned();
+                let mut all = self.server.own().iter();
+                let is_it = |own: &&Directive| own.name == "return" && own.first() == "444";
+                let returned = all.find_map(|own| match own.name.as_str() {
+                    "if" => own.inside().iter().find(is_it),
+                    _ => Some(own).filter(is_it),
+                });
                 if let Some(returned) = returned {
                     let why = "no connection is closed without an answer; requests get 403";
-                    self.actions.leave_out(&returned, why);
+                    self.actions.leave_out(returned, why);
                 }
                 self.everything(403, None);
             }
@@ -133,7 +176,7 @@ impl<'a> Builder<'_, 'a> {
 
     fn whole(&mut self) {
         let locations = std::mem::take(&mut self.all);
-        let plan = passwords::plan(&locations, self.actions.prefix);
+        let plan = passwords::plan(&locations, self.actions.prefix, &self.actions.facts);
         self.actions.shut.clone_from(&plan.shut);
         let mut acts: Vec<Action> = locations.iter().map(|own| self.actions.of(own)).collect();
         self.all = locations;
@@ -167,6 +210,7 @@ impl<'a> Builder<'_, 'a> {
         for (at, act) in acts.iter().enumerate() {
             if at != rest {
                 self.is_plain = self.plain.contains(&at);
+                self.refuse_paths(at);
                 let before = self.site.places.len();
                 self.place(at, act, &acts);
                 self.guard_directories(at, &acts);
@@ -177,7 +221,11 @@ impl<'a> Builder<'_, 'a> {
         let rest_answers = matches!(acts[rest], Action::Answer(..) | Action::Redirect(_));
         self.directories_of_rest(rest, &acts);
         self.close_scripts(rest_answers);
+        self.refuse_paths(rest);
         self.rest(&acts[rest]);
+        self.refuse_paths_of_server();
+        self.last_pages();
+        self.links();
         self.tidy();
         self.site.auth = plan.tables;
         for (rule, why) in plan.remarks {

@@ -1,0 +1,237 @@
+//! Conditions on the path with an answer of 4xx: the paths are refused, as those of a location by
+//! an expression are.
+
+use super::conditions::Condition;
+use super::locations::Paths;
+use super::regex;
+use super::returns::{Place as At, Return, read_return};
+use super::site::{Body, Place};
+use super::translate::Builder;
+use super::tree::Directive;
+use sooner_http::path_pattern::{self, PathPattern};
+use std::collections::BTreeSet;
+
+const MORE: &str = "these paths cannot be told from others like them, which are refused as well";
+const ALL: &str = "which paths it is about cannot be said; all of the site are refused with 403";
+
+/// What a condition on the path is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// These paths.
+    Of(Paths),
+    /// No path can be named.
+    Unsaid,
+}
+
+/// The `return` of an `if` that refuses.
+pub fn refusal(own: &Directive) -> Option<&Directive> {
+    let is_refusal = |inner: &&Directive| {
+        let status = inner.first().parse::<u16>().unwrap_or_default();
+        inner.name == "return" && status >= 400
+    };
+    let is_if = own.name == "if";
+    own.inside().iter().find(is_refusal).filter(|_| is_if)
+}
+
+/// What the condition of an `if` says of paths; `None` where it is not about them, or refuses none.
+pub fn about(own: &Directive) -> Option<About> {
+    refusal(own)?;
+    let condition = Condition::of(own);
+    let is_file = condition.subject == "$request_filename";
+    let is_path = matches!(
+        condition.subject.as_str(),
+        "$uri" | "$document_uri" | "$request_uri"
+    );
+    if !is_file && !is_path {
+        return None;
+    }
+    let value = condition.value.trim_matches('"');
+    // What only a query has is no path.
+    let is_query = condition.subject == "$request_uri"
+        && (value.contains("\\?") || value.contains(['=', '&', '%']));
+    let paths = match condition.operator.as_str() {
+        _ if is_query => return None,
+        "=" | "~" | "~*" if is_file && (condition.operator == "=" || value.contains('^')) => None,
+        "=" => Some(Paths {
+            texts: vec![regex::escaped(value)],
+            ignores_case: false,
+            is_exact: true,
+        }),
+        "~" | "~*" => regex::paths(value).map(|own| Paths {
+            texts: own.texts,
+            ignores_case: own.ignores_case || condition.operator == "~*",
+            is_exact: own.is_exact,
+        }),
+        _ => return None,
+    };
+    let paths = paths.filter(|own| own.texts.iter().all(|text| is_pattern(text)));
+    Some(paths.map_or(About::Unsaid, About::Of))
+}
+
+/// The paths of a location that a condition is about; `None` where they cannot be said.
+pub fn within(location: &Paths, own: &Paths) -> Option<Paths> {
+    let ignores_case = location.ignores_case || own.ignores_case;
+    let mut texts: Vec<String> = Vec::new();
+    for text in &own.texts {
+        for outer in &location.texts {
+            for text in common(outer, text, ignores_case)? {
+                if !texts.contains(&text) {
+                    texts.push(text);
+                }
+            }
+        }
+    }
+    texts.iter().all(|text| is_pattern(text)).then_some(Paths {
+        texts,
+        ignores_case,
+        is_exact: own.is_exact,
+    })
+}
+
+/// Whether these are all paths of a location.
+pub fn is_whole(location: &Paths, own: &Paths) -> bool {
+    location.texts.iter().all(|text| own.texts.contains(text))
+}
+
+fn is_pattern(text: &str) -> bool {
+    PathPattern::parse(text, false).is_ok()
+}
+
+/// The paths that are among both.
+fn common(outer: &str, text: &str, ignores_case: bool) -> Option<Vec<String>> {
+    let pieces: Vec<&str> = outer.split('*').collect();
+    match pieces.as_slice() {
+        [path] => {
+            let pattern = PathPattern::parse(text, ignores_case).ok()?;
+            let fits = pattern.fits(&path_pattern::plain(path));
+            Some(Vec::from_iter(fits.then(|| (*path).to_owned())))
+        }
+        [begin, end] => {
+            let reversed = |text: &str| text.chars().rev().collect::<String>();
+            let mut all = Vec::new();
+            for rest in behind(text, begin, ignores_case) {
+                for middle in behind(&reversed(&rest), &reversed(end), ignores_case) {
+                    all.push(format!("{begin}{}{end}", reversed(&middle)));
+                }
+            }
+            Some(all)
+        }
+        _ => None,
+    }
+}
+
+/// What may follow a beginning in the paths of a text with stars.
+fn behind(text: &str, begin: &str, ignores_case: bool) -> Vec<String> {
+    let letters: Vec<char> = text.chars().collect();
+    let is_same =
+        |one: char, other: char| one == other || (ignores_case && one.eq_ignore_ascii_case(&other));
+    let mut places = BTreeSet::from([0]);
+    for letter in begin.chars() {
+        let mut next = BTreeSet::new();
+        for place in places {
+            let mut at = place;
+            while letters.get(at) == Some(&'*') {
+                next.insert(at);
+                at += 1;
+            }
+            if letters.get(at).is_some_and(|own| is_same(*own, letter)) {
+                next.insert(at + 1);
+            }
+        }
+        places = next;
+    }
+    places
+        .iter()
+        .map(|at| letters[*at..].iter().collect())
+        .collect()
+}
+
+impl<'a> Builder<'_, 'a> {
+    /// Refuses the paths of the conditions of a location, before the location itself.
+    pub fn refuse_paths(&mut self, at: usize) {
+        let location = self.all[at].clone();
+        // Those of the server come before all.
+        if std::ptr::eq(location.scope.own(), self.server.own()) {
+            return;
+        }
+        let Some(paths) = location.paths() else {
+            return;
+        };
+        for own in location.scope.own() {
+            if let Some(About::Of(refused)) = about(own)
+                && let Some(refused) = within(&paths, &refused)
+                && !refused.texts.is_empty()
+            {
+                let place = self.refused(own, &refused);
+                self.site.places.push(place);
+            }
+        }
+    }
+
+    /// The same of the server, before all locations.
+    pub fn refuse_paths_of_server(&mut self) {
+        let server = self.server.own();
+        let mut places = Vec::new();
+        for own in server {
+            match about(own) {
+                None => {}
+                Some(About::Of(refused)) => places.push(self.refused(own, &refused)),
+                Some(About::Unsaid) => {
+                    self.actions.leave_out(own, ALL);
+                    places.push(super::site::refusing(vec!["/*".into()], false, 403));
+                }
+            }
+        }
+        self.site.places.splice(0..0, places);
+    }
+
+    fn refused(&mut self, own: &'a Directive, paths: &Paths) -> Place {
+        if !paths.is_exact {
+            self.actions.leave_out(own, MORE);
+        }
+        let at = At {
+            scheme: self.actions.facts.scheme,
+            name: self.actions.name,
+            paths: &paths.texts,
+        };
+        let answer = match refusal(own).map(|own| read_return(own, at)) {
+            Some(Ok(Return::Fixed(status, text))) => (status, text),
+            _ => (403, None),
+        };
+        Place {
+            paths: paths.texts.clone(),
+            ignores_case: paths.ignores_case,
+            body: Body {
+                answer: Some(answer),
+                ..Body::default()
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_paths_of_both_are_those_that_fit_both() {
+        for (outer, text, expected) in [
+            ("/a/*", "*.bak", "/a/*.bak"),
+            ("/a*", "/abc*", "/abc*"),
+            ("/abc*", "/a*", "/abc*"),
+            ("/b*", "/a*", ""),
+            ("/pri*", "*/private*", "/pri*/private* /private*"),
+            ("/private*", "*/private*", "/private*/private* /private*"),
+            ("*.php", "*/up/*", "*/up/*.php"),
+            ("*.php", "*.php", "*.php"),
+            ("/a/*.php", "*/b/*", "/a/*/b/*.php /a/b/*.php"),
+            ("/one", "*/on*", "/one"),
+            ("/one", "*/two*", ""),
+        ] {
+            let own = common(outer, text, false).unwrap().join(" ");
+            assert_eq!(own, expected, "{outer} {text}");
+        }
+        assert_eq!(common("/A*", "/ab*", true), Some(vec!["/Ab*".to_owned()]));
+        assert_eq!(common("*a*", "/ab*", true), None);
+    }
+}
