@@ -1,7 +1,7 @@
 //! How fast large responses were taken, and whether the times that say so can be believed.
 
 use crate::line::Entry;
-use crate::taken::Source;
+use crate::taken::{Source, is_size_again};
 use sooner_report::number::{bits_per_sec, count};
 
 /// Responses from which the speed is told.
@@ -12,8 +12,6 @@ const DOWNLOADS_MAX: usize = 100_000;
 const SPEED_MAX_BITS_PER_SEC: f64 = 1e11;
 /// Responses that are large enough to tell a count of their bytes from a time.
 const COMPARED_BYTES: u64 = 5000;
-/// What a head may add to them.
-const HEAD_BYTES_MAX: u64 = 2000;
 /// Fewest of them.
 const COMPARED_MIN: u64 = 10;
 
@@ -25,6 +23,10 @@ pub struct Downloads {
     /// Numbers of unknown unit beside large responses; and those that are as large as the response.
     compared: u64,
     same: u64,
+    /// Of all responses with a number of unknown unit: how many, and where it is one of several
+    /// and as large as the response.
+    guesses: u64,
+    repeated: u64,
     /// Times that no response takes.
     too_long: u64,
 }
@@ -46,11 +48,14 @@ impl Downloads {
         let Some(took_ns) = entry.took_ns.filter(|took| *took > 0) else {
             return;
         };
-        let is_guessed = entry.took_from == Some(Source::Guessed);
+        let is_guessed = entry.took_from.is_some_and(Source::is_guess);
+        if is_guessed && bytes > 0 {
+            self.guesses += 1;
+            self.repeated += u64::from(entry.took_from == Some(Source::Repeated));
+        }
         if is_guessed && bytes >= COMPARED_BYTES {
-            let number = took_ns / 1000;
             self.compared += 1;
-            self.same += u64::from(number >= bytes && number - bytes <= HEAD_BYTES_MAX);
+            self.same += u64::from(is_size_again(took_ns / 1000, bytes));
         }
         let speeds = if is_guessed {
             &mut self.guessed
@@ -85,7 +90,9 @@ impl Downloads {
             ));
             believed = None;
         }
-        if self.compared >= COMPARED_MIN && self.same * 2 > self.compared {
+        let is_size = (self.compared >= COMPARED_MIN && self.same * 2 > self.compared)
+            || self.repeated * 2 > self.guesses;
+        if is_size {
             is_guess_believed = false;
             disbelieved.push(
                 "The whole number at the end of the lines is the size once more: Sooner ignores it."

@@ -7,7 +7,7 @@ use crate::members;
 use crate::parts::{Parts, Wanted};
 use crate::request::Requested;
 use crate::taken::{Source, TimeTaken};
-use crate::when;
+use crate::when::{self, Stamp};
 use crate::words::Words;
 
 /// A response as a log has it.
@@ -112,6 +112,9 @@ const WRAPPERS: [&str; 4] = [
 /// One in another is as deep as it goes.
 const WRAPPERS_DEPTH: usize = 2;
 
+/// Seconds since 1970 have no fewer digits, since 1973.
+const TIME_LEN_MIN: usize = 9;
+
 /// Reads the lines of one log, one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct LineReader {
@@ -166,18 +169,20 @@ impl LineReader {
         {
             return Ok(entry);
         }
-        let bracket = match time_in_brackets(line) {
-            Some((open, close)) => {
-                let time = when::stamp(&line[open..close]).ok_or(NoEntry::Time)?;
-                Some((time, &line[..open - 1], &line[close + 1..]))
-            }
-            None => None,
-        };
+        let (is_httpd, bracket) = bracket(line)?;
         // The reason of the format that went furthest.
         let mut reason = (0, NoEntry::Unknown);
-        for (place, format) in FORMATS.iter().enumerate() {
+        let words = |(_, format): &(usize, &Format)| matches!(format.layout, Layout::Words(_));
+        let formats = || FORMATS.iter().enumerate();
+        // Of a format that begins with a time in brackets what is before them is a collector's.
+        let begin = bracket
+            .filter(|_| !is_httpd)
+            .map_or(0, |(_, before, _)| before.len());
+        let first = formats().filter(|format| !is_httpd && words(format));
+        let rest = formats().filter(|format| is_httpd || !words(format));
+        for (place, format) in first.chain(rest) {
             let (fields, text, parts) = match (&format.layout, bracket) {
-                (Layout::Words(fields), _) => (fields, line, Parts::default()),
+                (Layout::Words(fields), _) => (fields, &line[begin..], Parts::default()),
                 (Layout::Httpd(fields) | Layout::HaProxy(fields), Some((time, _, behind))) => {
                     (fields, behind, Parts::at(time))
                 }
@@ -376,12 +381,51 @@ fn in_order<'a>(
     }
 }
 
+/// A time in brackets, and what is before and behind them.
+type Bracket<'a> = (Stamp, &'a [u8], &'a [u8]);
+
+/// The time in brackets of a line, and whether it is in httpd's form or not there.
+fn bracket(line: &[u8]) -> Result<(bool, Option<Bracket<'_>>), NoEntry> {
+    let around = |open: usize, close: usize| (&line[..open - 1], &line[close + 1..]);
+    if let Some((open, close)) = time_in_brackets(line) {
+        let time = when::stamp(&line[open..close]).ok_or(NoEntry::Time)?;
+        let (before, behind) = around(open, close);
+        return Ok((true, Some((time, before, behind))));
+    }
+    let other = other_time_in_brackets(line).map(|(open, close, time)| {
+        let (before, behind) = around(open, close);
+        (time, before, behind)
+    });
+    Ok((other.is_none(), other))
+}
+
 /// Where the text in `[10/Oct/2000:...]` is.
 fn time_in_brackets(line: &[u8]) -> Option<(usize, usize)> {
     let is_time = |bytes: &[u8]| matches!(bytes, [b'[', d1, d2, b'/', ..] if d1.is_ascii_digit() && d2.is_ascii_digit());
     let open = line.windows(4).position(is_time)? + 1;
     let length = line[open..].iter().position(|byte| *byte == b']')?;
     Some((open, open + length))
+}
+
+/// The first time in brackets of another form before the quotes of a line: `$time_iso8601` or
+/// `$msec` of nginx.
+fn other_time_in_brackets(line: &[u8]) -> Option<(usize, usize, Stamp)> {
+    let quote = line.iter().position(|byte| *byte == b'"');
+    let line = &line[..quote.unwrap_or(line.len())];
+    let mut begin = 0;
+    while let Some(place) = line[begin..].iter().position(|byte| *byte == b'[') {
+        let open = begin + place + 1;
+        let length = line[open..].iter().position(|byte| *byte == b']')?;
+        let text = &line[open..open + length];
+        // Shorter numbers are those of processes.
+        if length >= TIME_LEN_MIN
+            && let Some(time) = when::stamp(text)
+        {
+            return Some((open, open + length, time));
+        }
+        begin = open;
+    }
+    None
 }
 
 /// `2026-11-22 10:00:00 `, with which lines of the W3C's begin.
@@ -406,10 +450,10 @@ impl Format {
                 ", the seconds with a decimal point behind it are the time taken"
             }
             Some(Source::WithUnit | Source::Given) => ", the number behind it is the time taken",
-            Some(Source::Guessed) if is_guess_believed => {
+            Some(Source::Guessed | Source::Repeated) if is_guess_believed => {
                 ", the whole number behind it is taken for microseconds"
             }
-            Some(Source::Guessed) => ", the whole number behind it is ignored",
+            Some(Source::Guessed | Source::Repeated) => ", the whole number behind it is ignored",
         };
         format!("{}: {time}{took}", self.name)
     }

@@ -169,7 +169,7 @@ impl<'a> Parts<'a> {
             return;
         }
         if self.took.is_none() {
-            let times = behind(rest, unit);
+            let times = behind(rest, unit, self.body.or(self.sent));
             self.took = times.taken;
             self.at_server_ns = self.at_server_ns.or(times.at_server_ns);
         }

@@ -70,7 +70,7 @@ impl QueueSurvey {
         let (slot, took_ns) = match (entry.at_server.took_ns, entry.took_ns) {
             (Some(ns), _) => (&mut self.at_server, ns),
             (None, Some(ns)) if !entry.at_server.is_link_time => {
-                let is_guessed = entry.took_from == Some(Source::Guessed);
+                let is_guessed = entry.took_from.is_some_and(Source::is_guess);
                 let slot = if is_guessed {
                     &mut self.guessed
                 } else {

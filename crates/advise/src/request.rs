@@ -38,7 +38,9 @@ impl Asked<'_> {
         let mut words = self.line.unwrap_or_default().split(|byte| *byte == b' ');
         let first = words.next().filter(|word| is_method(word));
         let second = words.next().filter(|_| first.is_some());
-        let path = self.path.or(second)?;
+        // A path apart from the line may be what a server made of that in the line.
+        let asked = second.filter(|target| without_host(target).starts_with(b"/"));
+        let path = asked.or(self.path).or(second)?;
         let method = String::from_utf8_lossy(self.method.or(first).unwrap_or_default());
         Some(folded(&method, path))
     }
@@ -58,20 +60,24 @@ impl Asked<'_> {
         };
         let of_line = rest.join(&b' ');
         let method = self.method.or(first).unwrap_or(b"GET").to_ascii_uppercase();
-        let target = match self.path {
-            Some(path) => path,
-            None if of_line.is_empty() => return None,
-            None => &of_line,
+        let asked = without_host(&of_line);
+        let mut target = match self.path {
+            Some(path) if !asked.starts_with(b"/") => encoded(without_host(path)),
+            _ => return requested(&method, encoded(asked)),
         };
-        let mut target = encoded(without_host(target));
-        if let Some(query) = self.query {
+        if let Some(query) = self.query.filter(|_| !target.contains('?')) {
+            let query = query.strip_prefix(b"?").unwrap_or(query);
             target = format!("{target}?{}", encoded(query));
         }
-        target.starts_with('/').then(|| Requested {
-            method: String::from_utf8_lossy(&method).into_owned(),
-            target,
-        })
+        requested(&method, target)
     }
+}
+
+fn requested(method: &[u8], target: String) -> Option<Requested> {
+    target.starts_with('/').then(|| Requested {
+        method: String::from_utf8_lossy(method).into_owned(),
+        target,
+    })
 }
 
 /// Without the backslashes that nginx and Apache put in: `\x22` is a quote.
@@ -204,6 +210,37 @@ mod tests {
             (requested.method.as_str(), requested.target.as_str()),
             ("GET", "/a?x=1")
         );
+    }
+
+    #[test]
+    fn what_the_client_asked_goes_before_what_the_server_made_of_it() {
+        let rewritten = Asked {
+            line: Some(b"GET /blog/post?id=7 HTTP/1.1"),
+            path: Some(b"/index.php"),
+            query: Some(b"id=7"),
+            ..Asked::default()
+        };
+        let target = |asked: Asked<'_>| asked.requested().expect("a request").target;
+        assert_eq!(target(rewritten), "/blog/post?id=7");
+        assert_eq!(rewritten.kind().as_deref(), Some("GET /blog/post"));
+        // What is no line of a request says nothing.
+        for line in [&b"served a page"[..], b"GET HTTP/1.1", b"GET * HTTP/1.1"] {
+            let asked = Asked {
+                line: Some(line),
+                ..rewritten
+            };
+            assert_eq!(target(asked), "/index.php?id=7");
+        }
+        let with = |path: &'static [u8], query: &'static [u8]| {
+            target(Asked {
+                line: None,
+                path: Some(path),
+                query: Some(query),
+                ..rewritten
+            })
+        };
+        assert_eq!(with(b"/y?a=b", b"a=b"), "/y?a=b");
+        assert_eq!(with(b"/y", b"?a=b"), "/y?a=b");
     }
 
     #[test]

@@ -212,10 +212,11 @@ impl Surveyor {
         self.first_ns = self.first_ns.min(stamp_ns);
         self.last_ns = self.last_ns.max(stamp_ns);
         self.resolution_ns = self.resolution_ns.max(entry.resolution_ns);
-        *self
-            .formats
-            .entry((entry.format, entry.took_from))
-            .or_default() += 1;
+        let took_from = match entry.took_from {
+            Some(source) if source.is_guess() => Some(Source::Guessed),
+            other => other,
+        };
+        *self.formats.entry((entry.format, took_from)).or_default() += 1;
         match entry.client {
             Some(client) => self.visits.add(client, at_ns as f64 / 1e9),
             None => self.clientless += 1,

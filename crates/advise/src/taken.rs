@@ -1,15 +1,17 @@
 //! The time that a response took: a number with a unit that the format knows, or one of those
 //! behind a line of httpd's kind, where any operator puts what he likes.
 
-use crate::formats::Unit;
-use crate::words::{Kind, Words};
+mod numbers;
 
-/// Names that a number behind a line may have where it is a time: `rt=0.125`.
-const KEYS: [&[u8]; 5] = [b"rt", b"request_time", b"rtime", b"time", b"duration"];
-/// Names that the time at the server behind a proxy may have.
-const SERVER_KEYS: [&[u8]; 4] = [b"urt", b"upstream_response_time", b"upstream_time", b"ut"];
+use crate::formats::Unit;
+use numbers::numbers;
+
 /// nginx writes times with so many digits behind the point, and nothing else.
 const DECIMALS: usize = 3;
+/// What a head may add to the size of a response.
+const HEAD_BYTES_MAX: u64 = 2000;
+/// And records of TLS: a part of it.
+const RECORDS_PART: u64 = 50;
 /// No response takes so long: what has more digits is the time of day.
 const TIME_MAX_S: f64 = 1e8;
 
@@ -43,6 +45,16 @@ pub enum Source {
     Given,
     /// A whole number behind the line, which is only taken for microseconds.
     Guessed,
+    /// Likewise, where it is about as large as the response and not the only one: bytes that were
+    /// sent.
+    Repeated,
+}
+
+impl Source {
+    /// Whether the unit is only guessed.
+    pub fn is_guess(self) -> bool {
+        matches!(self, Self::Guessed | Self::Repeated)
+    }
 }
 
 /// A time that was taken.
@@ -63,24 +75,11 @@ pub struct Behind {
     pub at_server_ns: Option<u64>,
 }
 
-/// Numbers behind a line, by how they are written.
-#[derive(Default)]
-struct Numbers {
-    /// The longest with nginx's three decimals.
-    exact: Option<f64>,
-    /// The longest of the others with three decimals.
-    second: Option<f64>,
-    pointed: Option<f64>,
-    whole: Option<f64>,
-    /// Of a name that says so.
-    at_server_ns: Option<u64>,
-    with_unit_ns: Option<u64>,
-}
-
 /// The times in the words behind a line. Of several with nginx's three decimals the longest is the
 /// request's, because it takes longer than what its upstream does for it, and the next is the
-/// upstream's, which takes longer than a part of it.
-pub fn behind(rest: &[u8], unit: TimeTaken) -> Behind {
+/// upstream's, which takes longer than a part of it. Of whole numbers the last counts: where it is
+/// about the size of a response of `size` bytes, and none before it is, it may be that once more.
+pub fn behind(rest: &[u8], unit: TimeTaken, size: Option<u64>) -> Behind {
     if unit == TimeTaken::None {
         return Behind::default();
     }
@@ -89,110 +88,45 @@ pub fn behind(rest: &[u8], unit: TimeTaken) -> Behind {
         (Some(second), TimeTaken::Guess | TimeTaken::Seconds) => nanoseconds(second, 1e9),
         _ => None,
     };
+    let is_size = numbers.is_size_again(size);
+    let taken = numbers.taken(unit).map(|taken| match taken.source {
+        Source::Guessed if is_size => Taken {
+            source: Source::Repeated,
+            ..taken
+        },
+        _ => taken,
+    });
     Behind {
-        taken: numbers.taken(unit),
+        taken,
         at_server_ns: numbers.at_server_ns.or(at_server_ns),
     }
 }
 
-fn numbers(rest: &[u8], unit: TimeTaken) -> Numbers {
-    let mut found = Numbers::default();
-    // What stood in a list before this word.
-    let mut before = 0.0;
-    for word in Words(rest) {
-        if word.kind == Kind::Enclosed {
-            continue;
-        }
-        let (text, is_in_list) = match word.text.strip_suffix(b",") {
-            Some(text) if word.kind == Kind::Bare => (text, true),
-            _ => (word.text, false),
-        };
-        let (text, has_key) = match text.iter().position(|byte| *byte == b'=') {
-            Some(place) if KEYS.contains(&&text[..place]) => (&text[place + 1..], true),
-            Some(place) if SERVER_KEYS.contains(&&text[..place]) => {
-                let at_server_ns = list_ns(unquoted(&text[place + 1..]), Unit::S);
-                found.at_server_ns = found.at_server_ns.or(at_server_ns);
-                continue;
-            }
-            Some(_) => continue,
-            None => (text, false),
-        };
-        let text = unquoted(text);
-        let is_list = word.kind == Kind::Quoted && text.contains(&b',');
-        let value = if is_list {
-            exact_list(text)
-        } else {
-            decimal(text)
-        };
-        let Some(value) = value else {
-            before = 0.0;
-            found.with_unit_ns = found.with_unit_ns.or_else(|| with_unit(text));
-            continue;
-        };
-        match text.iter().position(|byte| *byte == b'.') {
-            _ if value >= TIME_MAX_S && unit != TimeTaken::Microseconds => {}
-            Some(place) if has_key || is_list || text.len() - place - 1 == DECIMALS => {
-                before += value;
-                if is_in_list {
-                    continue;
-                }
-                found.add_exact(before);
-            }
-            Some(_) => found.pointed = found.pointed.or(Some(value)),
-            None if word.kind == Kind::Bare => found.whole = found.whole.or(Some(value)),
-            None => {}
-        }
-        before = 0.0;
-    }
-    found
+/// Whether a number is the size of a response once more, with a head.
+pub fn is_size_again(number: u64, bytes: u64) -> bool {
+    let more_max = HEAD_BYTES_MAX + bytes / RECORDS_PART;
+    number >= bytes && number - bytes <= more_max
 }
 
-impl Numbers {
-    fn add_exact(&mut self, value: f64) {
-        match self.exact {
-            Some(longest) if longest >= value => {
-                self.second = Some(self.second.map_or(value, |second| second.max(value)));
-            }
-            longest => {
-                self.second = longest;
-                self.exact = Some(value);
-            }
-        }
-    }
-
-    fn taken(&self, unit: TimeTaken) -> Option<Taken> {
-        if let Some(ns) = self.with_unit_ns {
-            let source = Source::WithUnit;
-            return Some(Taken { ns, source });
-        }
-        let of = |value: f64, unit_ns: f64, source| {
-            nanoseconds(value, unit_ns).map(|ns| Taken { ns, source })
-        };
-        match (self.exact.or(self.pointed), self.whole, unit) {
-            (Some(seconds), _, TimeTaken::Guess | TimeTaken::Seconds) => {
-                of(seconds, 1e9, Source::Pointed)
-            }
-            (_, Some(value), TimeTaken::Guess) => of(value, 1e3, Source::Guessed),
-            (_, Some(value), TimeTaken::Seconds) => of(value, 1e9, Source::Given),
-            (pointed, whole, TimeTaken::Milliseconds) => of(whole.or(pointed)?, 1e6, Source::Given),
-            (pointed, whole, TimeTaken::Microseconds) => of(whole.or(pointed)?, 1e3, Source::Given),
-            _ => None,
-        }
-    }
+/// Digits behind the point; none without one.
+fn decimals(text: &[u8]) -> Option<usize> {
+    let point = text.iter().position(|byte| *byte == b'.');
+    point.map(|place| text.len() - place - 1)
 }
 
-/// The sum of a list of numbers with nginx's three decimals, some of which may be missing.
-fn exact_list(text: &[u8]) -> Option<f64> {
-    let is_exact = |one: &[u8]| {
-        let point = one.iter().position(|byte| *byte == b'.');
-        point.is_some_and(|place| one.len() - place - 1 == DECIMALS)
-    };
+fn is_exact(text: &[u8]) -> bool {
+    decimals(text) == Some(DECIMALS)
+}
+
+/// The sum of a list of numbers that are `right`, some of which may be missing; none of what is no
+/// such list.
+fn sum_of_list(text: &[u8], right: impl Fn(&[u8]) -> bool) -> Option<Option<f64>> {
     let mut sum = None;
     for one in parts_of_list(text).filter(|one| *one != b"-") {
-        let value = decimal(one).filter(|_| is_exact(one))?;
+        let value = decimal(one).filter(|_| right(one))?;
         sum = Some(sum.unwrap_or(0.0) + value);
     }
-    sum
+    Some(sum)
 }
 
 /// nginx puts commas between the servers that were asked, and colons between groups of them.
@@ -282,7 +216,7 @@ mod tests {
     use Source::{Given, Guessed, Pointed, WithUnit};
 
     fn of(rest: &str, unit: TimeTaken) -> Option<(f64, Source)> {
-        let taken = behind(rest.as_bytes(), unit).taken;
+        let taken = behind(rest.as_bytes(), unit, None).taken;
         taken.map(|taken| (taken.ns as f64 / 1e9, taken.source))
     }
 
@@ -299,6 +233,16 @@ mod tests {
             (" \"10.0.0.1, 10.0.0.2\" 0.125 [up] 10.0.0.1:80", 0.125),
             (" 1700000000.123 0.125", 0.125),
             (" 0.1", 0.1),
+            (" 0.125 \"3.42\"", 0.125),
+            (" \"0.002531\"", 0.002_531),
+            (" rt=0.500, urt=0.499", 0.5),
+            (" rt=7.692, ua=x", 7.692),
+            (" rt=0.5,urt=0.499,uct=0.001", 0.5),
+            (" rt=0.500; urt=0.499;", 0.5),
+            (" rt=\"0.500\", urt=\"0.499\"", 0.5),
+            (" urt=0.499, rt=0.500", 0.5),
+            (" time=1700000000.123 rt=0.5", 0.5),
+            (" rt=0.125 urt=0.050, 0.070 : 0.900", 0.125),
         ] {
             assert_eq!(
                 of(rest, TimeTaken::Guess),
@@ -311,7 +255,7 @@ mod tests {
     #[test]
     fn the_time_at_the_upstream_is_known_by_its_name_or_its_length() {
         let of = |rest: &str| {
-            let at_server_ns = behind(rest.as_bytes(), TimeTaken::Guess).at_server_ns;
+            let at_server_ns = behind(rest.as_bytes(), TimeTaken::Guess, None).at_server_ns;
             at_server_ns.map(|ns| ns / 1_000_000)
         };
         for (rest, milliseconds) in [
@@ -329,6 +273,12 @@ mod tests {
             ),
             (" rt=0.125 urt=\"0.050, - : 0.070\"", Some(120)),
             (" rt=0.125 urt=\"-\"", None),
+            (" rt=0.500, urt=0.499", Some(499)),
+            (" rt=\"0.500\", urt=\"0.499\"", Some(499)),
+            (" rt=0.500,urt=0.499,uct=0.001", Some(499)),
+            (" rt=0.125 urt=0.050, 0.070", Some(120)),
+            (" rt=0.125 urt=0.050, - : 0.070 uct=0.001", Some(120)),
+            (" rt=0.125, urt=-, ua=x", None),
             (" 2500", None),
         ] {
             assert_eq!(of(rest), milliseconds, "{rest}");
@@ -347,7 +297,31 @@ mod tests {
             of(" 17 \"r\" 12ms", TimeTaken::Guess),
             Some((0.012, WithUnit))
         );
-        for rest in ["", " -", " \"-\"", " ucs=12", " words", " 1.2.3.4"] {
+        // %I %O %D: the time is at the end.
+        assert_eq!(
+            of(" 345 3456 12000", TimeTaken::Guess),
+            Some((0.012, Guessed))
+        );
+        assert_eq!(of(" 345 12", TimeTaken::Milliseconds), Some((0.012, Given)));
+        assert_eq!(
+            of(" 3 2 \"cookie\"", TimeTaken::Seconds),
+            Some((2.0, Given))
+        );
+        assert_eq!(
+            of(" duration=2500 17", TimeTaken::Guess),
+            Some((0.0025, Guessed))
+        );
+        // The last is the ratio of gzip, and not $request_time.
+        for rest in [
+            "",
+            " -",
+            " \"-\"",
+            " ucs=12",
+            " words",
+            " 1.2.3.4",
+            " \"3.42\"",
+            " \"2.9\"",
+        ] {
             assert_eq!(of(rest, TimeTaken::Guess), None, "{rest}");
         }
     }

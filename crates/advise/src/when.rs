@@ -28,7 +28,7 @@ pub fn stamp(text: &[u8]) -> Option<Stamp> {
     let text = text.strip_suffix(b"]").unwrap_or(text).trim_ascii();
     match (text.get(2), text.get(4)) {
         (Some(b'/'), _) => httpd(text),
-        (_, Some(b'-')) => iso(text),
+        (_, Some(b'-' | b'/')) => iso(text),
         _ => number(text),
     }
 }
@@ -44,7 +44,7 @@ fn httpd(text: &[u8]) -> Option<Stamp> {
     at(year, month as u64, two(d1, d2)?, clock)
 }
 
-/// `2026-11-22T10:00:00.5Z`, also with a blank for the `T`.
+/// `2026-11-22T10:00:00.5Z`, also with a blank for the `T`, and `2026/11/22 10:00:00` of Go.
 fn iso(text: &[u8]) -> Option<Stamp> {
     let (date, clock) = text.split_at_checked(11)?;
     let &[
@@ -52,10 +52,10 @@ fn iso(text: &[u8]) -> Option<Stamp> {
         y2,
         y3,
         y4,
-        b'-',
+        cut @ (b'-' | b'/'),
         m1,
         m2,
-        b'-',
+        other_cut,
         d1,
         d2,
         b'T' | b't' | b' ',
@@ -63,6 +63,9 @@ fn iso(text: &[u8]) -> Option<Stamp> {
     else {
         return None;
     };
+    if other_cut != cut {
+        return None;
+    }
     let year = two(y1, y2)? * 100 + two(y3, y4)?;
     at(year, two(m1, m2)?, two(d1, d2)?, clock)
 }
@@ -183,6 +186,8 @@ mod tests {
         assert_eq!(of("29/Feb/2024:23:59:60 +0130"), seconds(1_709_245_800));
         assert_eq!(of("2000-10-10T20:55:36+00:00"), seconds(971_211_336));
         assert_eq!(of("2000-10-10 22:55:36 +0200"), seconds(971_211_336));
+        // Caddy's `wall`.
+        assert_eq!(of("2000/10/10 20:55:36"), seconds(971_211_336));
         assert_eq!(of("971211336"), seconds(971_211_336));
         for text in [
             "29/Feb/2023:00:00:00 +0000",
@@ -191,6 +196,7 @@ mod tests {
             "yesterday",
             "",
             "1970-01-01T00:00:01.Z",
+            "1970/01-01 00:00:01",
             "99999999999999999999",
             "1.2.3",
         ] {

@@ -32,7 +32,7 @@ impl<'a> Iterator for Words<'a> {
         let (kind, word, rest) = match text {
             [] => return None,
             [b'"', rest @ ..] => {
-                let end = end_of_quoted(rest);
+                let end = end_of_quoted(rest, u8::is_ascii_whitespace);
                 let after = &rest[(end + 1).min(rest.len())..];
                 (Kind::Quoted, &rest[..end], after)
             }
@@ -48,7 +48,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Where a bare word ends: blanks in `name="a text"` are the text's.
+/// Where a bare word ends: blanks in `name="a text"` are the text's, and a comma may follow it.
 fn end_of_bare(text: &[u8]) -> usize {
     let blank = text.iter().position(u8::is_ascii_whitespace);
     let end = blank.unwrap_or(text.len());
@@ -56,7 +56,8 @@ fn end_of_bare(text: &[u8]) -> usize {
     match quote {
         Some(place) => {
             let begin = place + 2;
-            (begin + end_of_quoted(&text[begin..]) + 1).min(text.len())
+            let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b';');
+            (begin + end_of_quoted(&text[begin..], is_end) + 1).min(text.len())
         }
         None => end,
     }
@@ -75,14 +76,14 @@ fn enclosed(rest: &[u8], close: u8) -> (Kind, &[u8], &[u8]) {
 }
 
 /// Where the quote is that ends a text: some servers write quotes in it as they are, and then it is
-/// the first before a blank.
-fn end_of_quoted(text: &[u8]) -> usize {
+/// the first before a blank, or what else `is_end`.
+fn end_of_quoted(text: &[u8], is_end: impl Fn(&u8) -> bool) -> usize {
     let (mut place, mut first) = (0, None);
     while let Some(byte) = text.get(place) {
         match byte {
             b'\\' => place += 1,
             b'"' => {
-                if text.get(place + 1).is_none_or(u8::is_ascii_whitespace) {
+                if text.get(place + 1).is_none_or(&is_end) {
                     return place;
                 }
                 first = first.or(Some(place));
@@ -125,6 +126,7 @@ mod tests {
         assert_eq!(of("[::1]:80 x"), "[::1]:80|x");
         assert_eq!(of(r#"a="0.1, 0.2" b="" c=1"#), r#"a="0.1, 0.2"|b=""|c=1"#);
         assert_eq!(of(r#"a="never ends"#), r#"a="never ends"#);
+        assert_eq!(of(r#"a="1, 2", b="3""#), r#"a="1, 2"|,|b="3""#);
         assert_eq!(of(" \t"), "");
         assert_eq!(of("\"\" 1"), "<>|1");
     }

@@ -235,3 +235,39 @@ fn a_rate_that_is_mistyped_ends_at_once() {
     assert!(asked.ends_with("Mbit/s"), "{asked}");
     assert_eq!(forecast(Surveyor::new(1)), Err(NoForecast::Empty));
 }
+
+#[test]
+fn the_bytes_of_a_request_and_its_response_are_no_times() {
+    let log = |more: &dyn Fn(u64, u64) -> String| -> Vec<String> {
+        let line = |n: u64| {
+            let bytes = [2000, 30_000, 0, 120_000][n as usize % 4];
+            format!(
+                r#"10.0.0.1 - - [{}] "GET /a HTTP/1.1" 200 {bytes} "-" "agent" {}"#,
+                clock((BEGIN_S + n) * 1_000_000_000),
+                more(n, bytes)
+            )
+        };
+        (0..40).map(line).collect()
+    };
+    // %I %O of combinedio; every tenth was cut short.
+    let cut = |n: u64| if n % 10 == 3 { 2 } else { 1 };
+    let found = read(&log(&|n, bytes| {
+        format!("{} {}", 400 + n, bytes / cut(n) + 282)
+    }));
+    assert!(found.queue.is_none());
+    let disbelieved = &found.survey.disbelieved;
+    assert!(
+        disbelieved[0].contains("the size once more"),
+        "{disbelieved:?}"
+    );
+    assert_eq!(found.survey.formats.len(), 1, "{:?}", found.survey.formats);
+    // With %D behind them, and without %O.
+    let with_time = |n: u64, bytes| format!("{} {} {}", 400 + n, bytes + 282, 400_000 + n);
+    let without_size = |n: u64, _| format!("{} {}", 400 + n, 400_000 + n);
+    for lines in [log(&with_time), log(&without_size)] {
+        let found = read(&lines);
+        let queue = found.queue.expect("times of 400 ms");
+        assert!((queue.times.mean_ms - 400.0).abs() < 0.1);
+        assert!(found.survey.disbelieved.is_empty());
+    }
+}

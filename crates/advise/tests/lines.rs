@@ -136,6 +136,85 @@ fn servers_are_read_as_they_write() {
 }
 
 #[test]
+fn times_in_brackets_are_known_by_their_form() {
+    let at = |time: &str| COMMON.replace("10/Oct/2000:13:55:36 -0700", time);
+    let common = one(COMMON);
+    for time in [
+        "2000-10-10T13:55:36-07:00",
+        "2000-10-10 20:55:36",
+        "971211336",
+    ] {
+        assert_eq!(one(&at(time)), common, "{time}");
+        let combined = one(&format!("{} \"-\" \"Mozilla [en]\" 0.125", at(time)));
+        assert_eq!(
+            figures(&combined),
+            (971_211_335_875, 2326, false, Some(125)),
+            "{time}"
+        );
+        assert_eq!(combined.client, common.client);
+    }
+    let finer = one(&at("971211336.250"));
+    assert_eq!(figures(&finer).0, 971_211_336_250);
+    // Envoy's time is in brackets too, and behind what a collector wrote.
+    let envoy = r#"[2000-10-10T20:55:36.000Z] "GET /a HTTP/2" 200 - 154 2326 7 1 "127.0.0.1" "curl/8" "cc21d9b0" "example.org" "10.0.2.1:80""#;
+    assert_eq!(format(&one(envoy)), "Envoy, default");
+    assert_eq!(one(&format!("envoy[1]: {envoy}")), one(envoy));
+    // No time, and one of the client's.
+    let bracket =
+        r#"127.0.0.1 - [2000-10-10] [10/Oct/2000:13:55:36 -0700] "GET /a.gif HTTP/1.0" 200 2326"#;
+    assert_eq!(one(bracket).stamp_ns, common.stamp_ns);
+    let alb = r#"http 2000-10-10T20:55:36.000000Z app/lb/1 127.0.0.1:80 10.0.0.1:80 0.000 0.125 0.000 200 200 34 2326 "GET http://h:80/ HTTP/1.1" "bot [2026-11-26 04:00:00]" - - arn"#;
+    assert_eq!(figures(&one(alb)).0, 971_211_335_875);
+}
+
+#[test]
+fn caddy_may_write_the_time_as_walls_show_it() {
+    for time in [
+        "\"2000/10/10 20:55:36\"",
+        "\"2000/10/10 20:55:36.000\"",
+        "\"10/Oct/2000:13:55:36 -0700\"",
+        "971211336000",
+    ] {
+        let line = r#"{"level":"info","ts":TIME,"request":{"remote_ip":"127.0.0.1"},"duration":0.125,"size":2326,"status":200}"#;
+        let caddy = one(&line.replace("TIME", time));
+        assert_eq!(
+            figures(&caddy),
+            (971_211_335_875, 2326, false, Some(125)),
+            "{time}"
+        );
+    }
+}
+
+#[test]
+fn json_says_what_was_asked_and_what_it_was_made_to() {
+    let target = |line: &str| {
+        let mut reader = LineReader::new(TimeTaken::Guess).with_requests();
+        let entry = reader.read(line.as_bytes()).expect(line).expect(line);
+        entry.request.expect(line).target
+    };
+    let head = r#"{"time":"2020-11-19T10:00:00Z","bytes_sent":17,"status":200"#;
+    for (members, asked) in [
+        (
+            r#""request":"GET /blog/post?id=7 HTTP/1.1","uri":"/index.php","args":"id=7""#,
+            "/blog/post?id=7",
+        ),
+        (
+            r#""uri":"/index.php","request_uri":"/post?id=7","args":"id=7""#,
+            "/post?id=7",
+        ),
+        (r#""path":"/x","request_query":"a=b""#, "/x?a=b"),
+        (
+            r#""uri":"/y","query_string":"a=b","method":"GET""#,
+            "/y?a=b",
+        ),
+        (r#""uri":"/y","args":"a=b""#, "/y?a=b"),
+        (r#""uri":"/y","args":"""#, "/y"),
+    ] {
+        assert_eq!(target(&format!("{head},{members}}}")), asked, "{members}");
+    }
+}
+
+#[test]
 fn columns_are_those_that_the_log_names() {
     let iis = "#Software: Microsoft Internet Information Services 10.0\r\n#Date: 2026-11-26 04:00:00\r\n#Fields: date time s-ip cs-method cs-uri-stem c-ip cs(User-Agent) sc-status sc-bytes time-taken\r\n2026-11-26 04:00:01 10.0.0.5 GET /a 203.0.113.9 Mozilla/5.0+(x) 200 5120 1500\r\n";
     let entries = all(iis);

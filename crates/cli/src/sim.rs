@@ -5,6 +5,7 @@ mod args;
 mod drawing;
 mod queue;
 mod results;
+mod slowdown;
 
 pub use args::SimArgs;
 pub use results::finite_or_not;

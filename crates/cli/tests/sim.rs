@@ -1,5 +1,7 @@
 //! `sooner sim` as a process: figures that are known, files, and mistakes in one line.
 
+mod slowdown;
+
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Output};

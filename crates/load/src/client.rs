@@ -16,6 +16,7 @@ pub struct Client {
     options: SocketOptions,
     receiver: Rc<Receiver>,
     received_bytes: Rc<Cell<u64>>,
+    connections_opened: Rc<Cell<u64>>,
 }
 
 impl Client {
@@ -37,6 +38,7 @@ impl Client {
             },
             receiver: self.receiver.clone(),
             received_bytes: self.received_bytes.clone(),
+            connections_opened: self.connections_opened.clone(),
         }
     }
 
@@ -49,6 +51,11 @@ impl Client {
     /// the headers of packets.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes.get()
+    }
+
+    /// Connections that were made so far, whatever came on them.
+    pub fn connections_opened(&self) -> u64 {
+        self.connections_opened.get()
     }
 
     /// Sends a SYN to `address`; gives the moment just before (CLOCK_MONOTONIC ns) and the socket.
@@ -65,7 +72,10 @@ impl Client {
         socket: ConnectingSocket,
         endpoint: &Endpoint,
     ) -> Result<Transport, Failure> {
-        let stream = CountedStream::new(socket.connected().await?, self.received_bytes.clone());
+        let connected = socket.connected().await?;
+        self.connections_opened
+            .set(self.connections_opened.get() + 1);
+        let stream = CountedStream::new(connected, self.received_bytes.clone());
         Ok(match &endpoint.tls {
             None => Transport::Plain(stream),
             Some(tls) => Transport::Tls(Box::new(tls.handshake(stream).await?)),

@@ -5,6 +5,7 @@
 //! measured window, whichever response they belong to, so that downloads longer than the run count.
 
 pub mod report;
+mod waiting;
 
 use crate::client::Client;
 use crate::exchange::Served;
@@ -30,6 +31,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::{LocalSet, spawn_local};
+use waiting::{Waiting, Watch, Watched};
 
 /// Share of the run at its start that is not measured: connections and their windows open.
 const WARM_UP_SHARE: f64 = 0.2;
@@ -128,8 +130,8 @@ async fn carry_out(
     let measurement = async {
         let asked = options.asked.iter().cycle();
         let connections = asked.zip(clients.iter().cycle());
-        for (asked, client) in connections.take(options.connections as usize) {
-            start(asked, options, client, &notes);
+        for (connection, (asked, client)) in (0..options.connections).zip(connections) {
+            start(asked, options, client, &notes, connection);
         }
         let begin = Beginning::now(&clients);
         if sleep_unless_stopped(warm_up, &mut signals).await {
@@ -142,7 +144,7 @@ async fn carry_out(
         let is_stopped = sleep_unless_stopped(rest, &mut signals).await;
         begin.until_now(&clients, is_stopped.then_some(options.duration))
     };
-    let lasted = tasks
+    let mut lasted = tasks
         .run_until(async {
             tokio::select! {
                 lasted = measurement => lasted,
@@ -155,6 +157,10 @@ async fn carry_out(
         told(&notes.take_second());
     }
     let recorder = notes.recorder.take();
+    let longest_ns = recorder.responses.max();
+    lasted.waiting = notes
+        .watch
+        .waiting(lasted.end_ns, lasted.elapsed_ns, longest_ns);
     let window = notes.window.take();
     let run = window.into_run(
         options.connections,
@@ -173,6 +179,7 @@ struct Notes {
     recorder: RefCell<Recorder>,
     is_measured: Cell<bool>,
     in_flight: Cell<u64>,
+    watch: Watch,
 }
 
 impl Notes {
@@ -275,8 +282,11 @@ impl Beginning {
     }
 
     fn until_now(&self, clients: &[Rc<Client>], stopped_of: Option<Duration>) -> Lasted {
-        let elapsed_ns = (monotonic_ns() - self.start_ns).max(1);
+        let end_ns = monotonic_ns();
+        let elapsed_ns = (end_ns - self.start_ns).max(1);
         Lasted {
+            end_ns,
+            waiting: Waiting::default(),
             elapsed_ns,
             cpu_share: (thread_cpu_time_ns() - self.cpu_ns) as f64 / elapsed_ns as f64,
             body_bytes: body_bytes(clients) - self.body_bytes,
@@ -306,6 +316,7 @@ fn start(
     options: &ClosedOptions,
     client: &Rc<Client>,
     notes: &Rc<Notes>,
+    connection: u32,
 ) {
     let http2_streams = options.http2_streams;
     let (target, message) = asked;
@@ -321,6 +332,7 @@ fn start(
             pool.clone(),
             options.timeout,
             notes.clone(),
+            notes.watch.stream(connection),
         ));
     }
 }
@@ -331,11 +343,13 @@ async fn ask_forever(
     pool: Rc<Pool>,
     timeout: Option<Duration>,
     notes: Rc<Notes>,
+    watched: Rc<Watched>,
 ) {
+    let body_bytes = || pool.body_bytes();
     loop {
         let start_ns = monotonic_ns();
         notes.asks();
-        let asking = ask(&message, &pool);
+        let asking = watched.over(start_ns, body_bytes, ask(&message, &pool));
         let end = match timeout {
             None => asking.await,
             Some(timeout) => {
@@ -343,6 +357,7 @@ async fn ask_forever(
                 end.unwrap_or(Err(Failure::Late))
             }
         };
+        watched.ended();
         if notes.ended(start_ns, end).is_err() {
             tokio::time::sleep(RETRY_PAUSE).await;
         }

@@ -27,6 +27,9 @@ use tokio::task::spawn_local;
 /// section 6.9.1).
 const WINDOW_BYTES: u32 = (1 << 31) - 1;
 
+/// A stream that the server did not look at (RFC 9113, section 8.7).
+const REFUSED: Failure = Failure::Http2(7);
+
 /// What requests can be sent with, once it is known whether the connection could be made.
 type Sender = Option<Result<SendRequest<Bytes>, Failure>>;
 
@@ -83,6 +86,23 @@ impl Http2Connection {
         !self.ended.get()
     }
 
+    /// Requests that have a place on it now.
+    pub fn streams(&self) -> u32 {
+        self.streams.get()
+    }
+
+    /// How many streams the server allows; none before the connection is made. At least one: a
+    /// server may allow none for a while.
+    pub fn allowed(&self) -> Option<u32> {
+        match &*self.sender.borrow() {
+            Some(Ok(sender)) => {
+                let allowed = sender.current_max_send_streams();
+                Some(u32::try_from(allowed).unwrap_or(u32::MAX).max(1))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether one more stream would be at most number `streams_max`, and the server allows it.
     pub fn has_room(&self, streams_max: u32) -> bool {
         let allowed = match &*self.sender.borrow() {
@@ -112,10 +132,15 @@ impl Http2Connection {
         expected: Expected,
     ) -> Result<Answer, Failure> {
         let mut arrivals = Arrivals::asked(monotonic_ns());
-        let response = self
-            .respond(request, body)
-            .await
-            .map_err(|failure| self.note_end(failure))?;
+        let mut response = self.respond(request.clone(), body.clone()).await;
+        // The server's limit came after the stream had begun: now the library keeps to it.
+        if response.as_ref().err() == Some(&REFUSED) && self.is_open() {
+            response = self.respond(request, body).await;
+        }
+        let response = response.map_err(|failure| match failure {
+            REFUSED => self.note_end(REFUSED.before_response()),
+            other => self.note_end(other),
+        })?;
         arrivals.came(monotonic_ns());
         let status = response.status().as_u16();
         expected.status(status)?;
@@ -129,7 +154,10 @@ impl Http2Connection {
         request: Request<()>,
         body: Bytes,
     ) -> Result<http::Response<RecvStream>, Failure> {
-        let early = |error: h2::Error| Failure::from_http2(&error).before_response();
+        let early = |error: h2::Error| match Failure::from_http2(&error) {
+            REFUSED => REFUSED,
+            other => other.before_response(),
+        };
         let sender = self.opened().await?;
         let mut sender = sender.ready().await.map_err(early)?;
         let is_whole = body.is_empty();

@@ -9,6 +9,9 @@
 //! browsers, even while that one is still being made, and opens a new one when none has room. A
 //! connection takes no request after its K-th and ends with its last stream.
 //!
+//! A pool may have a most of connections. A request that would need one more goes on the one with
+//! the fewest, and waits there for a stream that the server allows.
+//!
 //! A pool has one source address. A client that shall not share connections with others has a pool
 //! of its own.
 
@@ -38,6 +41,8 @@ pub struct Pool {
     client: Rc<Client>,
     endpoint: Endpoint,
     reuse: Reuse,
+    /// HTTP/2 alone: who uses HTTP/1.1 counts its requests.
+    connections_max: Option<u32>,
     /// HTTP/1.1, in the order in which they became idle.
     idle: RefCell<Vec<Connection>>,
     /// HTTP/2, in the order in which they were made; those that take no more requests are not kept.
@@ -59,9 +64,31 @@ impl Pool {
             client,
             endpoint,
             reuse,
+            connections_max: None,
             idle: RefCell::default(),
             shared: RefCell::default(),
         }
+    }
+
+    /// The same with at most so many connections of HTTP/2 at a time.
+    pub fn with_at_most(self, connections: u32) -> Pool {
+        Pool {
+            connections_max: Some(connections),
+            ..self
+        }
+    }
+
+    /// Most requests that a connection carries at a time, as far as it is this pool's choice.
+    pub fn requests_at_a_time(&self) -> u32 {
+        let streams = self.reuse.http2_streams.unwrap_or(NonZeroU32::MIN);
+        streams.min(self.reuse.requests_per_connection).get()
+    }
+
+    /// How many streams the server allows on a connection; none where it has not said so.
+    pub fn streams_allowed(&self) -> Option<u32> {
+        let shared = self.shared.borrow();
+        let allowed = shared.iter().filter_map(|connection| connection.allowed());
+        allowed.min()
     }
 
     /// Body bytes that were received on its connections, and on those of all pools that share its
@@ -72,7 +99,10 @@ impl Pool {
 
     /// One with the same way of making connections, and none yet.
     pub fn without_connections(&self) -> Pool {
-        Pool::new(self.client.clone(), self.endpoint.clone(), self.reuse)
+        Pool {
+            connections_max: self.connections_max,
+            ..Pool::new(self.client.clone(), self.endpoint.clone(), self.reuse)
+        }
     }
 
     /// A place on a connection that is there already; those that the server has closed meanwhile
@@ -95,8 +125,16 @@ impl Pool {
         shared.retain(|connection| self.takes_more(connection));
         let with_room = shared
             .iter()
-            .find(|connection| connection.has_room(streams_max))?;
-        Some(with_room.clone().stream(false))
+            .find(|connection| connection.has_room(streams_max));
+        let is_full = self
+            .connections_max
+            .is_some_and(|most| shared.len() >= most as usize);
+        let emptiest = || shared.iter().min_by_key(|connection| connection.streams());
+        let chosen = match with_room {
+            None if is_full => emptiest()?,
+            with_room => with_room?,
+        };
+        Some(chosen.clone().stream(false))
     }
 
     fn takes_more(&self, connection: &Http2Connection) -> bool {

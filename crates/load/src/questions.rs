@@ -3,7 +3,7 @@
 
 use crate::message::{Message, MessageError, Question};
 use crate::rate::Asked;
-use crate::target::{Target, TargetError};
+use crate::target::{Target, TargetError, authority_end, from_slash};
 use crate::tls::TlsOptions;
 use http::Method;
 use sooner_workload::Rng;
@@ -122,21 +122,21 @@ impl Questions {
         // What is behind `#` is the browser's.
         let url = url.split('#').next().unwrap_or(url);
         let begin = url.find("://").map_or(0, |place| place + 3);
-        let end = url[begin..]
-            .find('/')
-            .map_or(url.len(), |place| begin + place);
+        let end = begin + authority_end(&url[begin..]);
         let (base, path) = url.split_at(end);
-        let server = match self.places.get(base) {
+        // Neither schemes nor hosts have large letters of their own.
+        let name = base.to_ascii_lowercase();
+        let server = match self.places.get(&name) {
             Some(server) => *server,
             None => {
                 self.servers.push(Target::resolve(base, &self.tls)?);
                 let server = self.servers.len() - 1;
-                self.places.insert(base.into(), server);
+                self.places.insert(name, server);
                 server
             }
         };
         let question = Question {
-            path: if path.is_empty() { "/" } else { path }.into(),
+            path: from_slash(path),
             ..question.clone()
         };
         let message = Message::new(&question, &self.servers[server], self.http2, self.close)?;
@@ -254,6 +254,27 @@ mod tests {
             Message::Http1 { bytes, .. } => assert!(bytes.starts_with(b"GET /a?b HTTP/1.1\r\n")),
             other @ Message::Http2 { .. } => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_query_needs_no_path_and_a_scheme_may_be_written_large() {
+        let urls = [
+            "http://127.0.0.1:9?x=1/2",
+            "HTTP://127.0.0.1:9/",
+            "Http://127.0.0.1:9",
+        ];
+        let questions = questions(&urls.map(|url| (url, 1.0)));
+        assert_eq!(questions.servers().len(), 1);
+        let heads = questions
+            .requests()
+            .iter()
+            .map(|asked| match &asked.message {
+                Message::Http1 { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
+                other @ Message::Http2 { .. } => panic!("{other:?}"),
+            });
+        let heads: Vec<String> = heads.collect();
+        assert!(heads[0].starts_with("GET /?x=1/2 HTTP/1.1\r\nhost: 127.0.0.1:9\r\n"));
+        assert!(heads[1].starts_with("GET / HTTP/1.1\r\n") && heads[1] == heads[2]);
     }
 
     #[test]

@@ -133,6 +133,7 @@ async fn carry_out(
     for server in &options.servers {
         is_reachable(&client, server).await?;
     }
+    let opened_before = client.connections_opened();
     set_timer_slack_ns(1).map_err(RateError::System)?;
     let mut timer = PacingTimer::new().map_err(RateError::System)?;
     let mut signals = EndSignals::listen().map_err(RateError::System)?;
@@ -181,6 +182,7 @@ async fn carry_out(
         cpu_share: (cpu_ns - cpu_before_ns) as f64 / elapsed_ns as f64,
         received: (client.receiver().body_bytes(), received_ns as f64 / 1e9),
         in_flight_max: running.in_flight_max.get(),
+        connections_opened: client.connections_opened() - opened_before,
         connections: options.connections,
         errors_known: options.errors_known,
     };
@@ -209,11 +211,9 @@ struct Running {
 
 impl Running {
     fn new(options: &RateOptions, client: &Rc<Client>) -> Self {
-        let streams = options.reuse.http2_streams.map_or(1, u32::from);
-        let most = u64::from(options.connections) * u64::from(streams);
         let server = |target: &Target| {
             let pool = Pool::new(client.clone(), target.endpoint.clone(), options.reuse);
-            Server::new(pool, most)
+            Server::new(pool, options.connections)
         };
         let start_ns = monotonic_ns() + LEAD_NS;
         Self {

@@ -18,7 +18,17 @@ struct Line<'a> {
 /// Writes `samples` to `path` in order of time, as gzip when the name ends in `.gz`; those that are
 /// not `measured` are said to be warm-up.
 pub fn write(path: &Path, samples: &[Sample], measured: &[bool]) -> io::Result<()> {
-    let file = BufWriter::new(File::create(path)?);
+    write_to(File::create(path)?, path, samples, measured)
+}
+
+/// The same, to a file that is open already.
+pub fn write_to(
+    file: impl Write,
+    path: &Path,
+    samples: &[Sample],
+    measured: &[bool],
+) -> io::Result<()> {
+    let file = BufWriter::new(file);
     if path.extension().is_some_and(|extension| extension == "gz") {
         let mut packer = GzEncoder::new(file, Compression::fast());
         write_lines(&mut packer, samples, measured)?;

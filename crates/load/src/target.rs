@@ -73,13 +73,13 @@ impl Target {
     /// scheme, has no address, or TLS cannot be set up as `tls` says.
     pub fn resolve(url: &str, tls: &TlsOptions) -> Result<Target, TargetError> {
         let not_http = || TargetError::NotHttp { url: url.into() };
-        let (is_secured, rest) = match url.strip_prefix("https://") {
-            Some(rest) => (true, rest),
-            None => (false, url.strip_prefix("http://").ok_or_else(not_http)?),
-        };
-        let (authority, path) = rest
-            .find('/')
-            .map_or((rest, "/"), |slash| rest.split_at(slash));
+        let (scheme, rest) = url.split_once("://").ok_or_else(not_http)?;
+        let is_secured = scheme.eq_ignore_ascii_case("https");
+        if !is_secured && !scheme.eq_ignore_ascii_case("http") {
+            return Err(not_http());
+        }
+        let (authority, path) = rest.split_at(authority_end(rest));
+        let path = from_slash(path);
         let usable = !authority.is_empty() && !authority.contains(['@', '?', '#']);
         if !usable || http::Uri::try_from(url).is_err() || path.contains('#') {
             return Err(not_http());
@@ -109,7 +109,7 @@ impl Target {
         Ok(Target {
             endpoint: Endpoint { address, tls },
             authority: authority.into(),
-            path: path.into(),
+            path,
         })
     }
 
@@ -143,6 +143,19 @@ impl Target {
             .version(http::Version::HTTP_2)
             .header(http::header::USER_AGENT, USER_AGENT)
             .body(())
+    }
+}
+
+/// Where what names the server ends, in a URL without its scheme.
+pub fn authority_end(url: &str) -> usize {
+    url.find(['/', '?']).unwrap_or(url.len())
+}
+
+/// What is behind the authority, as requests say it: a path begins it, and be it `/`.
+pub fn from_slash(path: &str) -> String {
+    match path.starts_with('/') {
+        true => path.into(),
+        false => format!("/{path}"),
     }
 }
 
@@ -200,6 +213,12 @@ mod tests {
             (bare.endpoint.address, bare.path.as_str()),
             ("[::1]:80".parse().unwrap(), "/")
         );
+        let query = resolve("HTTP://127.0.0.1:9?x=1/2").unwrap();
+        assert_eq!(
+            (query.authority.as_str(), query.path.as_str()),
+            ("127.0.0.1:9", "/?x=1/2")
+        );
+        assert!(resolve("HTTPS://127.0.0.1").unwrap().endpoint.tls.is_some());
         let secured = resolve("https://[::1]/x").unwrap();
         assert_eq!(secured.endpoint.address, "[::1]:443".parse().unwrap());
         assert!(secured.endpoint.tls.is_some());

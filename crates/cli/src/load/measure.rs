@@ -4,6 +4,7 @@ use super::protocol::ProtocolArgs;
 use super::{exit_code, runtime};
 use crate::output::{self, Undelivered};
 use crate::seconds;
+use crate::whole_file;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::{Map, Value};
@@ -193,7 +194,8 @@ impl MeasureArgs {
             output::say("");
         }
         let kept = match &self.samples {
-            Some(path) => samples::write(path, &replay.samples, &replay.measured)
+            Some(path) => whole_file::create(path)
+                .and_then(|file| samples::write_to(file, path, &replay.samples, &replay.measured))
                 .map_err(|error| Undelivered::file("--samples", path, error)),
             None => Ok(()),
         };

@@ -191,7 +191,7 @@ fn print(run: &RateRun) -> Result<()> {
         rate(run.answered_per_sec)
     ))?;
     output::line(format_args!(
-        "answered     {}{}",
+        "answered     {} below status 400{}",
         run.answered,
         listed(run.statuses.iter().filter(|(status, _)| **status < 400))
     ))?;

@@ -2,6 +2,7 @@
 //! replay.
 
 use crate::output::{self, Undelivered};
+use crate::whole_file;
 use anyhow::Result;
 use clap::Args;
 use hdrhistogram::Histogram;
@@ -10,7 +11,6 @@ use sooner_load::hgrm;
 use sooner_load::rate::recorder::Second;
 use sooner_report::number;
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -64,7 +64,7 @@ impl ResultArgs {
         let Some(path) = &self.hgrm else {
             return Ok(());
         };
-        crate::whole_file::write(path, hgrm::table(responses))
+        whole_file::write(path, hgrm::table(responses))
             .map_err(|error| Undelivered::file("--hgrm", path, error))
     }
 }
@@ -82,9 +82,10 @@ fn write_lines(path: &Path, lines: &Receiver<String>) -> io::Result<()> {
     let Ok(first) = lines.recv() else {
         return Ok(());
     };
-    let mut file = File::create(path)?;
+    let mut file = whole_file::create(path)?;
     let mut all = std::iter::once(first).chain(lines.iter());
-    all.try_for_each(|line| file.write_all(line.as_bytes()))
+    all.try_for_each(|line| file.write_all(line.as_bytes()))?;
+    file.flush()
 }
 
 impl Seconds {

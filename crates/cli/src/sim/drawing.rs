@@ -131,6 +131,7 @@ fn by_size(done: &[Done<'_>]) -> Figure {
             .tally
             .by_size
             .iter()
+            .skip(usize::from(one.infinite_slowdown.is_some()))
             .filter(|bucket| bucket.n > 0);
         let of = |bucket: &sooner_simulator::tally::SizeBucket| {
             let n = bucket.n as f64;

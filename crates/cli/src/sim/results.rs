@@ -1,7 +1,7 @@
 //! Results of `sooner sim`: as a table, as JSON, as comma-separated values, and drawn.
 
 use super::args::SimArgs;
-use super::queue;
+use super::{queue, slowdown};
 use crate::output;
 use crate::system::{self, Case};
 use anyhow::Result;
@@ -38,6 +38,8 @@ pub struct Done<'a> {
     pub queue: Option<Queue>,
     /// Why the true mean is infinite, where it is.
     pub infinite: Option<String>,
+    /// Why that of the mean slowdown alone is.
+    pub infinite_slowdown: Option<String>,
     pub jobs_per_second: f64,
 }
 
@@ -45,12 +47,15 @@ impl<'a> Done<'a> {
     /// What came out of `case`, beside what formulas say of it.
     pub fn new(case: &'a Case, simulated: Simulated, jobs_per_second: f64) -> Self {
         let exact = system::mean_response(&case.system);
+        let infinite = system::infinite(&case.system);
+        let slowdown = || slowdown::why(&case.system);
         Self {
             case,
             simulated,
             exact,
             queue: exact.and_then(|exact| system::queue(&case.system, exact)),
-            infinite: system::infinite(&case.system),
+            infinite_slowdown: if infinite.is_none() { slowdown() } else { None },
+            infinite,
             jobs_per_second,
         }
     }
@@ -105,6 +110,9 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
             output::line(format_args!(
                 "infinite mean, {name}: {why}; {found} was found because the simulation ends"
             ))?;
+        }
+        if let Some(why) = &one.infinite_slowdown {
+            output::line(format_args!("infinite mean slowdown, {}: {why}", name(one)))?;
         }
         for warning in &one.simulated.warnings {
             output::line(format_args!("INVALID, {}: {warning}", name(one)))?;
@@ -194,7 +202,10 @@ fn rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
         ]);
         row.extend(has_exact.then(|| one.exact.map_or("-".into(), finite_or_not)));
         row.extend([
-            all.mean_slowdown().map_or("-".into(), mean),
+            match one.infinite_slowdown {
+                Some(_) => INFINITE.into(),
+                None => all.mean_slowdown().map_or("-".into(), mean),
+            },
             figure(all.quantile(0.5)),
             figure(all.quantile(0.99)),
             figure(tally.smallest_half.mean_response()),
@@ -237,12 +248,21 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
     for name in ["mean_response", "mean_slowdown", "response_c2"] {
         all[name] = finite(all[name].take());
     }
+    let mut smallest_half = group(&simulated.tally.smallest_half);
+    let mut by_size: Vec<Value> = simulated.tally.by_size.iter().map(bucket).collect();
+    if done.infinite_slowdown.is_some() {
+        let smallest = [&mut all, &mut smallest_half].into_iter();
+        for group in smallest.chain(by_size.first_mut()) {
+            group["mean_slowdown"] = Value::Null;
+        }
+    }
     let mut run = json!({
         "policy": case.policy.to_string(),
         "system": case.described(),
         "verdict": if reasons.is_empty() { "VALID" } else { "INVALID" },
         "verdict_reason": reasons.join("; "),
         "mean_is_infinite": done.infinite.is_some(),
+        "mean_slowdown_is_infinite": done.infinite_slowdown.is_some() || done.infinite.is_some(),
         "seed": effort.seed,
         "jobs": simulated.tally.sums().0,
         "replications": effort.replications,
@@ -259,10 +279,10 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         "p99_response_ci95": simulated.quantile(0.99, CONFIDENCE).interval(),
         "p99_9_response_ci95": simulated.quantile(0.999, CONFIDENCE).interval(),
         "all": all,
-        "smallest_half": group(&simulated.tally.smallest_half),
+        "smallest_half": smallest_half,
         "largest_1_percent": group(&simulated.tally.largest_1_percent),
         "largest": largest,
-        "by_size": simulated.tally.by_size.iter().map(bucket).collect::<Vec<_>>(),
+        "by_size": by_size,
     });
     queue::add_to(&mut run, done);
     run

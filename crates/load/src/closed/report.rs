@@ -1,5 +1,6 @@
 //! What a saturated server delivered: the figures of a closed loop and their verdict.
 
+use super::waiting::Waiting;
 use crate::exchange::Answer;
 use crate::expectation::{self, Checked, Expectation, Measured};
 use crate::failure::Failure;
@@ -79,8 +80,12 @@ impl ClosedReport {
 /// How a window went by.
 #[derive(Clone, Copy, Debug)]
 pub struct Lasted {
+    /// When it ended, CLOCK_MONOTONIC ns.
+    pub end_ns: u64,
     /// Its length, ns.
     pub elapsed_ns: u64,
+    /// Connections that wait without a byte at its end.
+    pub waiting: Waiting,
     /// CPU time of the generator's thread / its length.
     pub cpu_share: f64,
     /// Body bytes that came in it, of whichever response.
@@ -122,12 +127,13 @@ impl Window {
             cpu_share,
             body_bytes,
             stopped_of,
+            ..
         } = lasted;
         let seconds = elapsed_ns as f64 / 1e9;
         let (verdict, verdict_reason) = match stopped_of {
             None => {
                 let judges_errors = expectation::judge_errors(expectations);
-                self.judge(connections, cpu_share, body_bytes, judges_errors)
+                self.judge(connections, &lasted, judges_errors)
             }
             Some(duration) => (Verdict::Invalid, self.stopped(seconds, duration)),
         };
@@ -197,21 +203,25 @@ impl Window {
         )
     }
 
-    fn judge(
-        &self,
-        connections: u32,
-        cpu_share: f64,
-        body_bytes: u64,
-        judges_errors: bool,
-    ) -> (Verdict, String) {
+    fn judge(&self, connections: u32, lasted: &Lasted, judges_errors: bool) -> (Verdict, String) {
+        let cpu_share = lasted.cpu_share;
         let invalid = |reason: String| (Verdict::Invalid, reason);
         if let Some(failed) = self.failed().filter(|_| !judges_errors) {
             return invalid(failed);
         }
         // Downloads may be longer than the run.
-        if self.responses_ns.is_empty() && body_bytes == 0 {
+        if self.responses_ns.is_empty() && lasted.body_bytes == 0 {
             return invalid(format!(
                 "no request was answered, {connections} connections wait"
+            ));
+        }
+        let waiting = lasted.waiting;
+        if waiting.connections > 0 {
+            return invalid(format!(
+                "{} of {connections} connections still wait, one for {:.1} s without a byte: they \
+                 are in no figure; give a longer --for, or a --timeout to count them as errors",
+                waiting.connections,
+                waiting.silent_ns as f64 / 1e9
             ));
         }
         if cpu_share > CPU_SHARE_MAX {
@@ -236,7 +246,9 @@ mod tests {
 
     fn lasted(elapsed_ns: u64, cpu_share: f64, body_bytes: u64) -> Lasted {
         Lasted {
+            end_ns: elapsed_ns,
             elapsed_ns,
+            waiting: Waiting::default(),
             cpu_share,
             body_bytes,
             stopped_of: None,

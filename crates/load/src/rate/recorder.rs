@@ -69,8 +69,6 @@ pub struct Recorder {
     pub without_descriptor: u64,
     /// Those for want of a port.
     pub without_port: u64,
-    /// Connections opened.
-    pub connections_opened: u64,
     second: Second,
     second_responses: Histogram<u64>,
     second_lags: Histogram<u64>,
@@ -91,7 +89,6 @@ impl Default for Recorder {
             errors: 0,
             without_descriptor: 0,
             without_port: 0,
-            connections_opened: 0,
             second: Second::default(),
             second_responses: hgrm::histogram(),
             second_lags: hgrm::histogram(),
@@ -124,8 +121,6 @@ impl Recorder {
     /// A request ended. What timed out took at least as long as it was waited for, and so counts in
     /// the response times; other failures do not.
     pub fn ended(&mut self, ended: Ended, end: Result<Served, Failure>) {
-        let is_new = end.is_ok_and(|served| served.new_connection);
-        self.connections_opened += u64::from(is_new);
         let end = end.and_then(Served::without_error);
         let took_ns = ended.at_ns.saturating_sub(ended.intended_ns);
         let is_timed = matches!(end, Ok(_) | Err(Failure::Late));

@@ -114,6 +114,8 @@ pub struct Lasted {
     pub received: (u64, f64),
     /// Requests under way at a time, at most.
     pub in_flight_max: u64,
+    /// Connections opened.
+    pub connections_opened: u64,
     /// Most connections to a server.
     pub connections: u32,
     /// Requests that failed before, and may do so again.
@@ -182,7 +184,7 @@ impl RateRun {
             response: Times::of(&recorder.responses),
             send_lag: Times::of(&recorder.lags),
             connection_wait: Times::of(&recorder.waits),
-            connections_opened: recorder.connections_opened,
+            connections_opened: lasted.connections_opened,
             in_flight_max: lasted.in_flight_max,
             generator_cpu_share: lasted.cpu_share,
             remarks: Vec::new(),

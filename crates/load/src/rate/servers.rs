@@ -21,28 +21,44 @@ pub struct Job {
 pub struct Server {
     /// Those that are open.
     pub pool: Pool,
+    connections: u32,
     places: Places,
 }
 
 #[derive(Default)]
 struct Places {
     most: u64,
+    /// Fewer, where a server of HTTP/2 allows fewer streams than were asked for.
+    allowed: Cell<Option<u64>>,
     taken: Cell<u64>,
     waiting: RefCell<VecDeque<Job>>,
 }
 
 impl Server {
-    /// With at most so many requests under way.
-    pub fn new(pool: Pool, most: u64) -> Self {
+    /// With at most so many connections.
+    pub fn new(pool: Pool, connections: u32) -> Self {
         let places = Places {
-            most,
+            most: u64::from(connections) * u64::from(pool.requests_at_a_time()),
             ..Places::default()
         };
-        Self { pool, places }
+        Self {
+            pool: pool.with_at_most(connections),
+            connections,
+            places,
+        }
+    }
+
+    /// What is known of the server by now.
+    fn learn(&self) {
+        if let Some(streams) = self.pool.streams_allowed() {
+            let places = u64::from(self.connections) * u64::from(streams);
+            self.places.allowed.set(Some(places));
+        }
     }
 
     /// Takes a place if one is free.
     pub fn take_place(&self) -> bool {
+        self.learn();
         self.places.take()
     }
 
@@ -53,13 +69,19 @@ impl Server {
 
     /// A place has become free: who takes it, if any, and those that wait no more.
     pub fn next(&self, now_ns: u64, oldest_ns: u64) -> (Option<Job>, Vec<Job>) {
+        self.learn();
         self.places.next(now_ns, oldest_ns)
     }
 }
 
 impl Places {
+    fn most(&self) -> u64 {
+        let allowed = self.allowed.get().unwrap_or(self.most);
+        allowed.min(self.most)
+    }
+
     fn take(&self) -> bool {
-        let is_free = self.taken.get() < self.most;
+        let is_free = self.taken.get() < self.most();
         self.taken.set(self.taken.get() + u64::from(is_free));
         is_free
     }
@@ -71,7 +93,12 @@ impl Places {
 
     fn next(&self, now_ns: u64, oldest_ns: u64) -> (Option<Job>, Vec<Job>) {
         let expired = self.expired(oldest_ns);
-        let next = self.waiting.borrow_mut().pop_front();
+        // Where more are taken than there are, who waits has the next.
+        let is_one_too_many = self.taken.get() > self.most();
+        let next = match is_one_too_many {
+            true => None,
+            false => self.waiting.borrow_mut().pop_front(),
+        };
         if next.is_none() {
             self.taken.set(self.taken.get() - 1);
         }
@@ -128,6 +155,21 @@ mod tests {
         assert_eq!(places.next(9, 0).0.map(|job| job.intended_ns), Some(6));
         assert_eq!(places.next(9, 0).0, None);
         assert!(places.take());
+    }
+
+    #[test]
+    fn a_server_that_allows_fewer_gets_no_more() {
+        let places = Places {
+            most: 3,
+            ..Places::default()
+        };
+        assert!(places.take() && places.take() && places.take() && !places.take());
+        assert!(places.wait(job(5), 0).is_empty() && places.wait(job(6), 0).is_empty());
+        places.allowed.set(Some(2));
+        let next = || places.next(9, 0).0.map(|job| job.intended_ns);
+        assert_eq!((next(), next()), (None, Some(5)));
+        assert_eq!((next(), next(), next()), (Some(6), None, None));
+        assert!(places.take() && places.take() && !places.take());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::server::{Reply, TestServer};
 use sooner_load::closed::report::ClosedRun;
 use sooner_load::closed::{self, ClosedOptions};
+use sooner_load::expectation::Expectation;
 use sooner_load::socket::SocketOptions;
 use sooner_load::target::Target;
 use sooner_load::tls::TlsOptions;
@@ -10,18 +11,19 @@ use sooner_stats::{ErrorKind, Verdict};
 use std::time::Duration;
 
 fn run(server: &TestServer, connections: u32) -> ClosedRun {
+    run_of(vec![server.url()], connections, Vec::new())
+}
+
+fn run_of(urls: Vec<String>, connections: u32, expectations: Vec<Expectation>) -> ClosedRun {
+    let target = |url: String| Target::resolve(&url, &TlsOptions::default()).unwrap();
     let options = ClosedOptions {
-        asked: closed::gets(
-            vec![Target::resolve(&server.url(), &TlsOptions::default()).unwrap()],
-            false,
-        )
-        .unwrap(),
+        asked: closed::gets(urls.into_iter().map(target).collect(), false).unwrap(),
         connections,
         sources: Vec::new(),
         http2_streams: None,
         duration: Duration::from_secs(1),
         timeout: None,
-        expectations: Vec::new(),
+        expectations,
         socket: SocketOptions::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -171,5 +173,49 @@ fn a_server_that_never_answers_is_not_valid() {
             run.verdict_reason,
             "no request was answered, 2 connections wait"
         );
+    }
+}
+
+#[test]
+fn connections_that_hang_make_a_run_invalid() {
+    let quick = Reply::Body {
+        bytes: 5,
+        after: Duration::from_millis(1),
+    };
+    let server = TestServer::start(move |path, _| match path {
+        "/hang" => Reply::Silence,
+        "/hints" => Reply::Raw {
+            text: "HTTP/1.1 103 Early Hints\r\n\r\n",
+            keep: true,
+        },
+        "/part" => Reply::Raw {
+            text: "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf",
+            keep: true,
+        },
+        "/long" => Reply::Endless,
+        _ => quick,
+    });
+    let url = |path: &str| format!("{}{path}", server.url());
+    for (paths, waiting) in [
+        (["/", "/hang", "/"], 2),
+        (["/hints", "/", "/"], 2),
+        (["/part", "/", "/long"], 2),
+        (["/", "/long", "/"], 0),
+    ] {
+        let run = run_of(
+            paths.map(url).to_vec(),
+            6,
+            vec!["errors<1%".parse().unwrap()],
+        );
+        assert!(run.all.completed > 0 && run.expectations[0].is_met);
+        assert_eq!(
+            run.is_good(),
+            waiting == 0,
+            "{paths:?}: {}",
+            run.verdict_reason
+        );
+        let words = format!("{waiting} of 6 connections still wait");
+        let says_so = run.verdict_reason.contains(&words);
+        assert_eq!(says_so, waiting > 0, "{paths:?}: {}", run.verdict_reason);
     }
 }

@@ -182,6 +182,9 @@ fn a_server_that_never_answers_ends_with_the_timeout() {
         "{:?}",
         ran.run.failures
     );
+    // Each is gone with its request, and one looked whether the server is there.
+    let opened = ran.run.connections_opened;
+    assert!((15..server.connections()).contains(&opened), "{opened}");
     // They took at least as long as they were waited for.
     assert!(
         ran.run.response.min_ms.unwrap() >= 299.0,
