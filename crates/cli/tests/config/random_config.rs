@@ -95,10 +95,12 @@ impl<'a> Maker<'a> {
         } else {
             self.may("compress", &["true", "false"]);
         }
-        self.may("late", &["\"by-priority\"", "\"in-proportion\""]);
         // Classes come last, and what they may say depends on the upstreams' order.
         self.has_shares = self.random.chance();
         self.has_targets = !self.has_shares && self.random.chance();
+        if self.has_targets {
+            self.may("late", &["\"by-priority\"", "\"in-proportion\""]);
+        }
         if !is_first {
             self.may("user", &["\"nobody\""]);
             self.what_takes_effect_at_the_next_start();
@@ -334,19 +336,31 @@ impl<'a> Maker<'a> {
         servers
     }
 
-    fn upstream(&mut self, name: &str, servers: &str, fewest: &str) {
-        self.begin("upstream", "[[upstream]]");
-        self.put("name", &format!("\"{name}\""));
-        self.put("servers", servers);
+    /// Whether it is one that is found.
+    fn limit(&mut self, fewest: &str) -> bool {
         let is_found = self.random.chance();
+        let has_limit = is_found || self.random.chance();
         if is_found {
             self.put("limit", "\"auto\"");
             self.may("limit_max", &["8", "300"]);
             self.may("throughput_loss", &["0.02", "0.2"]);
-        } else {
-            self.may("limit", &[fewest, "2", "100"]);
+        } else if has_limit {
+            let limit = self.random.one(&[fewest, "2", "100"]);
+            self.put("limit", limit);
         }
-        self.may("waiting_max", &["100", "1000"]);
+        // Nothing waits without a limit.
+        if has_limit {
+            self.may("waiting_max", &["100", "1000"]);
+            self.may("observe", &["true", "false"]);
+        }
+        is_found
+    }
+
+    fn upstream(&mut self, name: &str, servers: &str, fewest: &str) {
+        self.begin("upstream", "[[upstream]]");
+        self.put("name", &format!("\"{name}\""));
+        self.put("servers", servers);
+        let is_found = self.limit(fewest);
         if !self.has_shares && !self.has_targets {
             self.may(
                 "share_by",
@@ -401,7 +415,6 @@ impl<'a> Maker<'a> {
         self.may("keep_seconds", &["0.01", "60"]);
         self.may("retries", &["0", "2"]);
         self.may("fails", &["1", "1000"]);
-        self.may("observe", &["true", "false"]);
         self.may("host", &["\"upstream\"", "\"h.example\""]);
         self.health();
     }
@@ -437,10 +450,10 @@ impl<'a> Maker<'a> {
                 self.may("priority", &["1", "200"]);
             }
             if self.has_targets {
-                self.may(
-                    "target",
-                    &["{ mean = \"30ms\" }", "{ p95 = \"1s\", p50 = \"9ms\" }"],
-                );
+                let target = self
+                    .random
+                    .one(&["{ mean = \"30ms\" }", "{ p95 = \"1s\", p50 = \"9ms\" }"]);
+                self.put("target", target);
                 self.may("variability", &["\"reduce\""]);
             }
             let cap = self.random.one(&["requests", "transactions"]);
