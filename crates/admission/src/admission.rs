@@ -445,6 +445,12 @@ impl Admission {
         self.queue.number_of(ticket.job).unwrap_or(ticket.class)
     }
 
+    /// How long a job is expected to take now, or was when it went in, ns: less than when it came,
+    /// where jobs like it became shorter meanwhile.
+    pub fn expected_ns(&self, ticket: &Ticket) -> Option<u64> {
+        self.queue.expected_ns(ticket.job)
+    }
+
     /// So many inside have nothing to do and keep their places, or have given them up: as many more
     /// may go in.
     pub fn set_kept(&mut self, kept: usize) {

@@ -6,7 +6,8 @@
 //! starvation guard promises holds here as well, in expected time instead of time: 5 % of the
 //! imagined service goes to the job that has waited longest, which keeps what it has had.
 //! Therefore, while a job waits, the jobs that came after it and went in before it have together an
-//! expected time of at most 19 x (its own + that of the jobs that waited when it came + one turn).
+//! expected time, when they went in, of at most 19 x (its own + that of the jobs that waited when it
+//! came + one turn).
 //! That turn counts where nothing is known of a job; any other has at most what it lacks in one.
 //!
 //! The same bound holds for what they took in truth, whatever was expected of them, but for those
@@ -383,11 +384,20 @@ impl AdmissionQueue {
 
     /// The number of the class of a job that is here.
     pub fn number_of(&self, job: JobId) -> Option<u8> {
+        Some(self.request_of(job)?.number)
+    }
+
+    /// How long a job that is here is expected to take, as it is expected now, or was when it went
+    /// in, ns; `None` while nothing is known.
+    pub fn expected_ns(&self, job: JobId) -> Option<u64> {
+        self.request_of(job)?.expected_ns
+    }
+
+    fn request_of(&self, job: JobId) -> Option<&Request> {
         let back = || self.back.get(self.back_at.get(&job)?).map(|(_, back)| back);
         let waiting = || self.waiting.get(&job).map(|one| &one.request);
         let inside = self.inside.get(&job);
-        let request = inside.or_else(waiting).or_else(back)?;
-        Some(request.number)
+        inside.or_else(waiting).or_else(back)
     }
 
     /// The numbers of the classes of all who are here.

@@ -107,7 +107,7 @@ struct World {
 impl World {
     fn come(&mut self, expected_ns: Option<u64>) -> JobId {
         let waiting = || self.seen.values().filter(|job| !job.is_inside);
-        let older_ns = waiting().map(|job| job.expected_ns).sum();
+        let older_ns = waiting().map(|job| job.expected_now_ns).sum();
         let is_known = expected_ns.is_some();
         let are_known = is_known && waiting().all(|job| job.is_known);
         let id = self.came;

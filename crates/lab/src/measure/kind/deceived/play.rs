@@ -22,7 +22,8 @@ const NETWORKS: u64 = 8;
 /// What is expected of a request, ns; and what goes in next.
 trait Gate {
     fn arrive(&mut self, job: usize, coming: &Coming, now: Time) -> Option<u64>;
-    fn admit(&mut self, now: Time) -> Option<usize>;
+    /// Who goes in, and what is expected of it by then.
+    fn admit(&mut self, now: Time) -> Option<(usize, Option<u64>)>;
     fn leave(&mut self, job: usize, waited_ns: u64, service_ns: u64, now: Time);
 }
 
@@ -93,8 +94,9 @@ impl Gate for Real {
         prediction.map(|prediction| prediction.expected_ns)
     }
 
-    fn admit(&mut self, now: Time) -> Option<usize> {
-        self.admission.admit(now).map(|job| job.0 as usize)
+    fn admit(&mut self, now: Time) -> Option<(usize, Option<u64>)> {
+        let job = self.admission.admit(now)?.0 as usize;
+        Some((job, self.admission.expected_ns(&self.tickets[job])))
     }
 
     fn leave(&mut self, job: usize, waited_ns: u64, service_ns: u64, now: Time) {
@@ -119,8 +121,9 @@ impl Gate for Perfect {
         expected_ns
     }
 
-    fn admit(&mut self, now: Time) -> Option<usize> {
-        self.0.admit(now).map(|job| job.0 as usize)
+    fn admit(&mut self, now: Time) -> Option<(usize, Option<u64>)> {
+        let job = self.0.admit(now)?;
+        Some((job.0 as usize, self.0.expected_ns(job)))
     }
 
     fn leave(&mut self, job: usize, _waited_ns: u64, _service_ns: u64, now: Time) {
@@ -241,8 +244,8 @@ impl<'a, G: Gate> Run<'a, G> {
                     now
                 }
             };
-            while let Some(job) = self.gate.admit(now) {
-                self.goes_in(job, now);
+            while let Some((job, expected)) = self.gate.admit(now) {
+                self.goes_in(job, expected, now);
             }
         }
         assert_eq!(self.log.len(), self.requests.len(), "all that come go in");
@@ -270,13 +273,14 @@ impl<'a, G: Gate> Run<'a, G> {
         self.unknown_waiting += usize::from(is_unknown);
     }
 
-    fn goes_in(&mut self, job: usize, now: Time) {
+    /// What is expected of it may have fallen since it came.
+    fn goes_in(&mut self, job: usize, expected_now: Option<u64>, now: Time) {
         let (service_ns, expected) = (self.requests[job].service_ns, self.expected_ns[job]);
         self.waiting.expected -= expected.unwrap_or(1);
         self.waiting.truth -= service_ns;
         self.unknown_waiting -= usize::from(expected.is_none());
         self.judge(job);
-        self.went_in[0].add(job, expected.unwrap_or(1));
+        self.went_in[0].add(job, expected_now.unwrap_or(1).max(1));
         self.went_in[1].add(job, service_ns);
         self.admitted_ns[job] = now.as_ns();
         self.ends

@@ -46,6 +46,8 @@ struct BeforeDevice {
     /// Of `attach`.
     #[serde(default)]
     flags: Vec<String>,
+    /// The most that TCP hands to the device at once, bytes; without it what the device takes.
+    super_packet_bytes: Option<u32>,
 }
 
 #[derive(Debug, Deserialize, PartialEq, Eq)]
@@ -80,6 +82,12 @@ impl LinkCost {
         site: &Site,
         way: &BeforeDevice,
     ) -> Result<Option<OwnedChild>> {
+        if let Some(bytes) = way.super_packet_bytes {
+            let mut ip = site.hosts.on_server("ip");
+            ip.args(["link", "set", "dev", SERVER_DEVICE]);
+            ip.args(["gso_max_size", &bytes.to_string()]);
+            bench.output(ip)?;
+        }
         match way.before {
             Discipline::Nothing => Ok(None),
             Discipline::Tbf => {
