@@ -256,8 +256,8 @@ fn users_and_databases_have_bounds_of_their_own() {
 
 #[test]
 fn a_database_that_gets_another_bound_counts_who_is_inside() {
-    let config = "[limits]\ntransactions = 8\n";
-    let Some((database, gate)) = start_with("a_database_that_gets_another_bound", config) else {
+    let test = "a_database_that_gets_another_bound";
+    let Some((database, gate)) = start_with(test, &transactions(8)) else {
         return;
     };
     let bounded = |transactions: u32| {
@@ -283,7 +283,6 @@ fn a_database_that_gets_another_bound_counts_who_is_inside() {
     };
     until("the third waits", waits);
     inside[0].ask("COMMIT");
-    gate.admin(&database, "SHOW POOLS");
     assert!(waits(), "one inside is as many as may be");
     inside[1].ask("COMMIT");
     assert_eq!(third.hear().trim(), "3");
