@@ -12,7 +12,7 @@ fn a_table_that_a_query_makes_is_temporary_however_that_is_said() {
     let look: Step<'_> = (1, &["Q:select * from leak"]);
     let own: Step<'_> = (0, &["Q:select * from leak"]);
     let dropped: Step<'_> = (0, &["Q:drop table leak"]);
-    let explain = "explain (analyze, costs off, timing off, summary off)";
+    let explain = "explain (analyze, buffers off, costs off, timing off, summary off)";
     for make in [
         "select 1 as secret into temp leak",
         "select 1 as secret into local temp leak",
