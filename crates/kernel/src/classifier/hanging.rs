@@ -13,20 +13,12 @@ impl Classifier {
         let Some(mut clsact) = self.clsact.take() else {
             return self.hang_in_as(device, None);
         };
-        let mut filters = clsact.filters_to_try().into_iter();
-        let is_in = loop {
-            let Some(filter) = filters.next() else {
-                unreachable!("a filter is tried");
-            };
-            match self.hang_in_as(device, Some(filter)) {
-                Ok(()) => {
-                    clsact.are_in_as(filter);
-                    break Ok(());
-                }
-                Err(_) if filters.len() > 0 => {}
-                error => break error,
-            }
+        let [first, second] = clsact.filters_to_try();
+        let is_in = match self.hang_in_as(device, Some(first)) {
+            Ok(()) => Ok(first),
+            Err(_) => self.hang_in_as(device, Some(second)).map(|()| second),
         };
+        let is_in = is_in.map(|filter| clsact.are_in_as(filter));
         self.clsact = Some(clsact);
         is_in
     }
