@@ -1,10 +1,11 @@
 //! What requests of a kind (a method and a path) have used before, and what follows for the next.
 //!
 //! Each kind has a law of its own. It counts where it was better than that of all at saying what
-//! came, request by request ([`Trust`], here by the logarithm of the likelihood). Where it was not,
-//! requests of the kind are ordered by what they have used, like those of which nothing is known;
-//! and so are all where that would have given the last requests a lower mean. Kinds are bounded, as
-//! clients choose them: one that comes again and again stays ([`SecondChance`]).
+//! came, request by request ([`Trust`], by how far from what came the law lies: [`ranked_loss`]).
+//! Where it was not, requests of the kind are ordered by what they have used, like those of which
+//! nothing is known; and so are all where that would have given the last requests a lower mean.
+//! Kinds are bounded, as clients choose them: one that comes again and again stays
+//! ([`SecondChance`]).
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use sooner_admission::{Outcome, SecondChance, Trust, quality};
 
 use crate::bounds::Bounds;
-use crate::law::{Law, WEIGHT, end_of, step_of};
+use crate::law::{Law, WEIGHT, end_of, ranked_loss, step_of};
 use crate::profile::{Atoms, Cutoffs, Profile, atoms};
 
 /// Kinds that are remembered.
@@ -24,7 +25,7 @@ const REMEMBERED: u64 = 64;
 const BEFORE: f64 = 0.5;
 /// A kind is ordered by its history where that is trusted so much, 0 to 1.
 const TRUSTED: f64 = 0.5;
-/// So many requests in a row that all others make more likely than their own kind, by this factor,
+/// So many requests in a row that all others foretell better than their own kind, by this factor,
 /// and its history is of times that are over.
 const SURPRISES_MAX: u32 = 3;
 const SURPRISE: f64 = 2.0;
@@ -105,13 +106,17 @@ impl Kind {
 
     fn note(&mut self, used_ns: u64, all: &Law) {
         if self.law.total() > 0 {
-            let of_all = all.likelihood(used_ns);
-            // Its law is smooth as it is counted.
-            let own = self.law.share(step_of(used_ns));
+            let step = step_of(used_ns);
             let own_part = self.own_part();
-            let of_kind = own_part * own + (1.0 - own_part) * of_all;
-            self.trust.note_losses(-of_all.ln(), -of_kind.ln());
-            self.surprises = match own < of_all / SURPRISE {
+            let of_all = ranked_loss(|step| all.share(step), step);
+            let own = ranked_loss(|step| self.law.share(step), step);
+            let of_kind = ranked_loss(
+                |step| own_part * self.law.share(step) + (1.0 - own_part) * all.share(step),
+                step,
+            );
+            let spread = all.spread_steps().max(1.0);
+            self.trust.note_losses(of_all / spread, of_kind / spread);
+            self.surprises = match own > SURPRISE * of_all {
                 true => self.surprises + 1,
                 false => 0,
             };
@@ -363,5 +368,66 @@ mod tests {
         assert_eq!(after.by_history, before.by_history + 1);
         assert_eq!((after.by_used, after.kinds), (before.by_used + 2, 3));
         assert!(after.ranked_rightly > Some(0.99), "{after:?}");
+    }
+
+    /// Numbers of a seed: a uniform one from 0 to 1, and one of the normal law.
+    struct Random(u64);
+
+    impl Random {
+        fn uniform(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
+            self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        }
+
+        fn normal(&mut self) -> f64 {
+            (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+        }
+    }
+
+    /// On a busy machine the same request takes now more and now less.
+    #[test]
+    fn eight_of_each_kind_suffice_where_none_is_like_another() {
+        for deviation in [0.02, 0.2, 0.5] {
+            let mut random = Random(1);
+            let on_the_last = (0..50).filter(|_| {
+                let mut bounds = Bounds::fixed([300 * MS, 500 * MS]);
+                let mut history = History::default();
+                for at in 0..16 {
+                    let usual_ns = [5e6, 9e8][at % 2];
+                    let used_ns = (usual_ns * (deviation * random.normal()).exp()) as u64;
+                    let has_learned = bounds.note(used_ns);
+                    history.finish(kind(1 + at as u64 % 2), used_ns, &bounds, has_learned);
+                }
+                let profile = history.profile(kind(2));
+                profile.is_some_and(|profile| profile.level(30 * MS) == 2)
+            });
+            assert!(on_the_last.count() >= 49, "{deviation}");
+        }
+    }
+
+    #[test]
+    fn kinds_that_say_nothing_are_hardly_trusted() {
+        let heavy: fn(&mut Random) -> f64 = |random| 1e7 * (1.5 * random.normal()).exp();
+        let of_two: fn(&mut Random) -> f64 =
+            |random| [5e6, 9e8][usize::from(random.uniform() < 0.5)];
+        for (law, trusted_max) in [(heavy, 3), (of_two, 14)] {
+            let mut random = Random(1);
+            let mut trusted = 0;
+            for _ in 0..20 {
+                let mut bounds = Bounds::fixed([300 * MS, 500 * MS]);
+                let mut history = History::default();
+                for _ in 0..160 {
+                    let used_ns = law(&mut random) as u64;
+                    let one = kind(1 + (random.uniform() * 10.0) as u64);
+                    let has_learned = bounds.note(used_ns);
+                    history.finish(one, used_ns, &bounds, has_learned);
+                }
+                let kinds = (1..=10).map(kind);
+                trusted += kinds.filter(|one| history.profile(*one).is_some()).count();
+            }
+            // Of 200.
+            assert!(trusted <= trusted_max, "{trusted}");
+        }
     }
 }

@@ -6,8 +6,6 @@ const STEPS_OF_OCTAVE: f64 = 4.0;
 pub const STEPS: usize = 148;
 /// What a request counts where its neighbours get something as well: half, and a quarter for each.
 pub const WEIGHT: u32 = 4;
-/// The share of what was never seen.
-const UNSEEN: f64 = 1e-6;
 
 /// What was counted.
 #[derive(Debug, Clone)]
@@ -66,12 +64,14 @@ impl Law {
         f64::from(self.counts[step]) / self.total.max(1) as f64
     }
 
-    /// How likely a request is that uses so much: the share of its step and of the two beside it,
-    /// never 0.
-    pub fn likelihood(&self, used_ns: u64) -> f64 {
-        let step = step_of(used_ns);
-        let beside = self.share(step.saturating_sub(1)) + self.share((step + 1).min(STEPS - 1));
-        self.share(step) / 2.0 + beside / 4.0 + UNSEEN
+    /// How far two requests lie apart in the mean, halved, in steps.
+    pub fn spread_steps(&self) -> f64 {
+        let mut below = 0.0;
+        let steps = (0..STEPS).map(|step| {
+            below += self.share(step);
+            below * (1.0 - below)
+        });
+        steps.sum()
     }
 
     /// So much or less is used by this share of the requests, ns, rounded up to the end of a step;
@@ -113,4 +113,17 @@ pub fn step_of(used_ns: u64) -> usize {
 /// Where a step ends, ns.
 pub fn end_of(step: usize) -> u64 {
     (1000.0 * ((step + 1) as f64 / STEPS_OF_OCTAVE).exp2()) as u64
+}
+
+/// How badly a law that has this share in each step foretells what came, in steps: 0 where it had
+/// all at that step. What is near counts for something, which it does not by likelihood. Lowest in
+/// the mean for the true law (the continuous ranked probability score, Matheson and Winkler 1976).
+pub fn ranked_loss(share: impl Fn(usize) -> f64, came: usize) -> f64 {
+    let mut below = 0.0;
+    let steps = (0..STEPS).map(|step| {
+        below += share(step);
+        let wanted = f64::from(u8::from(step >= came));
+        (below - wanted).powi(2)
+    });
+    steps.sum()
 }

@@ -310,7 +310,9 @@ fn a_path_is_told_from_another(test: &str, wanted: Program) {
     assert!(seen["requests_by_history"].as_u64() >= Some(3), "{seen}");
     // The first request is not seen.
     assert_eq!(seen["kinds"], 2, "{seen}");
-    assert!(seen["ranked_rightly_share"].as_f64() > Some(0.8), "{seen}");
+    // All pairs of two kinds, and half of those of one, as far as these are not alike: 0.77 of eight
+    // of each.
+    assert!(seen["ranked_rightly_share"].as_f64() > Some(0.7), "{seen}");
     attached.end_by(Signal::TERM);
     assert!(attached.end().unwrap().success());
     assert!(site.workers().iter().all(|worker| nice(*worker) == 0));
