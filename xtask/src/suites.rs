@@ -118,15 +118,33 @@ pub fn few(tally: &mut Tally) -> Result<()> {
             tally.skip(step, &format!("{error:#}"));
             continue;
         }
-        let only = cases.iter().map(|case| (*case).to_owned()).collect();
-        let mut run = Run::begin(suite.name, folder, built(), only)?;
-        let ended = (suite.run)(&mut run).and_then(|()| run.end());
-        if let Err(error) = &ended {
-            eprintln!("{step}: {error:#}");
+        let mut why = few_of(suite, folder.clone(), cases)?;
+        if let Some(why) = &why {
+            eprintln!("{step}: {why}");
+            tally.reason(step, why);
         }
-        tally.step(step, ended.is_ok_and(|summary| summary.is_good()));
+        // Like a test that failed: once more.
+        if why.is_some() {
+            why = few_of(suite, folder, cases)?;
+            if why.is_none() {
+                tally.unsteady(step);
+            }
+        }
+        tally.step(step, why.is_none());
     }
     Ok(())
+}
+
+/// Runs these cases; why they are not good.
+fn few_of(suite: &Suite, folder: PathBuf, cases: &[&str]) -> Result<Option<String>> {
+    let only = cases.iter().map(|case| (*case).to_owned()).collect();
+    let mut run = Run::begin(suite.name, folder, built(), only)?;
+    let ended = (suite.run)(&mut run).and_then(|()| run.end());
+    Ok(match ended {
+        Ok(summary) if summary.is_good() => None,
+        Ok(summary) => Some(summary.why()),
+        Err(error) => Some(format!("{error:#}")),
+    })
 }
 
 /// The suites by name, for the usage text.

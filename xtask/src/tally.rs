@@ -68,11 +68,12 @@ impl Tally {
         }
     }
 
-    /// What a test said that failed: the panic without its backtrace, for the end of a long log.
+    /// What a test or a step said that failed, for the end of a long log: of a panic what stands
+    /// before its backtrace.
     pub fn reason(&mut self, name: &str, text: &str) {
-        let lines = text
-            .lines()
-            .skip_while(|line| !line.contains("panicked at"));
+        let all = || text.lines();
+        let panic = all().position(|line| line.contains("panicked at"));
+        let lines = all().skip(panic.unwrap_or(0));
         let lines = lines.take_while(|line| !line.starts_with("stack backtrace"));
         let lines: Vec<&str> = lines.take(REASON_LINES_MAX).collect();
         self.reasons.insert(name.to_owned(), lines.join("\n  "));
@@ -117,6 +118,9 @@ impl Tally {
         }
         for name in &self.unsteady {
             println!("unsteady: {name}: failed beside others, passed alone");
+            if let Some(reason) = self.reasons.get(name) {
+                println!("  {reason}");
+            }
         }
         for (name, reason) in self.skipped() {
             println!("skipped: {name}: {reason}");
@@ -153,6 +157,8 @@ mod tests {
             tally.reasons["a"],
             "thread 'a' panicked at b.rs:1:2:\n  left: 1"
         );
+        tally.reason("a step", "one line\nand another");
+        assert_eq!(tally.reasons["a step"], "one line\n  and another");
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub struct Summary {
     pub counts: BTreeMap<String, Counts>,
     /// Expected differences that did not come.
     pub missing: Vec<String>,
+    /// Where cases differ unexpectedly, as a person reads it.
+    #[serde(skip)]
+    pub unexpected: Vec<String>,
 }
 
 /// Cases of one way.
@@ -59,6 +62,14 @@ impl Summary {
     /// Whether nothing is unexpected and nothing that was expected is missing.
     pub fn is_good(&self) -> bool {
         self.missing.is_empty() && self.counts.values().all(|counts| counts.unexpected == 0)
+    }
+
+    /// Why it is not good.
+    pub fn why(&self) -> String {
+        let missing = self.missing.iter();
+        let missing = missing.map(|one| format!("expected, and did not come: {one}"));
+        let all: Vec<String> = self.unexpected.iter().cloned().chain(missing).collect();
+        all.join("\n")
     }
 }
 
@@ -119,8 +130,10 @@ impl Run {
                 counts.unexpected += 1
             }
             for difference in &unexpected {
-                eprintln!("unexpected: {} ({})", case.name, tried.way);
-                eprintln!("{}", start_of(difference));
+                let (name, way, start) = (&case.name, &tried.way, start_of(difference));
+                let text = format!("unexpected: {name} ({way})\n{start}");
+                eprintln!("{text}");
+                self.summary.unexpected.push(text);
             }
             reasons.sort();
             reasons.dedup();
