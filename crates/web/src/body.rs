@@ -5,6 +5,7 @@ use crate::compress::CompressedBody;
 use crate::files::File;
 use crate::limits::Activity;
 use crate::request_body::BodyError;
+use crate::service::GivenBytes;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use sooner_uplink::Flow;
@@ -249,16 +250,24 @@ pub struct ResponseBody {
     source: Source,
     flow: Flow,
     activity: Arc<Activity>,
+    given: Option<GivenBytes>,
     is_open_ended: bool,
 }
 
 impl ResponseBody {
-    /// A body that yields `source` into the connection of `flow`, which does `activity`.
-    pub fn new(source: Source, flow: Flow, activity: Arc<Activity>) -> Self {
+    /// A body that yields `source` into the connection of `flow`, which does `activity`, and tells
+    /// `given` of it.
+    pub fn new(
+        source: Source,
+        flow: Flow,
+        activity: Arc<Activity>,
+        given: Option<GivenBytes>,
+    ) -> Self {
         Self {
             source,
             flow,
             activity,
+            given,
             is_open_ended: false,
         }
     }
@@ -288,6 +297,9 @@ impl Body for ResponseBody {
         let frame = self.source.poll_frame(cx);
         if let Some(growth_bytes) = self.source.take_growth() {
             self.flow.enlarge(growth_bytes);
+        }
+        if let (Some(given), Poll::Ready(Some(Ok(frame)))) = (&self.given, &frame) {
+            given.add(frame.data_ref().map_or(0, |data| data.len() as u64));
         }
         frame
     }

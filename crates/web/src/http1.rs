@@ -247,6 +247,17 @@ impl Future for ResponseFuture {
     }
 }
 
+impl Drop for ResponseFuture {
+    // hyper drops it as soon as it is ready, or its client has left.
+    fn drop(&mut self) {
+        if let Self::Later { pending, .. } = self
+            && let Some((connection, request_context, _)) = pending.take()
+        {
+            connection.context.service.abandoned(request_context);
+        }
+    }
+}
+
 impl Connection {
     /// Announces the answer to the uplink and hands it to hyper.
     fn respond(
@@ -267,6 +278,7 @@ impl Connection {
             response.source,
             self.context.flow.clone(),
             self.activity.clone(),
+            announcement.given,
         );
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             body.lasts_as_long_as_its_connection();

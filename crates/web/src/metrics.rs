@@ -225,6 +225,11 @@ impl Metrics {
         }
     }
 
+    /// A request that could not be read was refused; it took no time of the link.
+    pub fn unreadable_request(&self, protocol: Protocol, status: u16) {
+        self.sites.count(SiteId::default(), protocol, status, 0);
+    }
+
     /// A connection that had switched to another protocol is over. It counts as a request, and not
     /// among the response times, of which it says nothing: it took as long as its two sides liked.
     pub fn tunnel_done(&self, facts: &RequestFacts, report: &JobReport) {

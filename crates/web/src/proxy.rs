@@ -105,14 +105,6 @@ pub struct Route {
     tunnel_silence: Duration,
 }
 
-/// A response, and how it came about.
-pub struct Forwarded {
-    /// The response, the upstream's or ours in its place.
-    pub response: Response,
-    /// For the log.
-    pub report: SharedReport,
-}
-
 /// How one server of an upstream is doing.
 #[derive(Clone, Debug)]
 pub struct UpstreamState {
@@ -215,14 +207,15 @@ impl Proxy {
         self.trusted.iter().any(|own| own.contains(address))
     }
 
-    /// Passes `request` on to the upstream of `route`. Dropping the future, or later the response's
-    /// body, cancels it: it leaves the queue or the server. Needs a `LocalSet` around it.
+    /// Passes `request` on to the upstream of `route`: how that goes, for the log, and the response,
+    /// the upstream's or ours in its place. Dropping the future, or later the response's body, cancels
+    /// it: it leaves the queue or the server. Needs a `LocalSet` around it.
     pub fn forward(
         &self,
         route: &Rc<Route>,
         request: Request<RequestBody>,
         peer: &Peer,
-    ) -> impl Future<Output = Forwarded> + use<> {
+    ) -> (SharedReport, impl Future<Output = Response> + use<>) {
         let address = peer.remote.ip();
         let finder = FactFinder {
             route: route.clone(),
@@ -246,21 +239,22 @@ impl Proxy {
             },
             budget: self.budget.clone(),
         };
-        async move {
-            let report = SharedReport::new(forwarding.route.upstream.name.clone());
+        let report = SharedReport::new(forwarding.route.upstream.name.clone());
+        let written = report.clone();
+        let answering = async move {
             let (facts, request) = finder.find(request).await;
             let comments_every = facts.comments_every;
             let upstream = forwarding.route.upstream.clone();
-            let answering = forwarding.answer(request, facts, report.clone());
-            let response = match comments_every {
+            let answering = forwarding.answer(request, facts, written.clone());
+            match comments_every {
                 None => answering.await,
                 Some(period) => {
                     let answering = Box::pin(answering);
-                    waiting_stream::answer(upstream, answering, &report, period).await
+                    waiting_stream::answer(upstream, answering, &written, period).await
                 }
-            };
-            Forwarded { response, report }
-        }
+            }
+        };
+        (report, answering)
     }
 
     /// How the classes are doing at each upstream, of those that may be there.

@@ -32,12 +32,17 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// What TLS 1.3 adds to each of its records (RFC 8446, 5.2): header, content type, tag; bytes.
 const TLS_RECORD_BYTES: u64 = 22;
 /// The most a TLS record holds, bytes.
 const TLS_RECORD_DATA_BYTES: u64 = 16 << 10;
+
+/// The status, in logs and metrics alone, of a request without a response because its client left,
+/// as nginx has it.
+const CLIENT_LEFT: u16 = 499;
 
 /// The report of a response outside the uplink.
 const NEVER_QUEUED: JobReport = JobReport {
@@ -112,6 +117,24 @@ pub struct Announcement<F> {
     pub signal: Signal,
     /// To be called when the response is over.
     pub on_end: F,
+    /// To be told of a body that is framed in chunks.
+    pub given: Option<GivenBytes>,
+}
+
+/// Bytes of a body of unknown length that were given to the connection so far: what the uplink
+/// counts has the frames around its chunks too.
+#[derive(Debug, Clone, Default)]
+pub struct GivenBytes(Arc<AtomicU64>);
+
+impl GivenBytes {
+    /// So many more, bytes.
+    pub fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// What all connections of a server share.
@@ -284,7 +307,10 @@ impl Service {
             })
         });
         let tunnel = outcome.and_then(|outcome| outcome.report.lock().tunnel.clone());
+        let is_chunked = body_bytes.is_none() && facts.protocol == Protocol::Http11;
+        let given = (is_chunked && tunnel.is_none()).then(GivenBytes::default);
         let completion = Completion {
+            given: given.clone(),
             facts,
             record,
             outcome: outcome.cloned(),
@@ -294,11 +320,49 @@ impl Service {
         Announcement {
             start,
             signal,
+            given,
             on_end: move |report: JobReport| match tunnel {
                 None => completion.close(&report),
                 Some(tunnel) => tunnel.on_end(move |end| completion.close_tunnel(report, end)),
             },
         }
+    }
+}
+
+impl Service {
+    /// Writes down a request that has no response because its client has left.
+    pub fn abandoned(&self, context: RequestContext) {
+        self.unanswered(context, CLIENT_LEFT);
+    }
+
+    /// Writes down a request in place of which its stream was reset.
+    pub fn reset(&self, context: RequestContext) {
+        self.unanswered(context, StatusCode::BAD_REQUEST.as_u16());
+    }
+
+    fn unanswered(&self, context: RequestContext, status: u16) {
+        let mut facts = context.facts;
+        facts.answered(status, 0, None);
+        let record = context.record.map(|record| {
+            record.with_response(ResponseFacts {
+                status,
+                urgency: context.hints.urgency(),
+                user: context.user,
+                ..ResponseFacts::default()
+            })
+        });
+        let completion = Completion {
+            given: None,
+            facts,
+            record,
+            outcome: context.outcome.and_then(|outcome| outcome.get().cloned()),
+            log: self.log.clone(),
+            metrics: self.metrics.clone(),
+        };
+        completion.close(&JobReport {
+            completed: false,
+            ..NEVER_QUEUED
+        });
     }
 }
 
@@ -310,6 +374,7 @@ fn with_upstream(mut record: Record, outcome: Option<ProxyOutcome>) -> Record {
 
 /// What is written down of a response when it is over.
 struct Completion {
+    given: Option<GivenBytes>,
     facts: RequestFacts,
     record: Option<Record>,
     outcome: Option<ProxyOutcome>,
@@ -318,7 +383,14 @@ struct Completion {
 }
 
 impl Completion {
-    fn close(self, report: &JobReport) {
+    fn close(mut self, report: &JobReport) {
+        if let Some(given) = &self.given {
+            let body_bytes = given.get();
+            self.facts.body_bytes = Some(body_bytes);
+            if let Some(record) = &mut self.record {
+                record.set_body_bytes(body_bytes);
+            }
+        }
         self.metrics.request_done(&self.facts, report);
         if let Some(record) = self.record {
             let fair_ns = self.metrics.fair_response_ns(report);
@@ -343,7 +415,7 @@ impl Completion {
 }
 
 impl Service {
-    /// Logs a request that hyper could not read, and answered itself; a connection that breaks
+    /// Writes down a request that hyper could not read, and answered itself; a connection that breaks
     /// otherwise concerns its client alone.
     pub fn broken_request(&self, peer: &Peer, error: &hyper::Error) {
         if error.is_parse() {
@@ -352,12 +424,13 @@ impl Service {
             } else {
                 StatusCode::BAD_REQUEST
             };
-            self.unreadable_request(peer, status);
+            self.unreadable_request(peer, Protocol::Http11, status);
         }
     }
 
-    /// Logs a request that was refused with `status` before it could be read.
-    pub fn unreadable_request(&self, peer: &Peer, status: StatusCode) {
+    /// Writes down a request that was refused with `status` before it could be read.
+    pub fn unreadable_request(&self, peer: &Peer, protocol: Protocol, status: StatusCode) {
+        self.metrics.unreadable_request(protocol, status.as_u16());
         let mut clock = self.wall_clock.borrow_mut();
         if let Some(record) = self
             .log

@@ -6,6 +6,7 @@ mod compression;
 mod config_text;
 mod http;
 mod http2;
+mod leaving;
 mod log_on_a_full_disk;
 mod sharing;
 mod site;

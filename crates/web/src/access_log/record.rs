@@ -172,6 +172,11 @@ impl Record {
         self.with_response.upstream_facts = upstream_facts;
     }
 
+    /// How long a body turned out to be, bytes.
+    pub fn set_body_bytes(&mut self, body_bytes: u64) {
+        self.with_response.body_bytes = Some(body_bytes);
+    }
+
     /// Appends the line to `out`, with what the uplink says about the response, and with what FAIR
     /// gave it where that is known already.
     pub fn write(&self, report: &JobReport, fair_ns: Option<u64>, out: &mut Vec<u8>) {

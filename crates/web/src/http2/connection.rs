@@ -6,6 +6,7 @@ use super::priorities::Priorities;
 use super::stream::{ActiveStream, ConnectionState};
 use super::tap::{Tap, TapEvents};
 use crate::limits::{CloseReason, LingeringStream};
+use crate::metrics::Protocol;
 use crate::peer::ConnectionContext;
 use bytes::Bytes;
 use h2::Reason;
@@ -116,7 +117,8 @@ impl<Io: AsyncRead + AsyncWrite + Unpin> Driver<Io> {
             let accepted = self.connection.poll_accept(cx);
             for _ in 0..self.shared.tap_events.malformed.take() {
                 let ConnectionContext { service, peer, .. } = &self.shared.context;
-                service.unreadable_request(peer, StatusCode::BAD_REQUEST);
+                let status = StatusCode::BAD_REQUEST;
+                service.unreadable_request(peer, Protocol::Http2, status);
             }
             match accepted {
                 Poll::Ready(Some(Ok((request, respond)))) => {

@@ -29,6 +29,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
 
@@ -141,7 +142,10 @@ impl ActiveStream {
         let is_head = head.method == Method::HEAD;
         let head_bytes_max = self.shared.bounds.head_bytes_max;
         let refusal = request::prepare(&mut head, head_bytes_max).err();
+        let (service, peer) = (&self.shared.context.service, &self.shared.context.peer);
         if let Some(Refusal::Malformed(_)) = refusal {
+            let request = Request::from_parts(head, ());
+            service.reset(service.begin_request(&request, peer, Instant::now()));
             self.respond.send_reset(Reason::PROTOCOL_ERROR);
             self.shared.count_reset();
             return Ok(());
@@ -149,7 +153,6 @@ impl ActiveStream {
         let (rest_to, rest) = oneshot::channel();
         let (body, wanted) = request_body(&mut head, stream, self.upload.take(), rest_to);
         let request = Request::from_parts(head, body);
-        let (service, peer) = (&self.shared.context.service, &self.shared.context.peer);
         let now = Moment::now();
         let mut request_context = service.begin_request(&request, peer, now.instant);
         let reply = match refusal {
@@ -161,7 +164,14 @@ impl ActiveStream {
         };
         let response = match reply {
             Reply::Now(response) => response,
-            Reply::Later(future) => self.wait(future, wanted).await?,
+            Reply::Later(future) => match self.wait(future, wanted).await {
+                Ok(response) => response,
+                Err(error) => {
+                    let service = &self.shared.context.service;
+                    service.abandoned(request_context);
+                    return Err(error);
+                }
+            },
         };
         self.send(request_context, response, is_head).await?;
         spawn_local(discard(rest));

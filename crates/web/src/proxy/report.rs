@@ -27,7 +27,7 @@ pub struct Report {
     pub response_ns: Option<u64>,
     /// When there was an answer, the upstream's or ours in its place.
     pub answered_at: Option<Instant>,
-    /// How many attempts were made.
+    /// How many attempts were begun.
     pub tries: u32,
     /// Why there is no response of a server.
     pub failure: Option<Failure>,
@@ -69,14 +69,20 @@ impl SharedReport {
     pub fn start_try(&self, server: &Arc<str>) -> bool {
         let mut report = self.lock();
         report.server = Some(server.clone());
+        report.tries += 1;
         report.is_commented
     }
 
-    /// One attempt more was made; gives how many.
-    pub fn count_try(&self) -> u32 {
+    /// The last attempt does not count.
+    pub fn forget_try(&self) {
         let mut report = self.lock();
-        report.tries += 1;
-        report.tries
+        assert!(report.tries > 0, "one was begun");
+        report.tries -= 1;
+    }
+
+    /// How many attempts were begun.
+    pub fn tries(&self) -> u32 {
+        self.lock().tries
     }
 }
 
@@ -107,8 +113,7 @@ impl Report {
                 .filter(|failure| last != Some(*failure))
                 .map(|failure| one_line(failure)),
         );
-        // Without comments a client that leaves so early has no response, and no line.
-        if self.is_commented && self.answered_at.is_none() {
+        if self.answered_at.is_none() {
             errors.push("the client left before there was an answer".into());
         }
         (!errors.is_empty()).then(|| errors.join("; "))

@@ -155,7 +155,7 @@ impl RoutedRequest<'_> {
                         upstream: upstream.clone(),
                         sent_at,
                         summary: self.summary,
-                        tries: report.count_try(),
+                        tries: report.tries(),
                         status: response.response.status(),
                     };
                     return Ok((response, in_flight));
@@ -164,9 +164,10 @@ impl RoutedRequest<'_> {
                     drop(slot);
                     report.lock().note_failed(&server.name, &failed.failure);
                     upload = if failed.failure.is_exhausted() {
+                        report.forget_try();
                         self.wait_for_resources(&server, failed, &mut attempts, Instant::now())?
                     } else {
-                        self.retry_after(&server, failed, &mut attempts, report.count_try())?
+                        self.retry_after(&server, failed, &mut attempts, report.tries())?
                     };
                 }
             }

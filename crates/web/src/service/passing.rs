@@ -5,7 +5,7 @@ use super::{ProxyOutcome, Reply, RequestContext, site_reply};
 use crate::body::Source;
 use crate::clock::Moment;
 use crate::peer::Peer;
-use crate::proxy::{Forwarded, Found, Route, Script, ScriptRoutes};
+use crate::proxy::{Found, Route, Script, ScriptRoutes};
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
 use crate::static_site::{Asked, Chosen, Led, StaticSite};
@@ -147,18 +147,15 @@ fn forward(
     let compressor = active_config.compression.of(chosen.site, route.compress());
     let compressing = compressor.map(|compressor| (compressor.wanted(&request), compressor));
     let request = request.map(|body| body.metered(&active_config.limits));
-    let forwarding = active_config.proxy.forward(route, request, peer);
+    let (report, forwarding) = active_config.proxy.forward(route, request, peer);
     Reply::Later(Box::pin(async move {
-        let Forwarded {
-            mut response,
-            report,
-        } = forwarding.await;
-        let has_failed = report.lock().failure.is_some();
-        // Empty until now.
+        // Empty until now: nothing is forwarded before a password has been looked at.
         let _ = outcome.set(ProxyOutcome {
             came_at: now.instant,
-            report,
+            report: report.clone(),
         });
+        let mut response = forwarding.await;
+        let has_failed = report.lock().failure.is_some();
         let site = active_config.sites.at(chosen);
         if has_failed {
             response = site.finish(response, Moment::now());

@@ -364,3 +364,34 @@ fn the_log_tells_what_was_not_completed() {
         assert!(line["size_bytes"].as_u64().unwrap() < LARGE_BYTES as u64);
     }
 }
+
+/// nginx's `$body_bytes_sent` has the frames of a body in chunks; what arrived is without them.
+#[test]
+fn a_body_in_chunks_is_as_long_as_what_arrives() {
+    let backend = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", backend.local_addr().unwrap());
+    let chunk = format!("3e8\r\n{}\r\n", "x".repeat(1000));
+    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
+    let answer = format!("{head}{}0\r\n\r\n", chunk.repeat(50));
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = backend.accept().unwrap();
+        let _ = std::io::Read::read(&mut stream, &mut [0; 4096]).unwrap();
+        std::io::Write::write_all(&mut stream, answer.as_bytes()).unwrap();
+    });
+    let mut site = Site::start_with(&format!(
+        "[log]\naccess = 'FOLDER/log'\n[[upstream]]\nname = 'app'\nservers = ['{url}']\n\
+         [[route]]\npath = '/'\nupstream = 'app'\n"
+    ));
+    let mut client = site.connect();
+    client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(client.head().status, 200);
+    let (mut text, mut piece) = (Vec::new(), [0; 4096]);
+    while !text.ends_with(b"\r\n0\r\n\r\n") {
+        let read = client.read(&mut piece).unwrap();
+        text.extend_from_slice(&piece[..read]);
+    }
+    answering.join().unwrap();
+    let lines = site.log_lines();
+    let outcome = (&lines[0]["size_bytes"], &lines[0]["completed"]);
+    assert_eq!(outcome, (&50_000.into(), &true.into()), "{lines:?}");
+}

@@ -4,8 +4,7 @@ use crate::body::Source;
 use crate::config::Misconfigured;
 use crate::peer::Peer;
 use crate::proxy::{
-    ClassTable, Forwarded, Proxy, ProxyTable, ProxyTables, Report, RouteTable, SharedReport,
-    UpstreamTable,
+    ClassTable, Proxy, ProxyTable, ProxyTables, Report, RouteTable, SharedReport, UpstreamTable,
 };
 use crate::request_body::{BodyError, RequestBody};
 use bytes::Bytes;
@@ -289,7 +288,17 @@ pub fn forward(
 ) -> impl Future<Output = Forwarded> + use<> {
     let route = proxy.route(Some("example.org"), request.uri().path());
     let route = route.expect("a route fits").clone();
-    proxy.forward(&route, request, &peer())
+    let (report, answering) = proxy.forward(&route, request, &peer());
+    async move {
+        let response = answering.await;
+        Forwarded { response, report }
+    }
+}
+
+/// A response, and how it came about.
+pub struct Forwarded {
+    pub response: crate::response::Response,
+    pub report: SharedReport,
 }
 
 /// Status, headers, body and trailers; `Err` if the body broke off.
@@ -399,10 +408,8 @@ async fn respond(
             RequestBody::Http1(body)
         }
     });
-    let Forwarded {
-        response: answer,
-        report,
-    } = proxy.forward(&route, request, &peer()).await;
+    let (report, answering) = proxy.forward(&route, request, &peer());
+    let answer = answering.await;
     reports.borrow_mut().push(report);
     let mut response = Response::new(SourceBody(answer.source));
     *response.status_mut() = answer.status;
