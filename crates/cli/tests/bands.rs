@@ -62,7 +62,7 @@ fn bands_come_with_the_server_and_go_with_any_signal() {
         return;
     };
     let before = (host.qdiscs(), host.link());
-    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         let (child, said) = host.start(&format!("{ADDRESS}:8080"), &[]);
         assert!(said.contains("kernel bands on s0"), "{said}");
         assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());

@@ -1,12 +1,16 @@
 //! What signals ask of a command that runs for long.
 
+use crate::lines::say;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// SIGXFSZ, which tokio has no name for.
+const FILE_TOO_LARGE: SignalKind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// SIGTERM or SIGINT: end; the second time at once.
+    /// SIGTERM, SIGINT or SIGQUIT: end; the second time at once.
     Stop,
     /// SIGHUP: read the configuration again.
     Reload,
@@ -20,6 +24,11 @@ pub struct Signals {
     user_defined: Signal,
     terminate: Signal,
     interrupt: Signal,
+    quit: Signal,
+    /// What means nothing here, and would end the process with everything it has set up in place.
+    others: [Signal; 2],
+    /// A file at its size limit, which is an error of the write that meets it.
+    _file_too_large: Signal,
     /// What SIGHUP means: a terminal that closes, unless there is a configuration file to read
     /// again.
     at_hang_up: Action,
@@ -34,6 +43,12 @@ impl Signals {
             user_defined: signal(SignalKind::user_defined1())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            others: [
+                signal(SignalKind::user_defined2())?,
+                signal(SignalKind::alarm())?,
+            ],
+            _file_too_large: signal(FILE_TOO_LARGE)?,
             // Ending for the terminal too: bands would outlive it.
             at_hang_up: if reloads {
                 Action::Reload
@@ -43,13 +58,22 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next one that asks for something; says it of those that do not.
     pub async fn next(&mut self) -> Action {
-        tokio::select! {
-            _ = self.terminate.recv() => Action::Stop,
-            _ = self.interrupt.recv() => Action::Stop,
-            _ = self.hang_up.recv() => self.at_hang_up,
-            _ = self.user_defined.recv() => Action::ReopenLogs,
+        loop {
+            let [user_defined, alarm] = &mut self.others;
+            let ignored = tokio::select! {
+                _ = self.terminate.recv() => return Action::Stop,
+                _ = self.interrupt.recv() => return Action::Stop,
+                _ = self.quit.recv() => return Action::Stop,
+                _ = self.hang_up.recv() => return self.at_hang_up,
+                _ = self.user_defined.recv() => return Action::ReopenLogs,
+                _ = user_defined.recv() => "SIGUSR2",
+                _ = alarm.recv() => "SIGALRM",
+            };
+            say(format_args!(
+                "{ignored} means nothing here: SIGTERM stops, SIGHUP reads the configuration again"
+            ));
         }
     }
 }

@@ -216,7 +216,7 @@ impl Acceptor {
         let stream = RequestText::new(stream);
         let stream = LingeringStream::new(stream, activity.clone(), LINGER_BYTES_MAX);
         let stream = ActivityStream::new(stream, activity.clone());
-        let service = Http1Service::new(context, active_config.http1.half_close());
+        let service = Http1Service::new(context);
         let upgrade = service.upgrade();
         let connection = active_config.http1.serve(stream, service);
         drop(active_config);

@@ -94,7 +94,6 @@ impl ActiveConfig {
             http1: Http1::new(Http1Limits {
                 head_bytes_max: *config.limits.head_bytes.get_ref() as usize,
                 chunk_bytes: means.chunk_bytes,
-                half_close: config.route.is_empty(),
             }),
             http2: Bounds::new(&config.limits),
             proxy_protocol: Senders::new(&config.proxy_protocol)?,

@@ -3,7 +3,7 @@
 
 use crate::compress::CompressedBody;
 use crate::files::File;
-use crate::limits::Activity;
+use crate::limits::{Activity, AwaitedAnswer};
 use crate::request_body::BodyError;
 use crate::service::GivenBytes;
 use bytes::Bytes;
@@ -251,23 +251,27 @@ pub struct ResponseBody {
     flow: Flow,
     activity: Arc<Activity>,
     given: Option<GivenBytes>,
+    /// Where a backend sends it.
+    _awaited: Option<AwaitedAnswer>,
     is_open_ended: bool,
 }
 
 impl ResponseBody {
     /// A body that yields `source` into the connection of `flow`, which does `activity`, and tells
-    /// `given` of it.
+    /// `given` of it; while it lasts, its client may leave unnoticed where it is `awaited`.
     pub fn new(
         source: Source,
         flow: Flow,
         activity: Arc<Activity>,
         given: Option<GivenBytes>,
+        awaited: Option<AwaitedAnswer>,
     ) -> Self {
         Self {
             source,
             flow,
             activity,
             given,
+            _awaited: awaited,
             is_open_ended: false,
         }
     }

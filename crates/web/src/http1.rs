@@ -4,12 +4,12 @@ use crate::body::ResponseBody;
 use crate::clock::Moment;
 use crate::limits::{Activity, AwaitedAnswer};
 use crate::peer::ConnectionContext;
-use crate::request_body::RequestBody;
+use crate::request_body::{Http1Body, Reading, RequestBody};
 use crate::response::Response;
 use crate::service::{Reply, RequestContext};
 use hyper::body::{Body, Incoming};
 use hyper::ext::ReasonPhrase;
-use hyper::header::{CONNECTION, DATE, HeaderMap, UPGRADE};
+use hyper::header::{CONNECTION, DATE, HeaderMap, HeaderValue, UPGRADE};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
 use hyper::{Request, StatusCode, Version};
@@ -32,10 +32,7 @@ const FIELDS_MAX: usize = 400;
 const DATE_BYTES: usize = "date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n".len();
 
 /// HTTP/1 as hyper serves it, within bounds.
-pub struct Http1 {
-    builder: Builder,
-    half_close: bool,
-}
+pub struct Http1(Builder);
 
 /// What bounds an HTTP/1 connection.
 #[derive(Debug, Clone, Copy)]
@@ -44,10 +41,6 @@ pub struct Http1Limits {
     pub head_bytes_max: usize,
     /// Bytes read from a file at once; twice that is read ahead of the socket.
     pub chunk_bytes: usize,
-    /// Whether a client that has shut its sending side still gets its answers. While it waits for a
-    /// backend it cannot be told from a client that has left, and then the backend should be
-    /// spared.
-    pub half_close: bool,
 }
 
 impl Http1 {
@@ -55,22 +48,15 @@ impl Http1 {
     pub fn new(limits: Http1Limits) -> Self {
         let mut builder = Builder::new();
         builder
-            .half_close(limits.half_close)
+            // One that waits for a backend is given up all the same, see [`AwaitedAnswer`].
+            .half_close(true)
             // Times are kept for all connections together, see `limits`.
             .header_read_timeout(None)
             .max_header_size(limits.head_bytes_max)
             .max_headers(FIELDS_MAX)
             // Bounds how far hyper reads a body ahead of the socket.
             .max_buf_size(BUFFER_BYTES_MIN.max(2 * limits.chunk_bytes));
-        Self {
-            builder,
-            half_close: limits.half_close,
-        }
-    }
-
-    /// Whether a client that has shut its sending side still gets its answers.
-    pub fn half_close(&self) -> bool {
-        self.half_close
+        Self(builder)
     }
 
     /// Serves requests on `io` until either side ends it.
@@ -82,7 +68,7 @@ impl Http1 {
     where
         Io: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        self.builder
+        self.0
             .serve_connection(TokioIo::new(io), service)
             .with_upgrades()
     }
@@ -96,8 +82,6 @@ pub struct Connection {
     context: ConnectionContext,
     activity: Arc<Activity>,
     upgrade: UpgradeWait,
-    /// Whether a client that has shut its sending side has left.
-    is_watched: bool,
 }
 
 /// An extension of requests that ask to switch protocols: while a clone of it lives, the client's
@@ -154,11 +138,11 @@ impl UpgradeWait {
 }
 
 impl Http1Service {
-    /// Answers the client of `context` through its flow, and tells its activity what happens; where
-    /// clients may not shut their sending side, one that does is given up while it waits.
-    pub fn new(context: ConnectionContext, half_close: bool) -> Self {
+    /// Answers the client of `context` through its flow, and tells its activity what happens. A
+    /// client that has shut its sending side gets its answers; while they come from a backend it
+    /// cannot be told from one that has left, and the backend is spared.
+    pub fn new(context: ConnectionContext) -> Self {
         Self(Rc::new(Connection {
-            is_watched: !half_close,
             activity: context.handle.activity().clone(),
             context,
             upgrade: UpgradeWait::default(),
@@ -184,7 +168,10 @@ impl HyperService<Request<Incoming>> for Http1Service {
             .activity
             .set_sending(!request.body().is_end_stream());
         connection.upgrade.offer(&mut request);
-        let head = HeadSize::of(&request);
+        let (parts, body) = request.into_parts();
+        let (body, reading) = Http1Body::new(body);
+        let request = Request::from_parts(parts, body);
+        let sent = Sent::of(&request, reading);
         let mut request_context = connection.context.service.begin_request(
             &request,
             &connection.context.peer,
@@ -198,13 +185,14 @@ impl HyperService<Request<Incoming>> for Http1Service {
             now,
         ) {
             Reply::Now(response) => {
-                ResponseFuture::Now(Some(connection.respond(request_context, head, response)))
+                let http_response = connection.respond(request_context, sent, response, None);
+                ResponseFuture::Now(Some(http_response))
             }
             Reply::Later(future) => ResponseFuture::Later {
                 future,
-                pending: Some((self.0.clone(), request_context, head)),
-                _awaited: (connection.is_watched)
+                awaited: (request_context.is_forwarded())
                     .then(|| AwaitedAnswer::begin(connection.context.handle.clone())),
+                pending: Some((self.0.clone(), request_context, sent)),
             },
         }
     }
@@ -219,9 +207,9 @@ pub enum ResponseFuture {
         /// What makes it.
         future: Pin<Box<dyn Future<Output = Response>>>,
         /// What is needed when it is there.
-        pending: Option<(Rc<Connection>, RequestContext, HeadSize)>,
-        /// Until then its client may leave unnoticed.
-        _awaited: Option<AwaitedAnswer>,
+        pending: Option<(Rc<Connection>, RequestContext, Sent)>,
+        /// Until then, and while a backend sends it, its client may leave unnoticed.
+        awaited: Option<AwaitedAnswer>,
     },
 }
 
@@ -232,11 +220,13 @@ impl Future for ResponseFuture {
         let http_response = match &mut *self {
             Self::Now(http_response) => http_response.take(),
             Self::Later {
-                future, pending, ..
+                future,
+                pending,
+                awaited,
             } => {
                 let response = ready!(future.as_mut().poll(cx));
-                pending.take().map(|(connection, request_context, head)| {
-                    connection.respond(request_context, head, response)
+                pending.take().map(|(connection, request_context, sent)| {
+                    connection.respond(request_context, sent, response, awaited.take())
                 })
             }
         };
@@ -263,10 +253,18 @@ impl Connection {
     fn respond(
         &self,
         request_context: RequestContext,
-        head: HeadSize,
-        response: Response,
+        sent: Sent,
+        mut response: Response,
+        awaited: Option<AwaitedAnswer>,
     ) -> hyper::Response<ResponseBody> {
-        let head_bytes = head.bytes(&response);
+        let is_switched = response.status == StatusCode::SWITCHING_PROTOCOLS;
+        let is_awaited = response.source.is_awaited() && !is_switched;
+        let must_close = sent.must_close(&response);
+        if must_close {
+            let headers = &mut response.headers;
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let head_bytes = sent.head_bytes(&response);
         let announcement = self
             .context
             .service
@@ -279,14 +277,19 @@ impl Connection {
             self.context.flow.clone(),
             self.activity.clone(),
             announcement.given,
+            awaited.filter(|_| is_awaited),
         );
-        if response.status == StatusCode::SWITCHING_PROTOCOLS {
+        if is_switched {
             body.lasts_as_long_as_its_connection();
             self.activity.switch();
         }
         let mut http_response = hyper::Response::new(body);
         *http_response.status_mut() = response.status;
         *http_response.headers_mut() = response.headers;
+        if must_close {
+            // In HTTP/1.1 hyper would add that it keeps the connection of a client of HTTP/1.0.
+            *http_response.version_mut() = sent.version;
+        }
         if response.status.canonical_reason().is_none() {
             // hyper would write `<none>` otherwise.
             let extensions = http_response.extensions_mut();
@@ -296,21 +299,36 @@ impl Connection {
     }
 }
 
-/// What of a request decides how long hyper makes the response's head.
-#[derive(Debug, Clone, Copy)]
-pub struct HeadSize {
+/// What of a request decides what stands in the response's head beside its own fields.
+#[derive(Debug)]
+pub struct Sent {
     connection_bytes: usize,
+    version: Version,
+    reading: Reading,
 }
 
-impl HeadSize {
-    fn of<B>(request: &Request<B>) -> Self {
+impl Sent {
+    fn of<B>(request: &Request<B>, reading: Reading) -> Self {
         Self {
             connection_bytes: connection_bytes(request),
+            version: request.version(),
+            reading,
         }
     }
 
+    /// Whether the connection ends with the response, which hyper does not say by itself: HTTP/1.0
+    /// has no other end for a body of unknown length (RFC 9112, 9.3), and what is left of a request
+    /// that failed may come later than hyper looks for it.
+    fn must_close(&self, response: &Response) -> bool {
+        let status = response.status;
+        let is_ended_by_close = self.version < Version::HTTP_11 && response.source.len().is_none();
+        let has_failed = status.is_client_error() || status.is_server_error();
+        let is_switched = status == StatusCode::SWITCHING_PROTOCOLS;
+        (is_ended_by_close || has_failed && self.reading.is_left()) && !is_switched
+    }
+
     /// The length of the head as hyper writes it.
-    fn bytes(self, response: &Response) -> u32 {
+    fn head_bytes(&self, response: &Response) -> u32 {
         let reason = response.status.canonical_reason().unwrap_or_default();
         let status_line = "HTTP/1.1 200 ".len() + reason.len() + "\r\n".len();
         let headers: usize = response
@@ -324,7 +342,11 @@ impl HeadSize {
         } else {
             DATE_BYTES
         };
-        (status_line + headers + self.connection_bytes + date) as u32
+        let connection_bytes = match response.headers.contains_key(CONNECTION) {
+            true => 0,
+            false => self.connection_bytes,
+        };
+        (status_line + headers + connection_bytes + date) as u32
     }
 }
 
@@ -353,7 +375,6 @@ fn mentions(headers: &HeaderMap, option: &str) -> bool {
 mod tests {
     use super::*;
     use crate::body::Source;
-    use hyper::header::HeaderValue;
 
     #[test]
     fn counts_the_head_as_it_is_written() {
@@ -365,19 +386,19 @@ mod tests {
             source: Source::Empty,
         };
         let written = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
-        let plain = HeadSize::of(&Request::new(()));
-        assert_eq!(plain.bytes(&response) as usize, written.len());
+        let plain = Sent::of(&Request::new(()), Reading::default());
+        assert_eq!(plain.head_bytes(&response) as usize, written.len());
         let closing = Request::builder()
             .header("connection", "te, Close")
             .body(())
             .unwrap();
         assert_eq!(
-            HeadSize::of(&closing).bytes(&response) as usize,
+            Sent::of(&closing, Reading::default()).head_bytes(&response) as usize,
             written.len() + "connection: close\r\n".len()
         );
         let date = HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT");
         let mut dated = response;
         dated.headers.insert(DATE, date);
-        assert_eq!(plain.bytes(&dated) as usize, written.len());
+        assert_eq!(plain.head_bytes(&dated) as usize, written.len());
     }
 }

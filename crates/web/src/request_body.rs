@@ -4,6 +4,8 @@ use crate::limits::{Limits, MeteredBody, ReceiveError, ReceiveMeter};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 /// Any error of a body; it ends the response or the request it belongs to.
@@ -14,7 +16,7 @@ pub enum RequestBody {
     /// There is none.
     Empty,
     /// Over HTTP/1.
-    Http1(Incoming),
+    Http1(Http1Body),
     /// Over HTTP/2.
     Http2(crate::http2::RequestStream),
     /// One of the others, within the bounds of what a client may send.
@@ -29,6 +31,56 @@ pub enum RequestBody {
         /// The bound.
         bytes_max: u64,
     },
+}
+
+/// A body over HTTP/1, and whether it is left in the middle.
+pub struct Http1Body {
+    body: Incoming,
+    reading: Reading,
+}
+
+/// How far a body over HTTP/1 has been read.
+#[derive(Debug, Clone, Default)]
+pub struct Reading(Arc<AtomicBool>);
+
+impl Http1Body {
+    /// A body of which nothing is read yet, and what tells how far it is later.
+    pub fn new(body: Incoming) -> (Self, Reading) {
+        let reading = Reading::default();
+        let watched = reading.clone();
+        (Self { body, reading }, watched)
+    }
+}
+
+impl Reading {
+    /// Whether it was begun and will be read no further, though it has not ended: what follows on
+    /// its connection cannot be found.
+    pub fn is_left(&self) -> bool {
+        self.0.load(Ordering::Relaxed) && Arc::strong_count(&self.0) == 1
+    }
+}
+
+impl Body for Http1Body {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        let is_over = matches!(frame, Poll::Ready(None)) || self.body.is_end_stream();
+        self.reading.0.store(!is_over, Ordering::Relaxed);
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 impl RequestBody {

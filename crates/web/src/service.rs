@@ -87,6 +87,13 @@ pub struct RequestContext {
     user: Option<Box<[u8]>>,
 }
 
+impl RequestContext {
+    /// Whether an upstream makes the response, or is to.
+    pub fn is_forwarded(&self) -> bool {
+        self.outcome.is_some()
+    }
+}
+
 /// What is known of a request that was forwarded: all of it when its response is over.
 #[derive(Clone)]
 struct ProxyOutcome {
@@ -232,6 +239,10 @@ impl Service {
         peer: &Peer,
         now: Moment,
     ) -> Reply {
+        if request.method() == Method::CONNECT {
+            let words = "no tunnels: CONNECT is not implemented";
+            return Reply::Now(plain(StatusCode::METHOD_NOT_ALLOWED, words));
+        }
         let request = target::without_single_dots(request);
         let active_config = context.active_config.clone();
         let scheme = match peer.tls {

@@ -1,5 +1,6 @@
 //! The server over real sockets, every byte looked at.
 
+mod closing;
 mod conditions;
 mod delivery;
 mod early_answers;

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::spawn;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 /// A backend that says what it is asked for, and never answers.
@@ -78,7 +78,14 @@ fn a_client_that_leaves_before_the_response_is_logged_with_status_499() {
         timeout(PATIENCE, leaving).await.unwrap();
     });
     drop(waiting);
-    std::thread::sleep(Duration::from_millis(100));
+    // Until all that wait have been missed, or the last one would go in.
+    let log = site.outside().join("log");
+    let lines_now = || std::fs::read_to_string(&log).map_or(0, |text| text.lines().count());
+    let begin = Instant::now();
+    while lines_now() < 3 {
+        assert!(begin.elapsed() < PATIENCE, "they are not missed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     drop(inside);
     let lines = site.log_lines();
     let targets = ["/waiting", "/taken-back", "/cut", "/inside"];

@@ -1,4 +1,4 @@
-//! SIGHUP and SIGUSR1: what changes while it serves, and what stays.
+//! SIGHUP and SIGUSR1, and signals that mean nothing: what changes while it serves, and what stays.
 
 use super::place::{ConfigFolder, LISTEN, body, certify, serving, with_tls};
 use rustix::process::Signal;
@@ -120,4 +120,21 @@ fn a_renamed_log_is_opened_anew_on_demand() {
             .count()
     };
     assert_eq!((lines("access.log.1"), lines("access.log")), (2, 1));
+}
+
+#[test]
+fn signals_that_mean_nothing_are_named_and_change_nothing() {
+    let place = ConfigFolder::new(&serving("one"));
+    let mut server = place.start(&[]);
+    for (signal, name) in [(Signal::USR2, "SIGUSR2"), (Signal::ALRM, "SIGALRM")] {
+        server.send(signal);
+        let said = server.says();
+        assert!(
+            said.contains(&format!("{name} means nothing here")),
+            "{said}"
+        );
+        assert_eq!(server.get(), "one");
+    }
+    server.send(Signal::QUIT);
+    assert_eq!(server.stop(), Some(0));
 }

@@ -18,8 +18,12 @@ const FILE_MODE: u32 = 0o640;
 #[derive(Debug)]
 pub struct Output<W = File> {
     out: W,
+    /// How long a file is by now, bytes; `None` for what is none.
+    length_of: fn(&W) -> Option<u64>,
     /// The rest of a line of which the beginning is written.
     cut: Vec<u8>,
+    /// How long the file was then.
+    cut_at_bytes: Option<u64>,
 }
 
 /// Lines that could not be written.
@@ -41,8 +45,13 @@ impl Output {
             Destination::Stdout => File::from(io::stdout().as_fd().try_clone_to_owned()?),
             Destination::File(path) => open_file(path)?,
         };
-        Ok(Some(Self::new(file)))
+        Ok(Some(Self::new(file, length_of_file)))
     }
+}
+
+fn length_of_file(file: &File) -> Option<u64> {
+    let found = file.metadata().ok()?;
+    found.is_file().then_some(found.len())
 }
 
 /// A pipe without a reader must not hold up the start: opened for both directions, it opens at
@@ -75,11 +84,24 @@ fn may_be_planted(path: &Path) -> bool {
 }
 
 impl<W: Write> Output<W> {
-    fn new(out: W) -> Self {
+    fn new(out: W, length_of: fn(&W) -> Option<u64>) -> Self {
         Self {
             out,
+            length_of,
             cut: Vec::new(),
+            cut_at_bytes: None,
         }
+    }
+
+    /// Where the file has been emptied since, the beginning of a line that was cut is gone, and its
+    /// rest goes too; how many lines are lost with that.
+    pub fn forget_torn(&mut self) -> u64 {
+        let is_shorter = (self.length_of)(&self.out) < self.cut_at_bytes;
+        if self.cut.is_empty() || !is_shorter {
+            return 0;
+        }
+        self.cut.clear();
+        1
     }
 
     /// Writes whole lines. After an error those that were not begun are lost, and the one that was
@@ -87,17 +109,22 @@ impl<W: Write> Output<W> {
     pub fn write(&mut self, lines: &[u8]) -> Result<(), Lost> {
         let cut = std::mem::take(&mut self.cut);
         if let (written, Err(error)) = write_until_error(&mut self.out, &cut) {
-            self.cut = cut[written..].to_vec();
+            self.keep_rest(&cut[written..]);
             let lines = count(lines);
             return Err(Lost { error, lines });
         }
         let (written, result) = write_until_error(&mut self.out, lines);
         result.map_err(|error| {
             let whole = end_of_line(lines, written);
-            self.cut = lines[written..whole].to_vec();
+            self.keep_rest(&lines[written..whole]);
             let lines = count(&lines[whole..]);
             Lost { error, lines }
         })
+    }
+
+    fn keep_rest(&mut self, rest: &[u8]) {
+        self.cut = rest.to_vec();
+        self.cut_at_bytes = (self.length_of)(&self.out);
     }
 
     /// Lines that were begun and will not be ended when this goes: at most one.
@@ -164,7 +191,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_line_is_whole_or_lost_wherever_the_disk_fills_up(writes in proptest::collection::vec((0_usize..5, 0_usize..40), 1..30)) {
-            let mut output = Output::new(Disk::default());
+            let mut output = Output::new(Disk::default(), |disk| Some(disk.holds.len() as u64));
             let (mut given, mut lost) = (0, 0);
             for (lines, free_bytes) in writes {
                 output.out.free_bytes = free_bytes;
@@ -179,6 +206,20 @@ mod tests {
             prop_assert!(holds.lines().all(|line| line == "a line"));
             prop_assert_eq!(holds.lines().count() as u64 + lost, given);
         }
+    }
+
+    #[test]
+    fn the_rest_of_a_line_does_not_outlive_its_beginning() {
+        let mut output = Output::new(Disk::default(), |disk| Some(disk.holds.len() as u64));
+        output.out.free_bytes = 10;
+        assert!(output.write(b"first\nsecond\n").is_err());
+        assert_eq!(output.forget_torn(), 0);
+        // As copytruncate does, and `: > log`.
+        output.out.holds.clear();
+        output.out.free_bytes = 100;
+        assert_eq!((output.forget_torn(), output.forget_torn()), (1, 0));
+        output.write(b"third\n").unwrap();
+        assert_eq!(output.out.holds, b"third\n");
     }
 
     #[test]
@@ -198,7 +239,7 @@ mod tests {
     #[test]
     fn a_pipe_whose_reader_is_gone_takes_nothing_and_breaks_nothing() {
         let (reader, writer) = io::pipe().unwrap();
-        let mut output = Output::new(writer);
+        let mut output = Output::new(writer, |_| None);
         output.write(b"one\n").unwrap();
         drop(reader);
         let lost = output.write(b"two\nthree\n").err().unwrap();

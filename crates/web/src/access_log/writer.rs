@@ -21,6 +21,8 @@ const FLUSH_BYTES: usize = 64 << 10;
 const WAITING_BYTES_MAX: usize = 4 << 20;
 /// How long the end of the program waits for a writer that is stuck.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+/// Why lines are lost that nothing refuses.
+const TOO_SLOW: &str = "its reader or disk is too slow";
 /// A disk that is full again and again is not worth more lines of complaint.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 
@@ -40,9 +42,11 @@ pub struct Closer {
 
 #[derive(Debug)]
 struct Shared {
+    destination: Destination,
     waiting: Mutex<Waiting>,
     is_worth_writing: Condvar,
     lost_lines: AtomicU64,
+    trouble: Mutex<Trouble>,
 }
 
 #[derive(Debug, Default)]
@@ -65,16 +69,16 @@ impl AccessLog {
             return Ok((Self::off(), None));
         };
         let shared = Arc::new(Shared {
+            destination: destination.clone(),
             waiting: Mutex::default(),
             is_worth_writing: Condvar::new(),
             lost_lines: AtomicU64::new(0),
+            trouble: Mutex::default(),
         });
         let (ended, has_ended) = sync_channel(1);
         let writer = Writer {
             shared: shared.clone(),
-            destination: destination.clone(),
             output,
-            trouble: Trouble::default(),
         };
         std::thread::Builder::new()
             .name("access-log".into())
@@ -138,6 +142,12 @@ impl AccessLog {
         let mut waiting = shared.lock();
         if waiting.lines.len() >= WAITING_BYTES_MAX {
             waiting.lost_lines += 1;
+            let is_first = waiting.lost_lines == 1;
+            drop(waiting);
+            // The writer may be stuck for as long as its reader likes.
+            if is_first {
+                shared.complain(TOO_SLOW);
+            }
             return;
         }
         let before = waiting.lines.len();
@@ -163,14 +173,49 @@ impl AccessLog {
 
     /// Lines lost so far, because the destination took none or was too slow.
     pub fn lost_lines(&self) -> u64 {
-        let Some(shared) = &self.shared else { return 0 };
-        shared.lost_lines.load(Ordering::Relaxed) + shared.lock().lost_lines
+        self.shared.as_ref().map_or(0, |shared| shared.lost_lines())
     }
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn trouble(&self) -> MutexGuard<'_, Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lost_lines(&self) -> u64 {
+        self.lost_lines.load(Ordering::Relaxed) + self.lock().lost_lines
+    }
+
+    fn complain(&self, why: &str) {
+        let is_worth_saying = self.trouble().is_worth_saying(Instant::now());
+        if is_worth_saying {
+            let (destination, lost) = (&self.destination, in_words(self.lost_lines()));
+            say(format_args!(
+                "the access log {destination} cannot be written: {why}; serving on, {lost} lost so far"
+            ));
+        }
+    }
+
+    fn trouble_is_over(&self) {
+        let is_over = self.trouble().ends();
+        if is_over {
+            let (destination, lost) = (&self.destination, in_words(self.lost_lines()));
+            say(format_args!(
+                "the access log {destination} can be written again; {lost} lost"
+            ));
+        }
+    }
+}
+
+/// Lost lines.
+fn in_words(lines: u64) -> String {
+    match lines {
+        1 => "1 line".into(),
+        lines => format!("{lines} lines"),
     }
 }
 
@@ -179,8 +224,9 @@ impl Drop for Closer {
         self.shared.lock().is_closed = true;
         self.shared.is_worth_writing.notify_one();
         if self.has_ended.recv_timeout(CLOSE_WITHIN) == Err(RecvTimeoutError::Timeout) {
+            let lost = in_words(self.shared.lost_lines());
             say(format_args!(
-                "the reader of the access log does not read: its last lines are lost"
+                "the reader of the access log does not read: {lost} lost, and the last ones with them"
             ));
         }
     }
@@ -188,9 +234,7 @@ impl Drop for Closer {
 
 struct Writer {
     shared: Arc<Shared>,
-    destination: Destination,
     output: Output,
-    trouble: Trouble,
 }
 
 impl Writer {
@@ -210,8 +254,9 @@ impl Writer {
             }
         }
         self.lose(self.output.cut_lines());
-        if self.shared.lost_lines.load(Ordering::Relaxed) > 0 {
-            let (destination, lost) = (&self.destination, self.lost());
+        let lost_lines = self.shared.lost_lines();
+        if lost_lines > 0 {
+            let (destination, lost) = (&self.shared.destination, in_words(lost_lines));
             say(format_args!(
                 "the access log {destination} has lost {lost} in all"
             ));
@@ -235,7 +280,7 @@ impl Writer {
         let is_closed = waiting.is_closed;
         drop(waiting);
         if lost_lines > 0 {
-            self.complain("its reader or disk is too slow");
+            self.shared.complain(TOO_SLOW);
         }
         (reopen_at, is_closed)
     }
@@ -244,17 +289,19 @@ impl Writer {
         if lines.is_empty() {
             return;
         }
+        let torn_lines = self.output.forget_torn();
+        self.lose(torn_lines);
         match self.output.write(lines) {
-            Ok(()) => self.trouble_is_over(),
+            Ok(()) => self.shared.trouble_is_over(),
             Err(Lost { error, lines }) => {
                 self.lose(lines);
-                self.complain(&without_code(&error));
+                self.shared.complain(&without_code(&error));
             }
         }
     }
 
     fn reopen(&mut self) {
-        match Output::open(&self.destination) {
+        match Output::open(&self.shared.destination) {
             Ok(Some(output)) => {
                 self.lose(self.output.cut_lines());
                 self.output = output;
@@ -262,7 +309,7 @@ impl Writer {
             Ok(None) => {}
             Err(error) => say(format_args!(
                 "the access log {} cannot be reopened: {}; it continues where it went before",
-                self.destination,
+                self.shared.destination,
                 without_code(&error)
             )),
         }
@@ -270,34 +317,6 @@ impl Writer {
 
     fn lose(&self, lines: u64) {
         self.shared.lost_lines.fetch_add(lines, Ordering::Relaxed);
-    }
-
-    /// How many lines are lost, in words.
-    fn lost(&self) -> String {
-        match self.shared.lost_lines.load(Ordering::Relaxed) {
-            1 => "1 line".into(),
-            lines => format!("{lines} lines"),
-        }
-    }
-
-    fn complain(&mut self, why: &str) {
-        if self.trouble.is_worth_saying(Instant::now()) {
-            say(format_args!(
-                "the access log {} cannot be written: {why}; serving on, {} lost so far",
-                self.destination,
-                self.lost()
-            ));
-        }
-    }
-
-    fn trouble_is_over(&mut self) {
-        if self.trouble.ends() {
-            say(format_args!(
-                "the access log {} can be written again; {} lost",
-                self.destination,
-                self.lost()
-            ));
-        }
     }
 }
 

@@ -68,7 +68,7 @@ pub enum Failure {
     )]
     Unfit(StatusCode),
     /// The client's body does not come to its end.
-    #[error("the client did not send its whole body: {0:?}")]
+    #[error("the client did not send its whole body: {0}")]
     ClientBody(ClientFault),
 }
 

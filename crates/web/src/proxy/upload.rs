@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
+use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -23,13 +24,16 @@ use tokio::time::{Instant, timeout};
 const CONTINUE_WAIT: Duration = Duration::from_secs(1);
 
 /// Why a body does not come to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ClientFault {
     /// The client left, or wrote what is no body.
+    #[error("it broke off")]
     BrokeOff,
     /// Longer than bodies may be.
+    #[error("it is longer than it may be")]
     TooLong,
     /// Slower than bodies may be.
+    #[error("it came too slowly")]
     TooSlow,
 }
 

@@ -366,6 +366,22 @@ fn scripts_are_told_what_nginx_tells_them() {
 }
 
 #[test]
+fn a_client_that_waits_in_the_middle_of_its_body_is_refused_at_once() {
+    let Some(php) = Php::start("a_client_that_waits_in_the_middle_of_its_body_is_refused_at_once")
+    else {
+        return;
+    };
+    let site = php.site("");
+    let mut waiting = Client::connect(site.address);
+    let head = "POST /length.php HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+    waiting.send(head);
+    waiting.send(&format!("{:x}\r\n{}", 4 << 20, "x".repeat(3 << 20)));
+    let refused = waiting.response("POST");
+    assert_eq!(refused.status, 413);
+    assert!(refused.text().contains("more than 1 MiB"));
+}
+
+#[test]
 fn a_user_is_told_and_no_source_is_shown() {
     let Some(php) = Php::start("a_user_is_told_and_no_source_is_shown") else {
         return;

@@ -144,3 +144,21 @@ fn who_leaves_a_backend_gives_its_place_back() {
         assert_eq!(next.head().status, 200, "{}", &request[..60]);
     }
 }
+
+/// A file that is larger than what sockets hold, beside a route for other hosts.
+#[test]
+fn a_client_that_shuts_its_sending_side_gets_files_whole() {
+    const BYTES: usize = 20_000_000;
+    let site = Site::start_with(
+        "[[upstream]]\nname = 'app'\nservers = ['http://127.0.0.1:9']\n\
+         [[route]]\nhosts = ['api.example.org']\npath = '/'\nupstream = 'app'\n",
+    );
+    site.write("large", vec![b'x'; BYTES]);
+    for _ in 0..3 {
+        let mut client = site.connect();
+        client.send("GET /large HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        client.stream().shutdown(Shutdown::Write).unwrap();
+        let whole = client.rest().unwrap();
+        assert!(whole.len() > BYTES, "{}", whole.len());
+    }
+}

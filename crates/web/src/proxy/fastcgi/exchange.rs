@@ -20,6 +20,9 @@ use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf, split};
 
 /// The longest body of unknown length: FastCGI has to know it, so it is held until it is whole.
 const HELD_BYTES_MAX: usize = 1 << 20;
+/// What the client of a longer one gets.
+const TOO_LONG: &[u8] =
+    b"413 Content Too Large: a body of more than 1 MiB needs a Content-Length\n";
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 
@@ -61,8 +64,6 @@ pub struct Answer {
     left_bytes: Option<u64>,
     /// Why it breaks off: said when what came before has been passed on.
     cut: Option<ExchangeError>,
-    /// The body of a request that is refused, which is read and thrown away.
-    unread: Option<Incoming>,
     bridge: Bridge,
 }
 
@@ -92,7 +93,7 @@ pub async fn exchange(
                 let length = held.len() as u64;
                 Box::pin(send(writer, parameters, length, Full::new(held)))
             }
-            None => return Ok(too_long(body, bridge)),
+            None => return Ok(too_long(bridge)),
         },
     };
     let mut exchange = Exchange {
@@ -111,7 +112,6 @@ pub async fn exchange(
                 first,
                 exchange: Some(exchange),
                 cut: None,
-                unread: None,
                 bridge,
             });
             *response.status_mut() = head.status;
@@ -146,20 +146,18 @@ async fn hold(body: &mut Incoming) -> Option<Bytes> {
     Some(held.freeze())
 }
 
-/// Its end comes when the client has sent all: one that is cut off while it sends does not read
-/// what it is told.
-fn too_long(unread: Incoming, bridge: Bridge) -> Response<Answer> {
+/// Its end does not wait for that of the body: a client may wait for it before it sends more.
+fn too_long(bridge: Bridge) -> Response<Answer> {
     let mut response = Response::new(Answer {
-        first: Bytes::from_static(
-            b"413 Content Too Large: a body of more than 1 MiB needs a Content-Length\n",
-        ),
+        first: Bytes::from_static(TOO_LONG),
         exchange: None,
         left_bytes: None,
         cut: None,
-        unread: Some(unread),
         bridge,
     });
     *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_LENGTH, TOO_LONG.len().into());
     response
 }
 
@@ -270,12 +268,6 @@ impl Body for Answer {
             return Poll::Ready(Some(Err(cut)));
         }
         loop {
-            if let Some(unread) = &mut this.unread
-                && let Some(Ok(_)) = ready!(Pin::new(unread).poll_frame(cx))
-            {
-                continue;
-            }
-            this.unread = None;
             let Some(exchange) = &mut this.exchange else {
                 return Poll::Ready(None);
             };

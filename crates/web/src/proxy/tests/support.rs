@@ -6,7 +6,7 @@ use crate::peer::Peer;
 use crate::proxy::{
     ClassTable, Proxy, ProxyTable, ProxyTables, Report, RouteTable, SharedReport, UpstreamTable,
 };
-use crate::request_body::{BodyError, RequestBody};
+use crate::request_body::{BodyError, Http1Body, RequestBody};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -405,7 +405,7 @@ async fn respond(
         if body.is_end_stream() {
             RequestBody::Empty
         } else {
-            RequestBody::Http1(body)
+            RequestBody::Http1(Http1Body::new(body).0)
         }
     });
     let (report, answering) = proxy.forward(&route, request, &peer());
