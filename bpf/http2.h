@@ -254,7 +254,7 @@ static __noinline void open_stream(struct http2 *http2, struct http2_write *writ
 	fresh.is_sized = head->fields.length != NONE;
 	if (fresh.is_sized)
 		fresh.left_bytes = head->fields.length;
-	count(COUNT_SIZED_BY_TLS, fresh.is_sized && http2->record_overhead_bytes);
+	http2->sized_streams += fresh.is_sized;
 	add_stream(http2, &fresh);
 	bpf_map_update_elem(&http2_streams, &key, &fresh, BPF_ANY);
 }
@@ -347,6 +347,26 @@ static long read_frame(__u32 index, void *context)
 	return write->at >= write->bytes;
 }
 
+/* In how many records so many bytes are written. */
+static __always_inline __u32 records_of(struct http2 *http2, __u32 bytes)
+{
+	__u32 overhead_bytes = http2->record_overhead_bytes ? http2->record_overhead_bytes : RECORD_OVERHEAD_BYTES_OF_1_3;
+	__u32 first_bytes = RECORD_FIRST_BYTES_OF_GO - overhead_bytes;
+	__u32 records = 0;
+
+	if (http2->is_cut) {
+		for (__u32 i = 0; i < RECORDS_GROWING_OF_GO; i++) {
+			__u64 record_bytes = first_bytes * (http2->written_records + records + 1);
+
+			if (bytes == 0 || record_bytes >= RECORD_BYTES)
+				break;
+			bytes -= record_bytes < bytes ? record_bytes : bytes;
+			records++;
+		}
+	}
+	return records + (bytes + RECORD_BYTES - 1) / RECORD_BYTES;
+}
+
 /* Whether a server's first frame begins with these bytes: SETTINGS that is no answer. */
 static __always_inline int begins_http2(struct head *head)
 {
@@ -372,5 +392,5 @@ static __always_inline void read_frames(struct http2 *http2, struct tls_key *key
 		return;
 	}
 	http2->written_bytes += bytes;
-	http2->written_records += (bytes + RECORD_BYTES - 1) / RECORD_BYTES;
+	http2->written_records += records_of(http2, bytes);
 }

@@ -15,10 +15,16 @@
 /* The most that a TLS record carries, and the most that it adds to that. */
 #define RECORD_BYTES 16384
 #define RECORD_OVERHEAD_MAX_BYTES 64
-/* What it mostly adds, at most. */
+/* What it mostly adds, at most; and in TLS 1.3. */
 #define RECORD_OVERHEAD_BYTES 29
-/* Records of Go begin with more than so many. */
+#define RECORD_OVERHEAD_BYTES_OF_1_3 22
+/* The first record of Go takes so many with its overhead, the second twice as many, until they are as large as can be; none has less plain
+ * text than the other number unless a write has. */
+#define RECORD_FIRST_BYTES_OF_GO 1208
+#define RECORDS_GROWING_OF_GO 14
 #define RECORD_BYTES_OF_GO 1100
+/* What a server may say to a client that has gone: GOAWAY of HTTP/2, under TLS or not. */
+#define GOODBYE_BYTES 64
 /* What stands in a socket counts until a response has had so many times the most that ever stood there. */
 #define SOCKETS_FULL 8
 
@@ -101,14 +107,20 @@ struct flow {
 	/* By how much its length may be too long, where that was read before it was encrypted; else 0. */
 	__u32 slack_bytes;
 	/* It has several responses at once (HTTP/2): its length is that of all that are under way on this connection. */
-	__u16 has_streams;
+	__u8 has_streams;
+	/* Of those, how many of known length were seen, the lowest bits. */
+	__u8 sized_streams;
 	/* Its socket was full during this response, so that more may follow; and: what stood in the socket counted. */
 	__u8 has_filled;
 	__u8 is_by_socket;
 	/* The most that stood in it. */
 	__u32 unsent_max_bytes;
-	/* Its length was reported when it became known. */
-	__u32 is_size_reported;
+	/* Its length was reported when it became known; and: it was counted as one of known length. */
+	__u8 is_size_reported;
+	__u8 is_counted;
+	/* The client closed its side when it had all that was sent. */
+	__u8 is_left;
+	__u8 unused;
 	/* The connection, and when that began: another one may have its address by now. */
 	struct tls_key connection;
 	__u64 born_ns;
@@ -135,7 +147,8 @@ struct flow {
 	__u32 held_from_seq;
 	__u32 held_end_seq;
 	__u32 held_band;
-	__u32 unused;
+	/* The number behind what the client had when it closed its side. */
+	__u32 left_seq;
 };
 
 /* A SYN-ACK whose delay is measured. */
@@ -410,6 +423,10 @@ struct http2 {
 	__u8 header[FRAME_HEADER_BYTES];
 	/* Not all blocks of header fields could be read: which entry is which is not known any more. */
 	__u8 has_lost_entries;
+	/* Its server cuts what it writes into records as Go does. */
+	__u8 is_cut;
+	/* Responses of known length so far, the lowest bits. */
+	__u8 sized_streams;
 };
 
 struct {

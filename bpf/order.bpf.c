@@ -60,6 +60,8 @@ static __always_inline void report_end(struct flow *flow, struct flow_key *key, 
 	if (flow->is_reported || flow->sent_bytes == 0 || flow->session.is_sent)
 		return;
 	flow->is_reported = 1;
+	/* By now a length would be known. */
+	count(COUNT_BY_SOCKET, flow->is_by_socket && !flow->is_counted);
 	report(flow, key, kind, at_ns);
 }
 
@@ -83,6 +85,7 @@ static __always_inline void begin(struct flow *flow)
 	flow->is_by_socket = 0;
 	flow->unsent_max_bytes = 0;
 	flow->is_size_reported = 0;
+	flow->is_counted = 0;
 	flow->session.is_sent = 0;
 	flow->band = 0;
 }
@@ -101,8 +104,10 @@ static __always_inline void begin_asked(struct flow *flow)
 static __always_inline int has_all(struct flow *flow, struct packet *packet, int leaves)
 {
 	int is_acked = flow->acked_ns || (!leaves && packet->ack && packet->ack_seq == flow->next_seq);
+	/* It went with all that there was, and its server only said goodbye. */
+	int has_left = flow->is_left && flow->next_seq - flow->left_seq <= GOODBYE_BYTES;
 
-	return is_complete(flow) && (is_acked || flow->size_bytes || flow->is_closing);
+	return is_complete(flow) && (is_acked || flow->size_bytes || flow->is_closing || has_left);
 }
 
 static __always_inline void report_reset(struct flow *flow, struct packet *packet, int leaves)
@@ -257,8 +262,10 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 		count(COUNT_RESPONSES, !flow->session.is_sent);
 		if (reads_heads && packet->key.protocol == IPPROTO_TCP)
 			flow->size_bytes = announced_bytes(skb, packet, flow->is_head);
-		if (flow->size_bytes)
+		if (flow->size_bytes) {
+			flow->is_counted = 1;
 			count(COUNT_SIZED, 1);
+		}
 	}
 
 	int is_first = flow->sent_bytes == 0;
@@ -281,9 +288,11 @@ static __noinline void order_payload(struct __sk_buff *skb, struct packet *packe
 
 	flow->is_size_reported |= flow->size_bytes != 0;
 
-	/* In HTTP/2 each of several was counted. */
-	if (is_sized && !flow->has_streams)
+	/* In HTTP/2 it is counted once a response of known length is among those under way. */
+	if (is_sized && !flow->has_streams) {
+		flow->is_counted = 1;
 		count(COUNT_SIZED_BY_TLS, 1);
+	}
 	flow->sent_bytes += new_bytes;
 	flow->last_sent_ns = bpf_ktime_get_ns();
 	flow->acked_ns = 0;
@@ -460,6 +469,10 @@ int order_ingress(struct __sk_buff *skb)
 		report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
 	if (reads_tls && flow->has_streams)
 		note_idle(flow);
+	if (packet.fin && flow->sent_bytes && !flow->is_left) {
+		flow->is_left = 1;
+		flow->left_seq = flow->next_seq;
+	}
 	if (flow->is_closing) {
 		report_end(flow, &packet.key, EVENT_ENDED, flow->acked_ns);
 		bpf_map_delete_elem(&flows, &packet.key);

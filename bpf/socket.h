@@ -69,7 +69,6 @@ static __always_inline __u32 unsent_bytes(struct __sk_buff *skb, struct packet *
 	/* It never fills it, and goes on: what it has had counts. */
 	if (unsent <= 0 || flow->sent_bytes > (__u64)flow->unsent_max_bytes * SOCKETS_FULL)
 		return 0;
-	count(COUNT_BY_SOCKET, !flow->is_by_socket && !flow->session.is_sent);
 	flow->is_by_socket = 1;
 	return unsent;
 }

@@ -109,6 +109,7 @@ static __always_inline void read_http2(struct http2 *http2, struct tls_length *s
 	http2->last_buffer = buffer;
 	http2->last_bytes = bytes;
 	http2->last_looks = looks_of(buffer, bytes);
+	http2->is_cut = said->is_cut;
 	if (bytes <= repeated)
 		return;
 	said->has_streams = 1;
@@ -223,8 +224,8 @@ int tls_close_of_go(void *registers)
 /* Whether a record may add so much to its plain text: TLS 1.3, or 1.2 with ciphers that need no padding; others add more. */
 static __always_inline int is_overhead(__u32 bytes, int is_cut)
 {
-	if (is_cut)
-		return (__s32)bytes <= RECORD_OVERHEAD_MAX_BYTES;
+	if (is_cut && (__s32)bytes < 16)
+		return 1;
 	return bytes == 16 || bytes == 17 || bytes == 24 || (bytes >= 32 && bytes <= RECORD_OVERHEAD_MAX_BYTES);
 }
 
@@ -264,8 +265,9 @@ static __noinline int begins_under_tls(struct __sk_buff *skb, struct packet *pac
 		    is_overhead(bytes - known->first_record_bytes, known->is_cut)) {
 			*said = *known;
 			said->offset = offset;
-			said->record_overhead_bytes =
-				known->is_cut ? RECORD_OVERHEAD_BYTES : bytes + sizeof(record) - known->first_record_bytes;
+			/* Of a record that is a part of what was handed over it is not known. */
+			if (known->first_record_bytes <= least_bytes)
+				said->record_overhead_bytes = bytes + sizeof(record) - known->first_record_bytes;
 			bpf_map_delete_elem(&tls_lengths, &thread);
 			return 1;
 		}
@@ -292,11 +294,16 @@ static __always_inline void take_connection(struct __sk_buff *skb, struct flow *
 		return;
 	http2->tcp = (__u64)tcp_of(skb);
 	flow->has_streams = 1;
+	/* Go writes all that it is told to, once: where it began and what a record adds holds on. */
+	if (said->is_cut && flow->born_ns == said->born_ns && http2->record_overhead_bytes)
+		return;
+	if (flow->born_ns != said->born_ns)
+		flow->sized_streams = 0;
 	flow->connection = said->connection;
 	flow->born_ns = said->born_ns;
-	http2->record_overhead_bytes = said->record_overhead_bytes;
+	http2->record_overhead_bytes = said->record_overhead_bytes ? said->record_overhead_bytes : RECORD_OVERHEAD_BYTES_OF_1_3;
 	http2->first_seq = packet->seq + said->offset - (__u32)said->written_bytes -
-			   (__u32)said->written_records * said->record_overhead_bytes;
+			   (__u32)said->written_records * http2->record_overhead_bytes;
 }
 
 /* What all responses of the flow's connection lack from this packet on. */
@@ -305,6 +312,12 @@ static __always_inline void take_streams(struct flow *flow, struct packet *packe
 	struct http2 *http2 = bpf_map_lookup_elem(&http2_connections, &flow->connection);
 	__s32 unsent;
 
+	/* All that are under way count as one. */
+	if (http2 && http2->born_ns == flow->born_ns && http2->sized_streams != flow->sized_streams) {
+		flow->sized_streams = http2->sized_streams;
+		count(COUNT_SIZED_BY_TLS, !flow->is_counted && !flow->session.is_sent);
+		flow->is_counted = 1;
+	}
 	if (!http2 || http2->born_ns != flow->born_ns || http2->unsized) {
 		flow->size_bytes = 0;
 		flow->slack_bytes = 0;
@@ -314,10 +327,11 @@ static __always_inline void take_streams(struct flow *flow, struct packet *packe
 	if (unsent < 0)
 		unsent = packet->payload_bytes;
 	flow->size_bytes = flow->sent_bytes + unsent;
-	flow->slack_bytes = 0;
+	/* A server in Go may be told to make no small records. */
+	flow->slack_bytes = http2->is_cut ? RECORDS_GROWING_OF_GO * http2->record_overhead_bytes : 0;
 	if (http2->left_bytes) {
 		flow->size_bytes += in_records(http2->left_bytes, http2->record_overhead_bytes + FRAME_HEADER_BYTES);
-		flow->slack_bytes = slack_of(http2->left_bytes);
+		flow->slack_bytes += slack_of(http2->left_bytes);
 	}
 }
 

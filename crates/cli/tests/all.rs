@@ -3,6 +3,7 @@
 mod advise;
 mod advise_queue;
 mod attach;
+mod attach_go;
 mod attach_in_use;
 mod attach_others;
 mod attach_postgres;
@@ -25,6 +26,7 @@ mod gate_check;
 mod gate_fire;
 mod gate_import;
 mod gate_memory;
+mod gate_stops;
 mod gate_under_fire;
 mod help;
 mod host;

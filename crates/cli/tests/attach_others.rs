@@ -187,4 +187,17 @@ fn the_port_that_was_found_for_the_page_is_said() {
     let page = curl.args(["--silent", address]).output().unwrap();
     assert!(said(&page).contains("<html"), "{line}{page:?}");
     running.end(Signal::TERM).unwrap();
+    // No browser goes to an address that stands for all.
+    for (everywhere, local) in [
+        ("0.0.0.0:0", "http://127.0.0.1:"),
+        ("[::]:0", "http://[::1]:"),
+    ] {
+        let (mut running, _, _) = host.attach(&["--admin", everywhere]);
+        let mut line = String::new();
+        let stderr = running.0.stderr.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stderr), &mut line).unwrap();
+        assert!(line.contains(local), "{line}");
+        assert!(line.contains("at every address of this host"), "{line}");
+        running.end(Signal::TERM).unwrap();
+    }
 }

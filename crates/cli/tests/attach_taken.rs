@@ -327,3 +327,58 @@ fn what_cannot_be_seen_for_want_of_a_capability_is_named() {
     assert!(ready.contains(words), "{ready}");
     running.end(Signal::TERM).unwrap();
 }
+
+#[test]
+fn remove_of_one_device_leaves_what_was_left_on_another() {
+    let Some(host) = Host::new("attach-one") else {
+        return;
+    };
+    let _listener = host.listener();
+    host.namespace
+        .ip("link add t0 type veth peer name t1")
+        .unwrap();
+    host.namespace.ip("link set t0 up").unwrap();
+    let standing = || {
+        ["qdisc", "filter"].map(|what| {
+            let egress = if what == "filter" {
+                &["egress"][..]
+            } else {
+                &[]
+            };
+            host.printed("tc", &[&[what, "show", "dev", "t0"][..], egress].concat())
+        })
+    };
+    let before = standing();
+    let on = ["web", "--dev", "t0", "--uplink", "10mbit", "--port", PORT];
+    for way in [&[][..], &["--clsact"]] {
+        let (running, _, _) = started(host.sooner(&[&on[..], way].concat()));
+        running.end(Signal::KILL).unwrap();
+        let left = standing();
+        assert!(left[0].contains("htb 5005:"), "{left:?}");
+        let removed = host.said(&["remove", "--dev", DEVICE]);
+        assert_eq!(removed.stdout, b"nothing is attached\n");
+        assert_eq!(standing(), left, "the other device is left alone");
+        let removed = host.said(&["remove", "--dev", "t0"]);
+        let words = "t0: what a killed process left is gone\n";
+        assert_eq!(String::from_utf8_lossy(&removed.stdout), words);
+        assert_eq!(standing(), before);
+    }
+}
+
+/// As in a container that hides it.
+#[test]
+fn a_host_without_sys_is_told_apart_from_an_old_kernel() {
+    let Some(host) = Host::new("attach-sys") else {
+        return;
+    };
+    let _listener = host.listener();
+    let mut command = host.inside("unshare");
+    command.args(["--mount", "sh", "-c"]);
+    command.args(["mount -t tmpfs none /sys && exec \"$@\"", "sh"]);
+    command.args([env!("CARGO_BIN_EXE_sooner"), "attach", "web", "--dev"]);
+    command.args([DEVICE, "--uplink", "10mbit", "--port", PORT]);
+    let (running, ready, _) = started(command);
+    assert!(!ready.contains("CONFIG_"), "{ready}");
+    assert!(ready.contains("needs /sys"), "{ready}");
+    running.end(Signal::TERM).unwrap();
+}

@@ -169,6 +169,11 @@ fn node_hands_lengths_over() {
     }
     // Those go by what stands in their sockets.
     assert!(by_socket() >= before + 2, "{before}");
+    // One of known length does not, though its head goes ahead of its body.
+    let before = by_socket();
+    let ask = || drop(curl(&clients, &["--http1.1"], &["ahead", "ahead"]));
+    assert_eq!(added(&host, ask), (2, 0));
+    assert_eq!(by_socket(), before);
     // One that never fills its socket sinks by what it has had.
     let sunk = || -> u64 {
         let bands = top(&host)["bands"].as_array().unwrap().clone();

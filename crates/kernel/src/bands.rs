@@ -19,7 +19,8 @@
 //! pfifo_fast, on devices with several hardware queues mq) and comes back by itself when ours goes.
 //! On such a device the one HTB serves all hardware queues, behind one lock. A configured qdisc is
 //! refused unless [`Replace::Yes`]; then it comes back with its options, where it is of a kind
-//! without classes and the kernel takes the options that it tells ([`comes_back`]).
+//! without classes and the kernel takes the options that it tells ([`comes_back`]); so does what
+//! stands inside a tbf.
 //!
 //! **What remains.** Dropping [`Bands`] restores everything. After a kill, [`remove_leftovers`]
 //! does: an owner holds a socket name of the network namespace (abstract, freed by the kernel when
@@ -32,6 +33,7 @@ mod moved;
 mod owner;
 mod plan;
 mod record;
+mod replaced;
 
 use std::io;
 
@@ -42,12 +44,14 @@ use crate::netlink::link::GsoLimits;
 use crate::netlink::traffic::{Counters, QdiscReply, ROOT};
 use crate::qdisc::{self, Root};
 pub use error::BandsError;
-pub use leftovers::{Became, Left, devices_left_changed, remove_leftovers};
+pub use leftovers::{Became, Left, devices_left_changed, remove_leftovers, remove_leftovers_of};
 pub(crate) use owner::Ownership;
 pub use plan::{BAND_COUNT, BAND_COUNT_MIN, LOWER_SHARE_PER_MILLE_MAX};
 use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};
 use record::Record;
 pub use record::runtime_folder;
+pub use replaced::comes_back;
+use replaced::replaced;
 
 /// Whether a qdisc that the operator configured may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +196,7 @@ impl Bands {
             }));
         }
         refuse_configured(&mut connection, device, replace)?;
-        let replaced = replaced(&mut connection, device)?;
+        let replaced = replaced(&mut connection, device)?.come_back;
         let previous = connection
             .link(device.index)
             .map_err(|source| BandsError::kernel("ask about", device, source))?
@@ -333,7 +337,7 @@ impl Bands {
             moved::restore(&self.record);
         }
         let limits = (self.record.limited, self.record.previous);
-        let replaced = self.record.replaced.as_ref();
+        let replaced = &self.record.replaced;
         take_down(&mut self.connection, &self.device, limits, replaced)?;
         self.record.delete()
     }
@@ -386,6 +390,7 @@ fn refuse_configured(
                 device: device.name.clone(),
                 kind: root.kind,
                 handle: root.handle,
+                lost: replaced(connection, device)?.lost,
             })
         }
         _ => Ok(()),
@@ -408,7 +413,7 @@ fn take_down(
     connection: &mut Connection,
     device: &Device,
     (limited, previous): (GsoLimits, GsoLimits),
-    replaced: Option<&QdiscReply>,
+    replaced: &[QdiscReply],
 ) -> Result<(), BandsError> {
     let gone = |result: io::Result<()>, codes: &[i32]| match result {
         Err(error)
@@ -437,43 +442,12 @@ fn take_down(
         connection.delete_root(device.index, HANDLE),
         &[libc::ENODEV, libc::ENOENT, libc::EINVAL],
     )?;
-    if let Some(replaced) = replaced.filter(|_| are_there) {
-        // Another one has put a queue there meanwhile.
-        gone(
-            connection.add_root(device.index, replaced),
-            &[libc::ENODEV, libc::EEXIST],
-        )?;
+    for qdisc in replaced.iter().filter(|_| are_there) {
+        match connection.add_again(device.index, qdisc) {
+            // Another one has put a queue there meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => break,
+            result => gone(result, &[libc::ENODEV])?,
+        }
     }
     limits
-}
-
-/// Kinds of root qdiscs that come back as they were: without classes of an operator's, and with
-/// options that the kernel takes as it tells them.
-const COME_BACK: [&str; 11] = [
-    "cake",
-    "fq",
-    "fq_codel",
-    "fq_pie",
-    "codel",
-    "pie",
-    "sfq",
-    "tbf",
-    "pfifo",
-    "bfifo",
-    "pfifo_head_drop",
-];
-
-/// Whether a configured root qdisc of this kind comes back when the bands go.
-pub fn comes_back(kind: &str) -> bool {
-    COME_BACK.contains(&kind)
-}
-
-/// The configured qdisc that gives way and comes back.
-fn replaced(
-    connection: &mut Connection,
-    device: &Device,
-) -> Result<Option<QdiscReply>, BandsError> {
-    let ask = |source| BandsError::kernel("ask about", device, source);
-    let root = connection.root_qdisc(device.index).map_err(ask)?;
-    Ok(root.filter(|root| root.handle != 0 && comes_back(&root.kind)))
 }

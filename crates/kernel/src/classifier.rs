@@ -35,7 +35,7 @@ use crate::device::Device;
 use crate::netlink::u32_at;
 use crate::signals::Held;
 pub use c_functions::offset_of as offset_of_c_function;
-pub use clsact::{devices_left_changed, remove_leftovers};
+pub use clsact::{devices_left_changed, remove_leftovers, remove_leftovers_of};
 pub use delay::{Delay, lacks_for_delays};
 pub use error::ClassifierError;
 pub use flow::{Event, EventKind, Flow, FlowKey, Protocol};

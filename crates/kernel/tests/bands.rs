@@ -236,6 +236,32 @@ fn a_configured_queue_comes_back_as_it_was() {
         assert_eq!(pair.tc("qdisc show dev s0"), before);
         pair.tc("qdisc del dev s0 root");
     }
+    // What was put inside comes back with it, as deep as it goes.
+    let inner = [
+        "root handle 7: tbf rate 20mbit burst 3000 limit 100000",
+        "parent 7:1 handle 70: tbf rate 30mbit burst 3000 limit 100000",
+        "parent 70:1 handle 700: bfifo limit 54321",
+    ];
+    for one in inner {
+        pair.tc(&format!("qdisc add dev s0 {one}"));
+    }
+    let before = pair.tc("qdisc show dev s0");
+    assert!(before.contains("limit 54321"), "{before}");
+    pair.in_sender(|| {
+        let error = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap_err();
+        assert!(error.to_string().contains("comes back as it is"), "{error}");
+        let installed = Bands::install(&s0(), TEN_MEGABIT, Replace::Yes).unwrap();
+        installed.remove().unwrap();
+    });
+    assert_eq!(pair.tc("qdisc show dev s0"), before);
+    // What does not come back is named.
+    pair.tc("qdisc replace dev s0 parent 70:1 handle 701: htb");
+    pair.in_sender(|| {
+        let error = Bands::install(&s0(), TEN_MEGABIT, Replace::No).unwrap_err();
+        let words = "comes back without the htb 701: inside it";
+        assert!(error.to_string().contains(words), "{error}");
+    });
+    pair.tc("qdisc del dev s0 root");
     // What has classes does not, and the refusal says so.
     pair.tc("qdisc add dev s0 root handle 7: htb");
     pair.in_sender(|| {

@@ -202,3 +202,32 @@ fn a_reset_breaks_only_what_lacks_something() {
         );
     }
 }
+
+/// A client that goes has what it acknowledged: what its server says at the end is no part of it.
+#[test]
+fn a_goodbye_to_a_client_that_has_gone_breaks_nothing() {
+    let test = "a_goodbye_to_a_client_that_has_gone_breaks_nothing";
+    let Some(mut classifier) = loaded(test, |_| {}) else {
+        return;
+    };
+    let cases = [
+        (17, true, EventKind::Ended),
+        (17, false, EventKind::Broken),
+        (500, true, EventKind::Broken),
+    ];
+    for (port, (goodbye_bytes, has_gone, wanted)) in (5000..).zip(cases) {
+        let mut talk = Talk::new(&mut classifier, port);
+        talk.asks(GET).sends(&head("")).sends(&[0; 500]);
+        if has_gone {
+            let end = talk.packet().ack(talk.seq).fin();
+            talk.comes(&end);
+        } else {
+            talk.has_all();
+        }
+        talk.sends(&vec![0; goodbye_bytes]);
+        let reset = talk.packet().seq(7).rst();
+        talk.comes(&reset);
+        let seen = kinds(&mut classifier);
+        assert_eq!(seen, [EventKind::Started, wanted], "{goodbye_bytes}");
+    }
+}

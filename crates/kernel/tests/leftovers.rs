@@ -208,7 +208,13 @@ fn a_configured_queue_comes_back_after_a_kill() {
     let Some(pair) = Pair::new("a_configured_queue_comes_back_after_a_kill") else {
         return;
     };
-    pair.tc("qdisc add dev s0 root handle 7: pfifo limit 17");
+    pair.tc("qdisc add dev s0 root handle 6: tbf rate 20mbit burst 3000 limit 100000");
+    pair.tc("qdisc add dev s0 parent 6:1 handle 60: bfifo limit 54321");
+    let before = pair.tc("qdisc show dev s0");
+    drop(Owner::start(&pair));
+    pair.in_sender(|| assert_eq!(remove_leftovers().unwrap(), ["s0"]));
+    assert_eq!(pair.tc("qdisc show dev s0"), before);
+    pair.tc("qdisc replace dev s0 root handle 7: pfifo limit 17");
     let before = pair.tc("qdisc show dev s0");
     drop(Owner::start(&pair));
     assert_ne!(pair.tc("qdisc show dev s0"), before);

@@ -82,11 +82,12 @@ pub fn detach(name: Option<&str>) -> Result<Vec<Detached>, DetachError> {
             });
         }
     }
-    let cleaned = clean()?;
-    let of_ours = cleaned
-        .into_iter()
-        .filter(|left| devices.iter().any(|wanted| wanted.name == left.device));
-    for left in of_ours {
+    let cleaned = match name {
+        // What was left on other devices stays there.
+        Some(_) => clean_each(&devices)?,
+        None => clean()?,
+    };
+    for left in cleaned {
         match left.became {
             Became::Untouched => return Err(BandsError::OfAnotherUser(left).into()),
             Became::Restored | Became::Cleared => done.push(Detached::Cleaned(left)),
@@ -110,28 +111,43 @@ pub fn is_held_out_of_sight(device: &Device) -> io::Result<bool> {
 /// Takes away what killed processes left on the devices of this network namespace; gives what became
 /// of each. For every start.
 pub fn clean() -> Result<Vec<Left>, DetachError> {
-    let mut cleaned = bands::remove_leftovers()?;
-    let filters = classifier::remove_leftovers()?.into_iter();
-    let filters: Vec<String> = filters
-        .filter(|name| cleaned.iter().all(|left| left.device != *name))
-        .collect();
-    cleaned.extend(filters.into_iter().map(|device| Left {
-        device,
-        became: Became::Restored,
-    }));
-    for device in device::all().map_err(DetachError::Device)? {
-        let is_cleaned = cleaned.iter().any(|left| left.device == device.name);
-        if is_cleaned && holder(&device)?.is_none() {
+    let cleaned = bands::remove_leftovers()?;
+    let devices = device::all().map_err(DetachError::Device)?;
+    let cleaned = with_programs(cleaned, &devices)?;
+    // What cannot be looked at is of another user, and no reason not to begin.
+    let _ = control::remove_dead();
+    Ok(cleaned)
+}
+
+/// The same of these devices, and of no others.
+fn clean_each(devices: &[Device]) -> Result<Vec<Left>, DetachError> {
+    let mut cleaned = Vec::new();
+    for device in devices {
+        cleaned.extend(bands::remove_leftovers_of(device)?);
+    }
+    with_programs(cleaned, devices)
+}
+
+/// Takes programs and sockets away as well, where bands were or not.
+fn with_programs(mut cleaned: Vec<Left>, devices: &[Device]) -> Result<Vec<Left>, DetachError> {
+    for device in devices {
+        let has_programs = classifier::remove_leftovers_of(device)?;
+        let has_bands = cleaned.iter().any(|left| left.device == device.name);
+        if has_programs && !has_bands {
+            cleaned.push(Left {
+                device: device.name.clone(),
+                became: Became::Restored,
+            });
+        }
+        if (has_programs || has_bands) && holder(device)?.is_none() {
             let told = |source| DetachError::Control {
                 device: device.name.clone(),
                 source,
             };
-            let removed = control_name(&device).and_then(|name| control::remove_leftover(&name));
+            let removed = control_name(device).and_then(|name| control::remove_leftover(&name));
             removed.map_err(told)?;
         }
     }
-    // What cannot be looked at is of another user, and no reason not to begin.
-    let _ = control::remove_dead();
     Ok(cleaned)
 }
 

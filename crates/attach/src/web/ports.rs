@@ -17,6 +17,9 @@ use super::config::Servers;
 /// Tables of sockets, with the state in which one of them waits for strangers.
 const TABLES: [(&str, u8); 4] = [("tcp", 0x0a), ("tcp6", 0x0a), ("udp", 0x07), ("udp6", 0x07)];
 
+/// So many ports are named in an error, so that it stays a line.
+const PORTS_NAMED_MAX: usize = 8;
+
 /// What listens for services until it begins them, by the names of its programs.
 const HOLD_FOR_OTHERS: [&str; 4] = ["systemd", "init", "inetd", "xinetd"];
 
@@ -318,8 +321,22 @@ fn listeners_in(text: &str, state: u8) -> impl Iterator<Item = Listener> {
     })
 }
 
+/// Each once; of many the first.
 fn list(ports: &[u16]) -> String {
-    let words: Vec<String> = ports.iter().map(ToString::to_string).collect();
+    let mut seen = BTreeSet::new();
+    let ports: Vec<u16> = ports
+        .iter()
+        .copied()
+        .filter(|one| seen.insert(*one))
+        .collect();
+    let named = match ports.len() {
+        0..=PORTS_NAMED_MAX => ports.len(),
+        _ => PORTS_NAMED_MAX - 1,
+    };
+    let mut words: Vec<String> = ports.iter().take(named).map(ToString::to_string).collect();
+    if named < ports.len() {
+        words.push(format!("one of {} others", ports.len() - named));
+    }
     words.join(" or ")
 }
 
@@ -416,6 +433,12 @@ mod tests {
             .port();
         let silent = of(&Servers::Ports(vec![port, 1])).unwrap_err().to_string();
         assert!(silent.contains(&format!("port {port} or 1;")), "{silent}");
+        assert_eq!(list(&[80, 80]), "80");
+        let many: Vec<u16> = (1..=400).collect();
+        assert_eq!(
+            list(&many),
+            "1 or 2 or 3 or 4 or 5 or 6 or 7 or one of 393 others"
+        );
         let process = of(&Servers::Process(u32::MAX)).unwrap_err().to_string();
         assert!(process.starts_with("no process 4294967295;"), "{process}");
         let group = of(&Servers::Group("no/such".into()))

@@ -4,9 +4,10 @@
 //! A response counts from its request's first packet to the acknowledgement of its last byte, as
 //! seen on this host's side of the wire. The comparison is the uplink's shadow ([`Shadow`]): a link
 //! of the same rate, shared equally by the same responses. Where their length is not known when
-//! they begin (TLS), they enter it only at their end and have no figure of their own.
+//! they begin (TLS), or another one than they had in the end (HTTP/2, answers to HEAD), they enter it
+//! only at their end and have no figure of their own.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use sooner_kernel::classifier::{Event, EventKind};
 use sooner_link::shadow::{JOBS_MAX, Shadow};
@@ -40,8 +41,8 @@ pub struct Watch {
     /// Whether the link's rate is known, so that FAIR's is.
     has_rate: bool,
     took: [Took; SIZE_CLASSES],
-    /// Responses under way by their number.
-    under_way: HashSet<u64>,
+    /// Responses under way by their number, and the length with which each began.
+    under_way: HashMap<u64, Option<u64>>,
     broken: u64,
     wrong_lengths: u64,
     /// The last responses that ended, and what they took, ns; the rate that their work is at.
@@ -70,7 +71,7 @@ impl Watch {
             shadow: Shadow::new(rate_bits_per_sec, JOBS_MAX),
             has_rate: true,
             took: [Took::default(); SIZE_CLASSES],
-            under_way: HashSet::new(),
+            under_way: HashMap::new(),
             broken: 0,
             wrong_lengths: 0,
             last: VecDeque::new(),
@@ -115,7 +116,7 @@ impl Watch {
             EventKind::Sized => {}
             EventKind::Broken => {
                 self.shadow.abandoned(event.response, now);
-                self.broken += u64::from(self.under_way.remove(&event.response));
+                self.broken += u64::from(self.under_way.remove(&event.response).is_some());
             }
         }
         self.take_figures();
@@ -153,13 +154,13 @@ impl Watch {
             self.under_way.clear();
         }
         let size_bytes = event.flow.size_bytes.filter(|_| self.has_rate);
-        self.under_way.insert(event.response);
+        self.under_way.insert(event.response, size_bytes);
         self.shadow
             .started(event.response, size_bytes.map(payload_cost_bytes), now);
     }
 
     fn ended(&mut self, event: &Event, now: Time) {
-        self.under_way.remove(&event.response);
+        let began_with = self.under_way.remove(&event.response).flatten();
         let sent_bytes = event.flow.sent_bytes;
         if event
             .flow
@@ -173,6 +174,11 @@ impl Watch {
             self.shadow.abandoned(event.response, now);
             return;
         };
+        if began_with.is_some_and(|size| !is_length(size, sent_bytes)) {
+            // FAIR had another one to do, which says nothing of this one.
+            self.shadow.abandoned(event.response, now);
+            self.shadow.started(event.response, None, now);
+        }
         let response_ns = event.at_ns.saturating_sub(request_ns);
         let took = &mut self.took[size_class(sent_bytes)];
         took.responses += 1;
@@ -257,6 +263,20 @@ mod tests {
         // Shared they end together, by turns one does after the other.
         let of = [observed.equal_ns, observed.shortest_ns].map(|mean| mean.round());
         assert_eq!(of, [1932.0, 1449.0]);
+    }
+
+    /// As of HTTP/2, of which the first packet is that of the settings.
+    #[test]
+    fn what_had_another_length_in_the_end_is_not_compared() {
+        let mut watch = Watch::new(RATE_BITS_PER_SEC);
+        watch.note(&event(EventKind::Started, 1, 1000, 0));
+        let mut grown = event(EventKind::Ended, 1, 500_000, 200_000);
+        grown.flow.size_bytes = Some(200_000);
+        watch.note(&grown);
+        watch.advance(10_000_000);
+        let compared = watch.took().iter().map(|took| took.compared).sum::<u64>();
+        let responses = watch.took().iter().map(|took| took.responses).sum::<u64>();
+        assert_eq!((responses, compared, watch.under_way()), (1, 0, 0));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use sooner_operate::Supervisor;
 use sooner_operate::{print, say_as};
 use sooner_workload::{Rate, UplinkRate};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 
 /// Almost a gigabyte of kernel memory.
@@ -124,10 +124,7 @@ pub fn web(args: WebArgs) -> Result<ExitCode> {
     daemon::run(config, |told| match told {
         Told::Cleaned(left) => say_as("sooner attach", left),
         Told::Page(address) => {
-            say_as(
-                "sooner attach",
-                format_args!("live page: http://{address}/"),
-            );
+            say_as("sooner attach", page(address));
         }
         Told::Ready(how) => {
             print(format_args!("ready: {how}"));
@@ -141,6 +138,23 @@ pub fn web(args: WebArgs) -> Result<ExitCode> {
         Told::Stopping => supervisor.stopping(),
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where a browser finds the page.
+fn page(mut address: SocketAddr) -> String {
+    let everywhere = address.ip().is_unspecified();
+    if everywhere {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    let port = address.port();
+    let others = match everywhere {
+        true => format!(", and port {port} at every address of this host"),
+        false => String::new(),
+    };
+    format!("live page: http://{address}/{others}")
 }
 
 /// Those of this network namespace that answer.

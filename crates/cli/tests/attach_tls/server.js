@@ -4,7 +4,7 @@
 const fs = require('fs');
 const http2 = require('http2');
 const [address, port, certificate, key] = process.argv.slice(2);
-const SIZES = { '/small': 1000, '/large': 200000, '/streamed': 200000 };
+const SIZES = { '/small': 1000, '/large': 200000, '/streamed': 200000, '/ahead': 200000 };
 
 // Less than the link takes, so that it never stands in the socket.
 function trickle(response, times) {
@@ -28,6 +28,11 @@ function answer(request, response) {
   const headers = { 'content-type': 'application/octet-stream' };
   if (request.url !== '/streamed') headers['content-length'] = bytes;
   response.writeHead(200, headers);
+  if (request.url === '/ahead') {
+    response.flushHeaders();
+    setTimeout(() => response.end(Buffer.alloc(bytes, '#')), 20);
+    return;
+  }
   response.end(request.method === 'HEAD' ? undefined : Buffer.alloc(bytes, '#'));
 }
 

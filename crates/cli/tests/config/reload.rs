@@ -126,7 +126,7 @@ fn a_renamed_log_is_opened_anew_on_demand() {
 fn signals_that_mean_nothing_are_named_and_change_nothing() {
     let place = ConfigFolder::new(&serving("one"));
     let mut server = place.start(&[]);
-    for (signal, name) in [(Signal::USR2, "SIGUSR2"), (Signal::ALRM, "SIGALRM")] {
+    for (signal, name) in [(Signal::USR2, "SIGUSR2"), (Signal::ALARM, "SIGALRM")] {
         server.send(signal);
         let said = server.says();
         assert!(

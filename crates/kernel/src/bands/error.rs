@@ -21,7 +21,7 @@ pub enum BandsError {
     /// The operator has configured the device's queue.
     #[error(
         "device `{device}` has a configured queue ({kind} {handle}); let it be replaced with --replace-qdisc, after which it {}, or remove it with `tc qdisc del dev {device} root`; `sooner attach web --observe` says what the order would give",
-        comes_back(kind)
+        comes_back(kind, lost.as_deref())
     )]
     Configured {
         /// The device's name.
@@ -30,6 +30,8 @@ pub enum BandsError {
         kind: String,
         /// What identifies it.
         handle: Handle,
+        /// What stands inside it and does not come back, for instance `prio 7:`.
+        lost: Option<String>,
     },
     /// Another process, or this one, has bands on the device.
     #[error("device `{device}` has the bands of {}; stop it first, or name another device", owner(*.pid))]
@@ -115,10 +117,11 @@ pub(super) const PUT_UP_PRIO: &str = "put priorities on";
 /// The step in which a device with bands gets another rate.
 pub(super) const CHANGE: &str = "change the rate of";
 
-fn comes_back(kind: &str) -> &'static str {
-    match super::comes_back(kind) {
-        true => "comes back as it is",
-        false => "does not come back",
+fn comes_back(kind: &str, lost: Option<&str>) -> String {
+    match (super::comes_back(kind), lost) {
+        (true, None) => "comes back as it is".into(),
+        (true, Some(lost)) => format!("comes back without the {lost} inside it"),
+        (false, _) => "does not come back".into(),
     }
 }
 

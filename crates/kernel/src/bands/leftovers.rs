@@ -56,24 +56,30 @@ impl fmt::Display for Left {
 pub fn remove_leftovers() -> Result<Vec<Left>, BandsError> {
     let mut restored = Vec::new();
     for device in device::all().map_err(BandsError::Devices)? {
-        let mut connection = Connection::open()
-            .map_err(|source| BandsError::kernel("ask about", &device, source))?;
-        if !has_traces(&mut connection, &device)? {
-            continue;
-        }
-        match Ownership::take(&device) {
-            Ok(_ownership) => {
-                if let Some(became) = restore(&mut connection, &device)? {
-                    let device = device.name;
-                    restored.push(Left { device, became });
-                }
-            }
-            Err(BandsError::Busy { .. }) => (),
-            Err(error) => return Err(error),
-        }
+        restored.extend(remove_leftovers_of(&device)?);
     }
     restore_strays();
     Ok(restored)
+}
+
+/// The same of one device, and of no other.
+pub fn remove_leftovers_of(device: &Device) -> Result<Option<Left>, BandsError> {
+    let mut connection =
+        Connection::open().map_err(|source| BandsError::kernel("ask about", device, source))?;
+    if !has_traces(&mut connection, device)? {
+        return Ok(None);
+    }
+    match Ownership::take(device) {
+        Ok(_ownership) => {
+            let became = restore(&mut connection, device)?;
+            Ok(became.map(|became| Left {
+                device: device.name.clone(),
+                became,
+            }))
+        }
+        Err(BandsError::Busy { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The devices of this network namespace that a process which has ended left changed. Changes
@@ -150,7 +156,9 @@ pub(super) fn restore(
             || (link.gso, kernel_default(&link)),
             |record| (record.limited, record.previous),
         );
-        let replaced = record.as_ref().and_then(|record| record.replaced.as_ref());
+        let replaced = record
+            .as_ref()
+            .map_or(&[][..], |record| record.replaced.as_slice());
         take_down(connection, device, limits, replaced)?;
     }
     let became = match (ours || limited, &record) {

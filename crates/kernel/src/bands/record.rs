@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::error::BandsError;
 use crate::device::Device;
 use crate::netlink::link::GsoLimits;
-use crate::netlink::traffic::QdiscReply;
+use crate::netlink::traffic::{QdiscReply, ROOT};
 use crate::netns;
 
 /// What one installation changed beside the qdisc, and who did it.
@@ -19,8 +19,9 @@ pub struct Record {
     pub device: String,
     pub previous: GsoLimits,
     pub limited: GsoLimits,
-    /// The configured root qdisc that gave way, and comes back; none: the kernel's own does.
-    pub replaced: Option<QdiscReply>,
+    /// The configured root qdisc that gave way and what was inside it, from the root down, which
+    /// come back; none: the kernel's own does.
+    pub replaced: Vec<QdiscReply>,
     path: PathBuf,
 }
 
@@ -30,7 +31,7 @@ impl Record {
         device: &Device,
         previous: GsoLimits,
         limited: GsoLimits,
-        replaced: Option<QdiscReply>,
+        replaced: Vec<QdiscReply>,
     ) -> Result<Record, BandsError> {
         let path = path_of(device).ok_or(BandsError::NoFolder)?;
         let record = Record {
@@ -140,14 +141,7 @@ impl Record {
                 .map_or("-".into(), |bytes| bytes.to_string());
             format!("{} {} {ipv4}", limits.size_bytes, limits.segments)
         };
-        let replaced = self.replaced.as_ref().map_or(String::new(), |qdisc| {
-            let options: String = qdisc
-                .options
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            format!("replaced {} {} {options}\n", qdisc.kind, qdisc.handle)
-        });
+        let replaced: String = self.replaced.iter().map(line_of).collect();
         format!(
             "pid {}\ndevice {}\nprevious {}\nlimited {}\n{replaced}",
             self.pid,
@@ -183,21 +177,43 @@ fn parse(text: &str, path: PathBuf) -> Option<Record> {
             ipv4_size_bytes,
         })
     };
-    let replaced = value("replaced").and_then(|text| {
-        let mut words = text.split(' ');
-        Some(QdiscReply {
-            kind: words.next()?.into(),
-            handle: words.next()?.parse().ok()?,
-            options: bytes(words.next()?)?,
-        })
-    });
     Some(Record {
-        replaced,
+        replaced: text.lines().filter_map(qdisc_of).collect(),
         pid: value("pid")?.parse().ok()?,
         device: value("device")?.into(),
         previous: limits("previous")?,
         limited: limits("limited")?,
         path,
+    })
+}
+
+/// One qdisc that gave way.
+fn line_of(qdisc: &QdiscReply) -> String {
+    let options: String = qdisc
+        .options
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let place = match qdisc.parent {
+        ROOT => "replaced".into(),
+        parent => format!("inside {parent}"),
+    };
+    format!("{place} {} {} {options}\n", qdisc.kind, qdisc.handle)
+}
+
+/// The qdisc of such a line; none of another one.
+fn qdisc_of(line: &str) -> Option<QdiscReply> {
+    let mut words = line.split(' ');
+    let parent = match words.next()? {
+        "replaced" => ROOT,
+        "inside" => words.next()?.parse().ok()?,
+        _ => return None,
+    };
+    Some(QdiscReply {
+        parent,
+        kind: words.next()?.into(),
+        handle: words.next()?.parse().ok()?,
+        options: bytes(words.next()?)?,
     })
 }
 
@@ -253,10 +269,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(pid: u32, size: u32, segments: u32, ipv4: Option<u32>, options: Option<Vec<u8>>) {
+        fn what_is_written_is_read(pid: u32, size: u32, segments: u32, ipv4: Option<u32>, all: Vec<(u32, Vec<u8>)>) {
             let limits = GsoLimits { size_bytes: size, segments, ipv4_size_bytes: ipv4 };
             let limited = GsoLimits { segments: 1, ..limits };
-            let replaced = options.map(|options| QdiscReply { kind: "cake".into(), handle: pid, options });
+            let replaced = |(parent, options)| QdiscReply { kind: "cake".into(), handle: pid, parent, options };
+            let root = all.first().map(|(_, options)| (ROOT, options.clone()));
+            let replaced: Vec<_> = root.into_iter().chain(all).map(replaced).collect();
             let record = Record { pid, device: "eth0".into(), previous: limits, limited, replaced, path: "/x".into() };
             prop_assert_eq!(parse(&record.text(), "/x".into()), Some(record));
         }

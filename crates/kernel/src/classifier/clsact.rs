@@ -105,25 +105,32 @@ impl Drop for Ours {
 pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
     let mut cleaned = Vec::new();
     for device in device::all().map_err(BandsError::Devices)? {
-        let ask = |source| BandsError::kernel("ask about", &device, source);
-        let mut connection = Connection::open().map_err(ask)?;
-        if !has_ours(&mut connection, device.index).map_err(ask)? {
-            continue;
-        }
-        let Some(_place) = Place::take(device.index).map_err(ask)? else {
-            continue;
-        };
-        match Ownership::take(&device) {
-            Ok(_ownership) => {
-                let restore = |source| BandsError::kernel("restore", &device, source);
-                remove(&mut connection, device.index).map_err(restore)?;
-                cleaned.push(device.name);
-            }
-            Err(BandsError::Busy { .. }) => {}
-            Err(error) => return Err(error),
+        if remove_leftovers_of(&device)? {
+            cleaned.push(device.name);
         }
     }
     Ok(cleaned)
+}
+
+/// The same of one device, and of no other; whether something was there.
+pub fn remove_leftovers_of(device: &Device) -> Result<bool, BandsError> {
+    let ask = |source| BandsError::kernel("ask about", device, source);
+    let mut connection = Connection::open().map_err(ask)?;
+    if !has_ours(&mut connection, device.index).map_err(ask)? {
+        return Ok(false);
+    }
+    let Some(_place) = Place::take(device.index).map_err(ask)? else {
+        return Ok(false);
+    };
+    match Ownership::take(device) {
+        Ok(_ownership) => {
+            let restore = |source| BandsError::kernel("restore", device, source);
+            remove(&mut connection, device.index).map_err(restore)?;
+            Ok(true)
+        }
+        Err(BandsError::Busy { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The devices of this network namespace with filters that a process which has ended left. Changes

@@ -44,11 +44,23 @@ pub(super) const MACHINE: u32 = if cfg!(target_arch = "aarch64") { 1 } else { 0 
 
 const TYPES_OF_KERNEL: &str = "/sys/kernel/btf/vmlinux";
 const UPROBES: &str = "/sys/bus/event_source/devices/uprobe";
+/// Folders that every kernel has which shows the files above; a container may hide them.
+const FOLDER_OF_TYPES: &str = "/sys/kernel";
+const FOLDER_OF_UPROBES: &str = "/sys/bus/event_source/devices";
+
+/// What is missing where a file of /sys is: the kernel's option, or /sys itself.
+fn lacks_file(folder: &str, option: &'static str) -> &'static str {
+    match Path::new(folder).exists() {
+        true => option,
+        false => "/sys as the kernel shows it, which is hidden here, as in some containers",
+    }
+}
 
 /// What is missing here to read what stands in sockets; none where nothing is.
 pub fn lacks_for_sockets() -> Option<&'static str> {
     if !Path::new(TYPES_OF_KERNEL).exists() {
-        Some("a kernel with CONFIG_DEBUG_INFO_BTF")
+        let option = "a kernel with CONFIG_DEBUG_INFO_BTF";
+        Some(lacks_file(FOLDER_OF_TYPES, option))
     } else if !capability::has_perfmon() {
         Some("CAP_PERFMON")
     } else {
@@ -63,7 +75,8 @@ pub fn lacks_for_tls() -> Option<&'static str> {
     } else if !can_read_heads() {
         Some("Linux 5.17")
     } else if !Path::new(UPROBES).exists() {
-        Some("a kernel with CONFIG_UPROBE_EVENTS")
+        let option = "a kernel with CONFIG_UPROBE_EVENTS";
+        Some(lacks_file(FOLDER_OF_UPROBES, option))
     } else {
         lacks_for_sockets()
     }

@@ -64,6 +64,8 @@ pub struct HtbClass {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QdiscReply {
     pub handle: u32,
+    /// The class or [`ROOT`] it hangs below.
+    pub parent: u32,
     pub kind: String,
     /// Its options as the kernel tells them, which it also takes for most kinds.
     pub options: Vec<u8>,
@@ -157,12 +159,12 @@ impl Connection {
         })
     }
 
-    /// Puts a qdisc at the root, with options as the kernel told them.
-    pub fn add_root(&mut self, device: u32, qdisc: &QdiscReply) -> io::Result<()> {
+    /// Puts a qdisc where it was, with options as the kernel told them.
+    pub fn add_again(&mut self, device: u32, qdisc: &QdiscReply) -> io::Result<()> {
         let place = TrafficHandle {
             device,
             handle: qdisc.handle,
-            parent: ROOT,
+            parent: qdisc.parent,
         };
         self.change(RTM_NEWQDISC, CREATE | EXCLUSIVE, |request| {
             let request = request
@@ -184,6 +186,24 @@ impl Connection {
             parent: ROOT,
         };
         self.change(RTM_DELQDISC, 0, |request| request.body(&body(place)))
+    }
+
+    /// All qdiscs of a device with their options.
+    pub fn qdiscs(&mut self, device: u32) -> io::Result<Vec<QdiscReply>> {
+        let mut qdiscs = Vec::new();
+        let place = TrafficHandle {
+            device,
+            handle: 0,
+            parent: 0,
+        };
+        // The kernel tells those of all devices, whichever is named.
+        let take = |kind, payload: &[u8]| {
+            if kind == RTM_NEWQDISC && u32_at(payload, 4) == Some(device) {
+                qdiscs.extend(qdisc(payload));
+            }
+        };
+        self.dump(RTM_GETQDISC, |request| request.body(&body(place)), take)?;
+        Ok(qdiscs)
     }
 
     /// All qdiscs and classes of a device.
@@ -243,12 +263,13 @@ pub fn kind_of(payload: &[u8]) -> Option<String> {
     Some(qdisc(payload)?.kind)
 }
 
-/// Kind and handle in the payload of a RTM_NEWQDISC.
+/// What the payload of a RTM_NEWQDISC says.
 fn qdisc(payload: &[u8]) -> Option<QdiscReply> {
     let kind = attribute(payload.get(BODY_BYTES..)?, TCA_KIND)?;
     let options = attribute(payload.get(BODY_BYTES..)?, TCA_OPTIONS);
     Some(QdiscReply {
         handle: u32_at(payload, 8)?,
+        parent: u32_at(payload, 12)?,
         kind: text(kind),
         options: options.unwrap_or_default().to_vec(),
     })
