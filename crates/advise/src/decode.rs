@@ -180,15 +180,15 @@ impl<R: BufRead> Read for Frames<R> {
 fn broken(error: &FrameDecoderError) -> io::Error {
     let text = match error {
         FrameDecoderError::WindowSizeTooBig { .. } => {
-            "its window is above 100 MiB; zstd -dc FILE | sooner advise - reads it".to_owned()
+            "its window is above 100 MiB; unpack it with zstd -dc, and give - to read that from a pipe"
         }
         FrameDecoderError::DictNotProvided { .. } => {
-            "it needs a dictionary; zstd -D DICTIONARY -dc FILE | sooner advise - reads it"
-                .to_owned()
+            "it needs a dictionary; unpack it with zstd -D DICTIONARY -dc, and give - to read that from a pipe"
         }
-        other => format!("zstd: {other}"),
+        // The library's words are those of its own code.
+        _ => "the zstd data break off or are damaged",
     };
-    io::Error::other(text.replace('\n', " "))
+    io::Error::other(text)
 }
 
 #[cfg(test)]
@@ -241,7 +241,10 @@ mod tests {
             &b"some text"[..],
             ruzstd::encoding::CompressionLevel::Fastest,
         );
-        assert!(of(&frame[..frame.len() - 1]).is_err());
+        for cut in 5..frame.len() {
+            let said = of(&frame[..cut]).expect_err("cut").to_string();
+            assert!(said.contains("break off"), "{cut}: {said}");
+        }
         assert!(of(b"\x50\x2a\x4d\x18\x03\0\0\0x").is_err());
     }
 }

@@ -34,7 +34,7 @@ pub enum LogError {
     },
     /// It is in a form that is not read.
     #[error(
-        "{name} is {form}, which Sooner does not read; use: {program} {name} | sooner advise -"
+        "{name} is {form}, which Sooner does not read; use: {program} {name} | sooner {command} -"
     )]
     Form {
         /// The file.
@@ -43,10 +43,32 @@ pub enum LogError {
         form: &'static str,
         /// What reads it.
         program: &'static str,
+        /// What reads the log then.
+        command: &'static str,
     },
     /// Standard input was given more than once.
     #[error("-: standard input can be read once; give it once")]
     Twice,
+}
+
+impl LogError {
+    /// The same, as this command of Sooner's says it.
+    pub fn for_command(self, command: &'static str) -> Self {
+        match self {
+            Self::Form {
+                name,
+                form,
+                program,
+                ..
+            } => Self::Form {
+                name,
+                form,
+                program,
+                command,
+            },
+            other => other,
+        }
+    }
 }
 
 /// Takes what logs have, in the order of time.
@@ -350,6 +372,7 @@ fn open(
             name,
             form,
             program,
+            command: "advise",
         }),
     }
 }

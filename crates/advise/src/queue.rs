@@ -3,13 +3,15 @@
 //!
 //! Counted in one pass: the law of the times, time inside by minute, kinds, tokens. The requests of
 //! the busiest hours are kept, so that it is known who was inside together; from that follow what
-//! the servers do with so many inside (`curve`), what each request would have taken alone
-//! (`inside`), and what happens when the same requests wait outside (`play`).
+//! the servers do with so many inside (`curve`), whether they share or take one after the other
+//! (`discipline`), what each request would have taken alone, and what happens when the same requests
+//! wait outside (`play`).
 
 mod advice;
 mod caveats;
 mod collected;
 mod curve;
+mod discipline;
 mod figures;
 mod inside;
 mod kinds;
@@ -23,6 +25,7 @@ mod tokens;
 
 pub use advice::advice;
 pub use curve::{Curve, Level};
+pub use discipline::Discipline;
 pub use figures::{Inside, KindFigures, KindOutcome, Limit, Order, QueueFigures, Timed};
 pub use law::LawFigures;
 pub use text::text;

@@ -7,6 +7,8 @@ use crate::survey::{LinkFigures, Survey};
 use sooner_report::columns::aligned;
 use sooner_report::number::{bits_per_sec, bytes, count, duration, round_rate, significant};
 
+/// This part of the requests may be late without a word: long downloads are.
+const LATE_SHARE: f64 = 0.001;
 /// Below this load of the busiest hour requests hardly wait for each other.
 const LOAD_LOW: f64 = 0.3;
 /// A mean that is not this many times shorter would not be felt.
@@ -235,6 +237,13 @@ fn read(survey: &Survey) -> String {
     }
     for file in &survey.repeated_files {
         page += &format!("{file} was given twice and read once\n");
+    }
+    let late = survey.users.late_requests;
+    if late as f64 > LATE_SHARE * survey.requests as f64 {
+        page += &format!(
+            "{} requests are far from where their times belong: the figures of users may be wrong by them; sort the log by time\n",
+            count(late)
+        );
     }
     if survey.backward_lines > 0 {
         page += &format!(

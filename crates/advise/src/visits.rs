@@ -1,7 +1,8 @@
 //! Who comes, for how long, and how often one asks: which model of users fits (thesis, chapter 15).
 
 use serde::Serialize;
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 /// A client that was silent for so long has left.
 const SILENCE_S: f64 = 1800.0;
@@ -9,6 +10,9 @@ const SILENCE_S: f64 = 1800.0;
 const CLICK_S: f64 = 1.0;
 /// Entries between two looks for clients that have left.
 const SWEEP: u64 = 100_000;
+/// Requests that are held back, to be taken in the order in which they came: logs are written when
+/// responses end.
+const HELD_MAX: usize = 1 << 16;
 /// Up to so many jobs a visit a partly-open system is like an open one.
 const OPEN_MAX: f64 = 5.0;
 /// From so many on it is like a closed one.
@@ -17,6 +21,10 @@ const CLOSED_MIN: f64 = 10.0;
 /// Collects visits.
 #[derive(Default)]
 pub struct Visits {
+    /// The bits of when each came, s, and the client: positive numbers sort as their bits.
+    held: BinaryHeap<Reverse<(u64, u64)>>,
+    taken_s: f64,
+    late: u64,
     present: HashMap<u64, Visit>,
     entries: u64,
     visits: u64,
@@ -42,6 +50,9 @@ pub struct UserFigures {
     /// Of those, the ones a second or more after the one before: what users do, not what pages
     /// load.
     pub clicks_per_visit: f64,
+    /// Requests that are in the log so long after others that came later that visits may be wrong
+    /// by them.
+    pub late_requests: u64,
     /// Users who are present at a time, in the mean.
     pub users_at_a_time: f64,
     /// `open`, `partly-open` or `closed`.
@@ -51,6 +62,25 @@ pub struct UserFigures {
 impl Visits {
     /// A request of `client` at `at_s`.
     pub fn add(&mut self, client: u64, at_s: f64) {
+        self.held.push(Reverse((at_s.max(0.0).to_bits(), client)));
+        if self.held.len() > HELD_MAX {
+            self.take_first();
+        }
+    }
+
+    /// Takes the first of those that are held; false where none is.
+    fn take_first(&mut self) -> bool {
+        let Some(Reverse((bits, client))) = self.held.pop() else {
+            return false;
+        };
+        let at_s = f64::from_bits(bits);
+        self.late += u64::from(at_s < self.taken_s);
+        self.taken_s = self.taken_s.max(at_s);
+        self.take(client, at_s);
+        true
+    }
+
+    fn take(&mut self, client: u64, at_s: f64) {
         self.entries += 1;
         if self.entries.is_multiple_of(SWEEP) {
             self.sweep(at_s);
@@ -67,8 +97,10 @@ impl Visits {
             self.end(&ended);
         }
         if let Some(visit) = self.present.get_mut(&client) {
-            visit.clicks += u64::from(visit.requests == 0 || at_s - visit.last_s >= CLICK_S);
+            let is_apart = at_s - visit.last_s >= CLICK_S || visit.first_s - at_s >= CLICK_S;
+            visit.clicks += u64::from(visit.requests == 0 || is_apart);
             visit.requests += 1;
+            visit.first_s = visit.first_s.min(at_s);
             visit.last_s = visit.last_s.max(at_s);
         }
     }
@@ -96,6 +128,7 @@ impl Visits {
 
     /// The figures of a log of `span_s` seconds.
     pub fn figures(mut self, span_s: f64) -> UserFigures {
+        while self.take_first() {}
         for (_, visit) in std::mem::take(&mut self.present) {
             self.end(&visit);
         }
@@ -105,6 +138,7 @@ impl Visits {
             visits: self.visits,
             requests_per_visit: self.requests as f64 / visits,
             clicks_per_visit: clicks,
+            late_requests: self.late,
             users_at_a_time: self.present_s / span_s.max(1.0),
             model: match clicks {
                 few if few <= OPEN_MAX => "open",
@@ -118,6 +152,46 @@ impl Visits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A client's three visits of clicks 1 to 20 s apart, others between them.
+    fn times() -> Vec<(u64, f64)> {
+        let of = |n: u64| (n % 7, (n * n % 13) as f64 * 1.5 + (n / 40) as f64 * 2000.0);
+        let mut times: Vec<(u64, f64)> = (0..120).map(of).collect();
+        times.sort_by(|one, other| one.1.total_cmp(&other.1));
+        times
+    }
+
+    fn figures(times: &[(u64, f64)]) -> UserFigures {
+        let mut visits = Visits::default();
+        for (client, at_s) in times {
+            visits.add(*client, *at_s);
+        }
+        visits.figures(7000.0)
+    }
+
+    #[test]
+    fn the_order_of_lines_does_not_matter() {
+        let sorted = times();
+        let expected = figures(&sorted);
+        assert_eq!(expected.late_requests, 0);
+        let mut backwards = sorted.clone();
+        backwards.reverse();
+        assert_eq!(figures(&backwards), expected);
+        let mut swapped = sorted.clone();
+        swapped.chunks_mut(2).for_each(|pair| pair.reverse());
+        assert_eq!(figures(&swapped), expected);
+    }
+
+    #[test]
+    fn what_is_out_of_order_by_more_than_is_held_is_counted() {
+        let mut visits = Visits::default();
+        for n in 0..HELD_MAX as u64 + 100 {
+            visits.add(n % 50, 1e4 + n as f64);
+        }
+        visits.add(1, 5.0);
+        let figures = visits.figures(1e5);
+        assert_eq!(figures.late_requests, 1);
+    }
 
     #[test]
     fn pages_and_pauses_make_visits() {

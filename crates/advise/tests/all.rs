@@ -2,6 +2,7 @@
 
 mod forecast;
 mod formats;
+mod in_turn;
 mod lines;
 mod queue;
 mod queue_lines;

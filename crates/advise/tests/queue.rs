@@ -11,14 +11,14 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// When a request came and what it takes alone, ns; and its path.
 #[derive(Clone, Copy)]
-struct Request {
-    at_ns: u64,
-    alone_ns: u64,
-    path: &'static str,
+pub struct Request {
+    pub at_ns: u64,
+    pub alone_ns: u64,
+    pub path: &'static str,
 }
 
 /// Poisson arrivals: nine of ten short, one long, exponential each.
-fn requests(n: u64, per_sec: f64, seed: u64) -> Vec<Request> {
+pub fn requests(n: u64, per_sec: f64, seed: u64) -> Vec<Request> {
     let mut rng = Rng::new(seed, 1);
     let mut at_ns = 0.0;
     let request = |_| {
@@ -39,7 +39,7 @@ fn requests(n: u64, per_sec: f64, seed: u64) -> Vec<Request> {
 
 /// Response times, ns, of servers that share equally, with at most `limit` inside and the others in
 /// the order of arrival.
-fn shared(requests: &[Request], servers: f64, limit: usize) -> Vec<u64> {
+pub fn shared(requests: &[Request], servers: f64, limit: usize) -> Vec<u64> {
     let mut responses = vec![0; requests.len()];
     // Who is inside, with what is left; who waits.
     let mut inside: Vec<(usize, f64)> = Vec::new();
@@ -78,7 +78,7 @@ fn shared(requests: &[Request], servers: f64, limit: usize) -> Vec<u64> {
 }
 
 /// What is said of the log that a server writes who took so long for each.
-fn advised(requests: &[Request], took_ns: &[u64]) -> QueueFigures {
+pub fn advised(requests: &[Request], took_ns: &[u64]) -> QueueFigures {
     let mut lines: Vec<(u64, String)> = requests
         .iter()
         .zip(took_ns)
@@ -104,12 +104,12 @@ fn advised(requests: &[Request], took_ns: &[u64]) -> QueueFigures {
     found.queue.expect("times")
 }
 
-fn order<'a>(figures: &'a QueueFigures, name: &str) -> &'a Order {
+pub fn order<'a>(figures: &'a QueueFigures, name: &str) -> &'a Order {
     let found = figures.orders.iter().find(|order| order.order == name);
     found.unwrap_or_else(|| panic!("{name}: {figures:?}"))
 }
 
-fn mean_ms(times_ns: &[u64]) -> f64 {
+pub fn mean_ms(times_ns: &[u64]) -> f64 {
     times_ns.iter().sum::<u64>() as f64 / times_ns.len() as f64 / 1e6
 }
 

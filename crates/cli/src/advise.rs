@@ -82,10 +82,11 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         Some(uplink) => Surveyor::new(uplink.bits_per_sec()),
         None => Surveyor::without_link(),
     };
+    let stored_bytes = logs.stored_bytes();
     logs.read(&mut surveyor, |bytes| bar.set_position(bytes))?;
     bar.finish_and_clear();
     if surveyor.requests() == 0 {
-        bail!("{}", no_request(args, &surveyor));
+        bail!("{}", no_request(args, &surveyor, stored_bytes));
     }
     let names = names(args);
     let forecast =
@@ -119,7 +120,7 @@ fn names(args: &AdviseArgs) -> String {
 }
 
 /// Why logs have no request: the first line and what is wrong with it, or where reading broke off.
-fn no_request(args: &AdviseArgs, surveyor: &Surveyor) -> String {
+fn no_request(args: &AdviseArgs, surveyor: &Surveyor, stored_bytes: u64) -> String {
     let names = names(args);
     let first = surveyor
         .first_other_line()
@@ -128,6 +129,9 @@ fn no_request(args: &AdviseArgs, surveyor: &Surveyor) -> String {
         Some(first) => {
             format!("{names}: no line is a request in a known format; the first: {first}")
         }
+        None if stored_bytes > 0 => format!(
+            "{names}: no line is a request in a known format; it has nothing but comments, empty lines and bytes of zero"
+        ),
         None => format!("{names}: no line is a request in a known format; the log is empty"),
     }
 }

@@ -437,3 +437,54 @@ fn a_page_that_was_there_stays_until_the_new_one_is() {
     assert!(fs::read_to_string(&page).unwrap().contains("</html>"));
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
 }
+
+/// Requests of 0 to 5 s, 40 of each of five clients, in the order of their ends.
+fn timed_lines() -> Vec<String> {
+    let mut lines: Vec<(u64, String)> = (0..200_u64)
+        .map(|n| {
+            let (at_ms, took_ms) = (n * 700, n * n * 37 % 5000);
+            let end_ms = 1_790_000_000_000 + at_ms + took_ms;
+            let line = format!(
+                "10.0.0.{} - - [{}.{:03}] \"GET /x HTTP/1.1\" 200 100 \"-\" \"x\" rt={}.{:03}",
+                n % 5,
+                end_ms / 1000,
+                end_ms % 1000,
+                took_ms / 1000,
+                took_ms % 1000
+            );
+            (end_ms, line)
+        })
+        .collect();
+    lines.sort();
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+#[test]
+fn users_do_not_depend_on_the_order_of_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let users = |name: &str, lines: &[String]| {
+        let log = folder.path().join(name);
+        fs::write(&log, lines.join("\n") + "\n").unwrap();
+        json(&log, &["--uplink", "10mbit"])["survey"]["users"].clone()
+    };
+    let sorted = timed_lines();
+    let mixed: Vec<String> = (0..200).map(|n| sorted[n * 77 % 200].clone()).collect();
+    let expected = users("sorted", &sorted);
+    assert_eq!(expected["late_requests"], 0, "{expected}");
+    assert_eq!(users("mixed", &mixed), expected);
+}
+
+#[test]
+fn what_holds_no_line_says_what_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("x.log");
+    for (content, words) in [
+        (vec![], "the log is empty"),
+        (vec![0; 300_000], "bytes of zero"),
+    ] {
+        fs::write(&log, content).unwrap();
+        let output = advise(&[log.to_str().unwrap()]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(words), "{said}");
+    }
+}

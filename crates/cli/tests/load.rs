@@ -255,3 +255,114 @@ fn ctrl_c_prints_what_there_is() {
         "{run}"
     );
 }
+
+/// `closed` at the URLs of a file of this content, for 1 s.
+fn closed_at(urls: &[u8]) -> std::process::Output {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("urls.txt");
+    fs::write(&path, urls).unwrap();
+    let path = path.to_str().unwrap();
+    load(&["closed", "--urls", path, "-c", "2", "-d", "1s"])
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_mistake_in_a_file_of_urls_has_its_line_and_no_password() {
+    for (urls, words) in [
+        ("\n127.0.0.1:9\n", "urls.txt:2: `127.0.0.1:9`: write"),
+        (
+            "#\n\nPOST http://127.0.0.1:9/ @/no/such\n",
+            "urls.txt:3: @/no/such",
+        ),
+        (
+            "http://127.0.0.1:9/\nftp://127.0.0.1/\n",
+            "urls.txt:2: ftp://127.0.0.1",
+        ),
+        ("http://user:geheim@127.0.0.1:9/\n", "authorization: Basic"),
+        (
+            "http://user:geheim@127.0.0.1:9/ x y\n",
+            "urls.txt:1: `http://127.0.0.1:9/ x y`",
+        ),
+    ] {
+        let output = closed_at(urls.as_bytes());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains(words) && !said.contains("geheim"),
+            "{words}: {said}"
+        );
+    }
+}
+
+#[test]
+fn urls_come_with_a_byte_order_mark_and_from_standard_input() {
+    let url = serving("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    let answered = |output: std::process::Output| {
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains("errors       0"), "{said}{:?}", output.stderr);
+    };
+    answered(closed_at(format!("\u{feff}{url}\r\n").as_bytes()));
+    let mut command = load(&["closed", "--urls", "-", "-c", "2", "-d", "1s"]);
+    answered(command.write_stdin(format!("{url}\n")).output().unwrap());
+}
+
+#[test]
+fn heads_with_many_folded_and_spaced_fields_are_answers() {
+    let fields: &'static str = Box::leak(
+        format!(
+            "HTTP/1.1 200 OK\r\n{}content-length : 2\r\n\r\nok",
+            "x-a: b,\r\n\tc\r\n".repeat(100)
+        )
+        .into_boxed_str(),
+    );
+    let url = serving(fields);
+    let output = load(&["closed", &url, "-c", "2", "-d", "1s"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("errors       0"), "{said}");
+}
+
+#[test]
+fn a_log_in_another_form_is_unpacked_into_the_same_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("x.log.bz2");
+    fs::write(&log, "BZh91AY&SY").unwrap();
+    let log = log.to_str().unwrap();
+    let said = refusal(&["replay", log, "--url", HERE]);
+    assert!(said.contains("| sooner load replay -"), "{said}");
+    let out = folder.path().join("out");
+    let said = refusal(&["trace", log, "-o", out.to_str().unwrap()]);
+    assert!(said.contains("| sooner load trace -o NAME -"), "{said}");
+}
+
+#[test]
+fn flags_that_would_have_no_effect_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("x.log");
+    fs::write(
+        &log,
+        "1.1.1.1 - - [29/Nov/2026:06:00:00 +0000] \"GET / HTTP/1.1\" 200 1\n",
+    )
+    .unwrap();
+    let log = log.to_str().unwrap();
+    for more in [&["--constant"][..], &["--constant", "--speed", "2x"]] {
+        let words = [&["replay", log, "--url", HERE], more].concat();
+        let output = load(&words).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("--rate"), "{said}");
+    }
+    let traces = [
+        "replay", "epa", "--url", HERE, "--rho", "0.5", "--uplink", "1mbit",
+    ];
+    let output = load(&[&traces[..], &["--for", "1s", "--constant"]].concat());
+    let output = { output }.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let none = folder.path().join("none.pem");
+    fs::write(&none, "no certificate").unwrap();
+    let none = none.to_str().unwrap();
+    let said = refusal(&["closed", HERE, "-c", "1", "-d", "1s", "--ca", none]);
+    assert!(said.contains("give a PEM file"), "{said}");
+}

@@ -319,6 +319,12 @@ fn a_logs_requests_are_sent_again() {
         (requests.len(), requests[0].as_str()),
         (28, "GET /base/page/0?a=b HTTP/1.1")
     );
+    let first = ran["remarks"][0].as_str().unwrap();
+    assert!(first.starts_with("28 requests for "), "{first}");
+    for remark in ran["remarks"].as_array().unwrap() {
+        let remark = remark.as_str().unwrap();
+        assert_eq!(remark, remark.trim());
+    }
     let remarks = ran["remarks"].to_string();
     for words in [
         "POST 1; --all-methods",

@@ -1,6 +1,7 @@
 //! Why a request failed, told apart finely enough to say which party was at fault: the server, the
 //! network or this generator itself.
 
+use crate::response::{FIELDS_MAX, HEAD_MAX_BYTES};
 use sooner_stats::ErrorKind;
 use std::io;
 
@@ -42,14 +43,30 @@ pub enum Failure {
     /// Not an HTTP/1.x response head, or one with contradictory lengths.
     #[error("not a valid HTTP/1.x response head")]
     BadHead,
+    /// A response head with more fields than are read.
+    #[error("a response head with more than {FIELDS_MAX} fields")]
+    ManyFields,
+    /// A response head longer than is read.
+    #[error("a response head of more than {HEAD_MAX_BYTES} bytes")]
+    LongHead,
     /// A chunked body with broken framing.
     #[error("not a valid chunked body")]
     BadChunk,
-    /// The server's certificate is not one to trust.
+    /// The server's certificate leads to no trusted authority.
     #[error(
         "the server's certificate is not trusted: give --ca FILE, or --insecure for a test server"
     )]
     Certificate,
+    /// The server's certificate is for other names.
+    #[error(
+        "the server's certificate is trusted, but not for the name in the URL: use a name that it has, give --ca FILE with the certificate itself, or --insecure for a test server"
+    )]
+    CertificateName,
+    /// The server's certificate has expired, or is not valid yet.
+    #[error(
+        "the server's certificate has expired or is not valid yet: look at its dates and at this host's clock, or give --insecure for a test server"
+    )]
+    CertificateDate,
     /// The TLS handshake or a record failed for another reason.
     #[error("TLS failed")]
     Tls,
@@ -107,12 +124,24 @@ impl Failure {
 
     fn from_tls(error: &rustls::Error) -> Failure {
         match error {
-            rustls::Error::InvalidCertificate(_) => Failure::Certificate,
+            rustls::Error::InvalidCertificate(why) => Failure::from_certificate(why),
             rustls::Error::NoApplicationProtocol
             | rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol) => {
                 Failure::NoHttp2
             }
             _ => Failure::Tls,
+        }
+    }
+
+    fn from_certificate(why: &rustls::CertificateError) -> Failure {
+        use rustls::CertificateError as Why;
+        match why {
+            Why::NotValidForName | Why::NotValidForNameContext { .. } => Failure::CertificateName,
+            Why::Expired
+            | Why::ExpiredContext { .. }
+            | Why::NotValidYet
+            | Why::NotValidYetContext { .. } => Failure::CertificateDate,
+            _ => Failure::Certificate,
         }
     }
 
@@ -142,9 +171,12 @@ impl Failure {
     /// The kind under which reports count this failure.
     pub fn kind(self) -> ErrorKind {
         match self {
-            Failure::Refused | Failure::Certificate | Failure::Tls | Failure::System(_) => {
-                ErrorKind::Connect
-            }
+            Failure::Refused
+            | Failure::Certificate
+            | Failure::CertificateName
+            | Failure::CertificateDate
+            | Failure::Tls
+            | Failure::System(_) => ErrorKind::Connect,
             Failure::Reset
             | Failure::ClosedBeforeResponse
             | Failure::CutBody
@@ -152,6 +184,8 @@ impl Failure {
             Failure::TimedOut | Failure::Late => ErrorKind::Timeout,
             Failure::Status(_) => ErrorKind::Status,
             Failure::BadHead
+            | Failure::ManyFields
+            | Failure::LongHead
             | Failure::BadChunk
             | Failure::LongBody
             | Failure::NoHttp2
@@ -185,6 +219,19 @@ mod tests {
             within(rustls::Error::InvalidCertificate(untrusted)),
             Failure::Certificate
         );
+        for (why, failure) in [
+            (
+                rustls::CertificateError::NotValidForName,
+                Failure::CertificateName,
+            ),
+            (rustls::CertificateError::Expired, Failure::CertificateDate),
+            (
+                rustls::CertificateError::NotValidYet,
+                Failure::CertificateDate,
+            ),
+        ] {
+            assert_eq!(within(rustls::Error::InvalidCertificate(why)), failure);
+        }
         let refused = rustls::AlertDescription::NoApplicationProtocol;
         assert_eq!(
             within(rustls::Error::AlertReceived(refused)),

@@ -23,6 +23,7 @@ pub mod measured;
 pub mod message;
 pub mod model;
 pub mod outcome;
+mod own_certificate;
 pub mod patience;
 pub mod play;
 pub mod pool;

@@ -3,18 +3,22 @@
 
 use crate::message::{Message, MessageError, Question};
 use crate::rate::Asked;
-use crate::target::{Target, TargetError, authority_end, from_slash};
+use crate::target::{Target, TargetError, authority_end, from_slash, without_user};
 use crate::tls::TlsOptions;
 use http::Method;
 use sooner_workload::Rng;
 use std::collections::HashMap;
 
+/// Begins texts of some editors.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Names the random stream of choices.
 const PURPOSE: u64 = 102;
 
 /// A URL in a list of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
+    /// Number of its line.
+    pub line: usize,
     /// How often it is asked for, beside the others'.
     pub weight: f64,
     /// The method, where the list says one.
@@ -39,19 +43,26 @@ pub enum QuestionError {
 /// Reads a list: a line each, `[WEIGHT] [METHOD] URL [@BODYFILE]`; empty lines and those that begin
 /// with `#` are passed over. A mistake comes with the number of its line.
 pub fn list(text: &str) -> Result<Vec<Listed>, (usize, String)> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let lines = text.lines().map(str::trim).enumerate();
     let mut all = Vec::new();
     for (index, line) in lines {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        all.push(listed(line).map_err(|problem| (index + 1, problem))?);
+        let one = listed(index + 1, line).map_err(|problem| (index + 1, problem))?;
+        all.push(one);
     }
     Ok(all)
 }
 
-fn listed(line: &str) -> Result<Listed, String> {
-    let form = || format!("`{line}`: write [WEIGHT] [METHOD] URL [@BODYFILE]");
+fn listed(number: usize, line: &str) -> Result<Listed, String> {
+    let form = || {
+        format!(
+            "`{}`: write [WEIGHT] [METHOD] URL [@BODYFILE]",
+            without_user(line)
+        )
+    };
     let mut words = line.split_whitespace().peekable();
     let mut weight = 1.0;
     let mut method = None;
@@ -78,6 +89,7 @@ fn listed(line: &str) -> Result<Listed, String> {
     match words.next() {
         Some(_) => Err(form()),
         None => Ok(Listed {
+            line: number,
             weight,
             method,
             url: url.into(),
@@ -201,6 +213,11 @@ mod tests {
     fn a_list_has_weights_methods_and_bodies() {
         let text = "# a comment\n\nhttp://h/\n 3 http://h/a\nPOST http://h/b @body.json\n0.5 PUT http://h/c\n";
         let lines = list(text).expect("right");
+        assert_eq!(list(&format!("\u{feff}{text}")).as_ref(), Ok(&lines));
+        let numbers: Vec<usize> = lines.iter().map(|line| line.line).collect();
+        assert_eq!(numbers, [3, 4, 5, 6]);
+        let (_, said) = list("http://user:geheim@h/ body").expect_err("no @");
+        assert!(!said.contains("geheim"), "{said}");
         let weights: Vec<f64> = lines.iter().map(|line| line.weight).collect();
         assert_eq!(weights, [1.0, 3.0, 1.0, 0.5]);
         assert_eq!(lines[2].method, Some(Method::POST));

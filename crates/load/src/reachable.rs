@@ -21,7 +21,11 @@ pub struct Unreachable {
 fn remedy(failure: &Failure) -> &'static str {
     match failure {
         // These say themselves what would help.
-        Failure::Certificate | Failure::NoHttp2 | Failure::Descriptors => "",
+        Failure::Certificate
+        | Failure::CertificateName
+        | Failure::CertificateDate
+        | Failure::NoHttp2
+        | Failure::Descriptors => "",
         Failure::Tls => "; is it a port for TLS?",
         _ => "; start the server there, or correct the URL",
     }

@@ -7,11 +7,12 @@
 
 use crate::chunked::Chunked;
 use crate::failure::Failure;
+use std::mem::MaybeUninit;
 
 /// Longest response head accepted, in bytes.
 pub const HEAD_MAX_BYTES: usize = 16 * 1024;
 /// Most header fields accepted in one head.
-const FIELDS_MAX: usize = 64;
+pub const FIELDS_MAX: usize = 512;
 
 /// How the end of the body is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +125,7 @@ impl Response {
             return Ok(read);
         }
         if bytes.len() - read > HEAD_MAX_BYTES {
-            Err(Failure::BadHead)
+            Err(Failure::LongHead)
         } else {
             Ok(read)
         }
@@ -179,11 +180,18 @@ impl Head {
 }
 
 fn parse_head(bytes: &[u8], to_head: bool) -> Result<Option<Head>, Failure> {
-    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-    let mut parsed = httparse::Response::new(&mut fields);
-    let head_bytes = match parsed.parse(bytes) {
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut parsed = httparse::Response::new(&mut []);
+    // Fields may be folded, and have a space before the colon (RFC 9112, sections 5.1 and 5.2).
+    let mut rules = httparse::ParserConfig::default();
+    rules
+        .allow_obsolete_multiline_headers_in_responses(true)
+        .allow_spaces_after_header_name_in_responses(true);
+    let read = rules.parse_response_with_uninit_headers(&mut parsed, bytes, &mut fields);
+    let head_bytes = match read {
         Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
         Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(Failure::ManyFields),
         Err(_) => return Err(Failure::BadHead),
     };
     let status = parsed.code.ok_or(Failure::BadHead)?;
@@ -416,7 +424,36 @@ mod tests {
         let mut response = Response::default();
         response.receive(b"HTTP/1.1 200 OK\r\nx: ").unwrap();
         let failure = (0..2 * HEAD_MAX_BYTES).find_map(|_| response.receive(b"y").err());
-        assert_eq!(failure, Some(Failure::BadHead));
+        assert_eq!(failure, Some(Failure::LongHead));
+        assert!(Failure::LongHead.to_string().contains("16384 bytes"));
+    }
+
+    #[test]
+    fn many_folded_and_spaced_fields_are_read() {
+        let fields: String = (0..500).map(|n| format!("x-{n}: {n}\r\n")).collect();
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}content-length: 2\r\n\r\n");
+        assert_eq!(told(&format!("{head}ok")).2, 2);
+        let more = format!("HTTP/1.1 200 OK\r\n{fields}{fields}\r\n");
+        let failure = read(more.as_bytes()).unwrap_err();
+        assert_eq!(failure, Failure::ManyFields);
+        assert!(failure.to_string().contains("512"), "{failure}");
+        for field in [
+            "x: a\r\n b\r\n\tc\r\ncontent-length: 2",
+            "x : a\r\ncontent-length : 2",
+            "content-length:\r\n 2",
+            "content-length:\r\n\t2 ",
+            "content-length: 2\r\n  \r\nx:",
+        ] {
+            let read = told(&format!("HTTP/1.1 200 OK\r\n{field}\r\n\r\nok"));
+            assert_eq!((read.2, read.3, read.4), (2, true, true), "{field:?}");
+        }
+        for codings in ["gzip,\r\n chunked", "\r\n\tchunked", "gzip ,\r\n\tchunked"] {
+            let head = format!("HTTP/1.1 200 OK\r\ntransfer-encoding : {codings}\r\n\r\n");
+            let read = told(&format!("{head}2\r\nzz\r\n0\r\n\r\n"));
+            assert_eq!((read.2, read.3, read.4), (2, true, true), "{codings:?}");
+        }
+        let close = told("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection:\r\n close\r\n\r\n");
+        assert!(!close.4);
     }
 
     proptest! {

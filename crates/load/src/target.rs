@@ -39,6 +39,14 @@ pub enum TargetError {
         /// The URL as given.
         url: String,
     },
+    /// A user and a password before the host.
+    #[error(
+        "{url}: user and password in a URL are not sent; leave them out, and give --header 'authorization: Basic ...', with USER:PASSWORD in base64"
+    )]
+    Credentials {
+        /// The URL without them.
+        url: String,
+    },
     /// The host name has no address.
     #[error(
         "{url}: cannot find the address of {authority} ({reason}); give a host that resolves, or an IP address"
@@ -72,7 +80,8 @@ impl Target {
     /// Parses `http[s]://host[:port][/path]` and resolves the host; fails when it is another
     /// scheme, has no address, or TLS cannot be set up as `tls` says.
     pub fn resolve(url: &str, tls: &TlsOptions) -> Result<Target, TargetError> {
-        let not_http = || TargetError::NotHttp { url: url.into() };
+        let shown = without_user(url);
+        let not_http = || TargetError::NotHttp { url: shown.clone() };
         let (scheme, rest) = url.split_once("://").ok_or_else(not_http)?;
         let is_secured = scheme.eq_ignore_ascii_case("https");
         if !is_secured && !scheme.eq_ignore_ascii_case("http") {
@@ -80,7 +89,10 @@ impl Target {
         }
         let (authority, path) = rest.split_at(authority_end(rest));
         let path = from_slash(path);
-        let usable = !authority.is_empty() && !authority.contains(['@', '?', '#']);
+        if authority.contains('@') {
+            return Err(TargetError::Credentials { url: shown });
+        }
+        let usable = !authority.is_empty() && !authority.contains(['?', '#']);
         if !usable || http::Uri::try_from(url).is_err() || path.contains('#') {
             return Err(not_http());
         }
@@ -99,13 +111,15 @@ impl Target {
             .map_err(|error| unknown(error.to_string()))?;
         let address = reachable(&addresses.collect::<Vec<_>>())
             .ok_or_else(|| unknown("no address".into()))?;
-        let tls = is_secured
-            .then(|| TlsClient::new(host, tls))
-            .transpose()
-            .map_err(|error| TargetError::Tls {
-                url: url.into(),
-                error,
-            })?;
+        // A file that is none is an error also where nothing is secured.
+        let secured = match is_secured {
+            true => TlsClient::new(host, tls).map(Some),
+            false => tls.check().map(|()| None),
+        };
+        let tls = secured.map_err(|error| TargetError::Tls {
+            url: url.into(),
+            error,
+        })?;
         Ok(Target {
             endpoint: Endpoint { address, tls },
             authority: authority.into(),
@@ -149,6 +163,16 @@ impl Target {
 /// Where what names the server ends, in a URL without its scheme.
 pub fn authority_end(url: &str) -> usize {
     url.find(['/', '?']).unwrap_or(url.len())
+}
+
+/// A URL, or a line with one, without the user and the password before its host.
+pub fn without_user(text: &str) -> String {
+    let begin = text.find("://").map_or(0, |place| place + 3);
+    let end = begin + authority_end(&text[begin..]);
+    match text[begin..end].rfind('@') {
+        Some(at) if begin > 0 => format!("{}{}", &text[..begin], &text[begin + at + 1..]),
+        _ => text.into(),
+    }
 }
 
 /// What is behind the authority, as requests say it: a path begins it, and be it `/`.
@@ -226,6 +250,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_without_certificates_is_one_in_clear_text_too() {
+        let options = TlsOptions {
+            authorities: Some("/no/such/file.pem".into()),
+            ..TlsOptions::default()
+        };
+        let message = Target::resolve("http://127.0.0.1:8080/", &options);
+        let message = message.unwrap_err().to_string();
+        assert!(message.contains("/no/such/file.pem"), "{message}");
+    }
+
+    #[test]
     fn requests_are_plain_gets() {
         let target = resolve("http://127.0.0.1:8080/base/").unwrap();
         let path = target.path_of("/objects/1.html");
@@ -244,13 +279,22 @@ mod tests {
             "127.0.0.1:8080",
             "http://",
             "https://",
-            "http://user@host/",
             "http://127.0.0.1/a b",
             "http://127.0.0.1/\r\nx:",
         ] {
             let message = resolve(url).unwrap_err().to_string();
             assert!(message.contains("http://127.0.0.1:8080"), "{message}");
         }
+        let secret = resolve("http://user:geheim@127.0.0.1:8080/x@y").unwrap_err();
+        let message = secret.to_string();
+        assert!(
+            message.contains("http://127.0.0.1:8080/x@y: user and"),
+            "{message}"
+        );
+        assert!(message.contains("authorization: Basic"), "{message}");
+        assert!(!message.contains("geheim"), "{message}");
+        let other = resolve("ftp://user:geheim@127.0.0.1/").unwrap_err();
+        assert!(!other.to_string().contains("geheim"), "{other}");
         assert!(
             resolve("http://127.0.0.1:99999/")
                 .unwrap_err()

@@ -5,6 +5,7 @@
 //! response time, as it is a browser's, and of the processor share that the verdict judges.
 
 use crate::failure::Failure;
+use crate::own_certificate::OwnOrIssued;
 use crate::transport::CountedStream;
 use rustls::ClientConfig;
 use rustls::client::Resumption;
@@ -62,6 +63,16 @@ pub enum TlsError {
     Settings(String),
 }
 
+impl TlsOptions {
+    /// Fails where the file of authorities holds none, also if it is not needed.
+    pub fn check(&self) -> Result<(), TlsError> {
+        match self.authorities.as_deref() {
+            Some(path) => authorities(Some(path)).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
+
 /// TLS to one server.
 #[derive(Clone, Debug)]
 pub struct TlsClient {
@@ -77,10 +88,11 @@ impl TlsClient {
     pub fn new(host: &str, options: &TlsOptions) -> Result<TlsClient, TlsError> {
         let name =
             ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
+        let given = options.authorities.as_deref();
         let trust = if options.insecure {
             Trust::Any
         } else {
-            Trust::Name(authorities(options.authorities.as_deref())?)
+            Trust::Name(authorities(given)?)
         };
         let protocol = if options.http2 {
             ALPN_HTTP2
@@ -89,6 +101,12 @@ impl TlsClient {
         };
         let config = sooner_tls::client(trust, None, &[protocol]);
         let mut config = config.map_err(TlsError::Settings)?;
+        if let Some(path) = given.filter(|_| !options.insecure) {
+            let verifier = OwnOrIssued::of(path)?;
+            config
+                .dangerous()
+                .set_certificate_verifier(Arc::new(verifier));
+        }
         config.resumption = if options.resume {
             Resumption::in_memory_sessions(SESSIONS_MAX)
         } else {

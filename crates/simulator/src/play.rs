@@ -67,6 +67,8 @@ struct Run<'a, S> {
     free: Vec<u32>,
     counted_present: u64,
     finished: Vec<u32>,
+    /// So many share the speed.
+    servers: u64,
     tally: &'a mut Tally,
     balance: Balance,
 }
@@ -112,6 +114,7 @@ impl<S: Server> Run<'_, S> {
                 self.counted_present -= 1;
                 self.tally.add(Finished {
                     size: job.size,
+                    alone: job.size.saturating_mul(self.servers),
                     response,
                 });
             }
@@ -169,6 +172,7 @@ pub fn play(
         free: Vec::new(),
         counted_present: 0,
         finished: Vec::new(),
+        servers: u64::from(servers.max(1)),
         tally: &mut tally,
         balance: Balance::default(),
     };

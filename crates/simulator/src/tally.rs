@@ -10,8 +10,10 @@ pub const SIZE_BUCKETS: usize = 200;
 /// A finished job.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished {
-    /// What it took, ticks.
+    /// What it took, ticks of the whole speed.
     pub size: u64,
+    /// What it would have taken alone, ticks: on one of several servers that share the speed.
+    pub alone: u64,
     /// From its arrival to its end, ticks.
     pub response: u64,
 }
@@ -44,7 +46,7 @@ impl Group {
         self.n += 1;
         self.response_sum += response;
         self.response_square_sum += response * response;
-        self.slowdown_sum += response / job.size as f64;
+        self.slowdown_sum += response / job.alone as f64;
         self.responses.saturating_record(job.response);
     }
 
@@ -63,7 +65,7 @@ impl Group {
         (self.n > 0).then(|| self.response_sum / self.n as f64)
     }
 
-    /// Mean of response time over size.
+    /// Mean of response time over what a job takes alone.
     pub fn mean_slowdown(&self) -> Option<f64> {
         (self.n > 0).then(|| self.slowdown_sum / self.n as f64)
     }
@@ -168,7 +170,7 @@ impl Tally {
             bucket.n += 1;
             bucket.size_sum += job.size as f64;
             bucket.response_sum += job.response as f64;
-            bucket.slowdown_sum += job.response as f64 / job.size as f64;
+            bucket.slowdown_sum += job.response as f64 / job.alone as f64;
         }
     }
 

@@ -1,6 +1,7 @@
 //! The verdict on the queue: whether a limit and an order would have given anything.
 
 use super::curve::Curve;
+use super::discipline::Discipline;
 use super::figures::{Order, QueueFigures};
 use sooner_report::number::{count, duration, significant};
 
@@ -69,8 +70,12 @@ fn verdict(figures: &QueueFigures) -> Vec<String> {
     } else {
         gained(was, best, other, perfect)
     };
-    said.extend(servers(curve, enough));
-    said.extend(too_few(figures, enough, was));
+    let is_in_turn = figures.discipline == Discipline::InTurn;
+    said.extend(servers(curve, enough, is_in_turn));
+    said.extend(too_few(figures, enough, was).filter(|_| !is_in_turn));
+    if figures.discipline == Discipline::Neither {
+        said.push("The log's times are neither those of servers that share nor those of servers that take requests one after the other: do not rely on this forecast.".into());
+    }
     said.extend(ranking(figures, shortest, perfect));
     said
 }
@@ -99,11 +104,13 @@ fn gained(was: &Order, best: &Order, other: &Order, perfect: &Order) -> Vec<Stri
 }
 
 /// What the servers do, and with how many inside.
-fn servers(curve: &Curve, enough: usize) -> Vec<String> {
+fn servers(curve: &Curve, enough: usize, is_in_turn: bool) -> Vec<String> {
     let mut said = vec![format!(
         "{enough} requests inside are enough for {} departures per second, at least 95 % of the most{}.",
         significant(curve.per_sec(enough as f64)),
         match curve.servers {
+            Some(1) if is_in_turn => ": one server takes one request after the other",
+            Some(_) if is_in_turn => ": so many servers take one request after the other",
             Some(1) => ": as one server that shares would do",
             Some(_) => ": as that many servers that share would do",
             None => "",

@@ -1,16 +1,33 @@
 //! What is assumed, and what a log cannot say: one sentence each, only those that matter here.
 
 use super::collected::Collected;
+use super::discipline::Discipline;
 use super::figures::Timed;
 use sooner_report::number::{count, duration};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// How the servers are taken to work.
+pub fn assumed(discipline: Discipline, servers: Option<usize>) -> String {
+    let shared = "Assumed: requests in the servers share them equally, so a request slows down as the departures per request fall";
+    match discipline {
+        Discipline::InTurn => format!(
+            "The servers take requests one after the other, first come, first served, {} at a time: arrivals and departures show it. From them follows what each request took alone.",
+            count(servers.unwrap_or(1) as u64)
+        ),
+        Discipline::Shared => format!("{shared}; the times in the log agree with that."),
+        Discipline::Unknown => format!(
+            "{shared}. The log is too short or its clock too coarse to tell whether the servers take one request after the other instead; a limit would then give other means than those here."
+        ),
+        Discipline::Neither => format!(
+            "{shared}, but the times in the log do not agree with that, nor with servers that take requests one after the other: do not rely on the means under a limit."
+        ),
+    }
+}
+
 /// The sentences.
 pub fn caveats(collected: &Collected, timed: Timed) -> Vec<String> {
-    let mut said = vec![
-        "Assumed: requests in the servers share them equally, so a request slows down as the departures per request fall; servers that process one request after the other have the same means but other extremes.".to_owned(),
-    ];
+    let mut said = Vec::new();
     if collected.resolution_ns >= SECOND_NS {
         said.push("The log has whole seconds: requests are spread over their second, so which of them overlapped within it is a guess; log milliseconds ($msec) to know.".to_owned());
     }

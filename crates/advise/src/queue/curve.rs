@@ -51,7 +51,8 @@ pub struct Curve {
     pub levels: Vec<Level>,
     /// The most departures a second, over the levels between which no difference is sure.
     pub most_per_sec: f64,
-    /// So many servers that share would do the same; `null` where none would.
+    /// So many servers that share would do the same, or so many take requests one after the other;
+    /// `null` where none would.
     pub servers: Option<usize>,
     /// Fewest inside that give 95 % of that; `null` where the log does not show enough inside to
     /// say.
@@ -97,6 +98,24 @@ impl Curve {
         };
         curve.enough = curve.found_enough();
         Some(curve)
+    }
+
+    /// The same where so many servers take requests one after the other.
+    pub fn in_turn(&mut self, servers: usize) {
+        let busy = |inside: f64| inside.min(servers as f64);
+        let seconds = |level: &Level| level.leaves as f64 / level.per_sec;
+        let leaves: f64 = self.levels.iter().map(|level| level.leaves as f64).sum();
+        let times = self.levels.iter();
+        let busy_s: f64 = times.map(|level| busy(level.inside) * seconds(level)).sum();
+        let each_per_sec = leaves / busy_s;
+        for (inside, per_sec) in &mut self.fitted {
+            *per_sec = each_per_sec * busy(*inside);
+        }
+        self.most_per_sec = each_per_sec * servers as f64;
+        self.last_per_sec = self.fitted.last().map_or(0.0, |point| point.1);
+        self.servers = Some(servers);
+        let most_inside = self.fitted.last().map_or(0.0, |point| point.0);
+        self.enough = (most_inside >= BEYOND * servers as f64).then_some(servers);
     }
 
     fn found_enough(&self) -> Option<usize> {

@@ -1,8 +1,9 @@
 //! All that is said of the queue, computed at the end of a log.
 
-use super::caveats::caveats;
+use super::caveats::{assumed, caveats};
 use super::collected::Collected;
 use super::curve::Curve;
+use super::discipline::{self, Discipline};
 use super::inside::{States, Visit, alone_ns};
 use super::kinds::{Kinds, explained, ranked_rightly};
 use super::law::{self, LawFigures};
@@ -51,6 +52,8 @@ pub struct QueueFigures {
     pub tokens: Option<TokenFigures>,
     /// Times until the first token.
     pub first_token: Option<LawFigures>,
+    /// Whether the servers share or take requests one after the other.
+    pub discipline: Discipline,
     /// What the servers do with so many inside; `null` of too few requests.
     pub curve: Option<Curve>,
     /// Requests of the busiest hours, from which the curve and the orders are.
@@ -175,6 +178,7 @@ pub fn figures(
         },
         tokens: collected.tokens.figures(),
         first_token: law::figures(&collected.first_tokens),
+        discipline: Discipline::Unknown,
         curve: None,
         played_requests: 0,
         left_out_requests: collected.let_go(),
@@ -183,24 +187,25 @@ pub fn figures(
         caveats,
         advice: Vec::new(),
     };
-    figures.play(&collected.into_visits(), kinds.names());
+    let resolution_ns = collected.resolution_ns;
+    figures.play(&collected.into_visits(), kinds.names(), resolution_ns);
+    let servers = figures.curve.as_ref().and_then(|curve| curve.servers);
+    figures
+        .caveats
+        .insert(0, assumed(figures.discipline, servers));
     figures.advice = super::advice(&figures);
     Some(figures)
 }
 
 impl QueueFigures {
     /// Fills in what follows from who was inside together.
-    fn play(&mut self, visits: &[Visit], names: &[String]) {
+    fn play(&mut self, visits: &[Visit], names: &[String], resolution_ns: u64) {
         let states = States::of(visits);
         self.played_requests = visits.len() as u64;
         self.inside.peak = states.peak() as u64;
         self.inside.time_with_at_least = states.at_least();
         self.curve = Curve::of(&states, self.times.c2);
-        let stretch = self
-            .curve
-            .as_ref()
-            .map_or_else(|| vec![1.0], |curve| curve.stretch(states.peak()));
-        let alone = alone_ns(visits, &stretch);
+        let (stretch, alone, servers) = self.alone(visits, states.peak(), resolution_ns);
         let shown = most_time(visits, names.len());
         self.kinds = KindFigures {
             kinds: shown.len() as u64,
@@ -215,6 +220,7 @@ impl QueueFigures {
             visits,
             alone_ns: &alone,
             stretch: &stretch,
+            servers_in_turn: servers,
             kinds: names,
         };
         let (limit, shortest) = self.try_limits(&played, enough, states.peak());
@@ -246,11 +252,42 @@ impl QueueFigures {
         );
     }
 
+    /// How many times as long as alone a request takes with so many inside, what each takes alone,
+    /// ns, and how many servers take one after the other, if they do.
+    fn alone(
+        &mut self,
+        visits: &[Visit],
+        peak: usize,
+        resolution_ns: u64,
+    ) -> (Vec<f64>, Vec<f64>, Option<usize>) {
+        let Some(curve) = &mut self.curve else {
+            let stretch = vec![1.0];
+            let alone = alone_ns(visits, &stretch);
+            return (stretch, alone, None);
+        };
+        let stretch = curve.stretch(peak);
+        let shared_ns = alone_ns(visits, &stretch);
+        let found = discipline::found(visits, shared_ns, peak, resolution_ns);
+        self.discipline = found.discipline;
+        let Some(servers) = found.servers else {
+            return (stretch, found.alone_ns, None);
+        };
+        curve.in_turn(servers);
+        let times = |inside: usize| (inside as f64 / servers as f64).max(1.0);
+        (
+            (0..=peak).map(times).collect(),
+            found.alone_ns,
+            Some(servers),
+        )
+    }
+
     /// The limit under which the mean is shortest, and the response times then, ns. Where times
     /// vary much it is larger than what is enough: those inside overtake each other by sharing.
     fn try_limits(&mut self, played: &Played<'_>, enough: usize, peak: usize) -> (usize, Vec<f64>) {
         let mut best = (enough, f64::INFINITY, Vec::new());
-        let doubled = |limit: &usize| Some(limit * 2).filter(|limit| *limit < peak);
+        // Where one is taken after the other, more inside would leave the order less to decide.
+        let most = played.servers_in_turn.map_or(peak, |_| enough);
+        let doubled = |limit: &usize| Some(limit * 2).filter(|limit| *limit < most);
         for limit in std::iter::successors(Some(enough), doubled).take(LIMITS_MAX) {
             let responses = played.responses(limit, Known::Likes);
             let [mean_ms, _, p99_ms] = summary(responses.clone());

@@ -20,6 +20,11 @@ pub struct Visit {
 }
 
 impl Visit {
+    /// From going in to leaving, ns.
+    pub fn inside_ns(&self) -> f64 {
+        (self.leave_ns - self.enter_ns) as f64
+    }
+
     /// What is known of it before it runs.
     pub fn subject(&self, kinds: &[String]) -> Subject {
         Subject {
@@ -137,6 +142,17 @@ pub fn alone_ns(visits: &[Visit], stretch: &[f64]) -> Vec<f64> {
         }
     });
     alone
+}
+
+/// How many others were inside when each went in.
+pub fn inside_at_arrival(visits: &[Visit]) -> Vec<usize> {
+    let mut found = vec![0; visits.len()];
+    walk(visits, |inside, step| {
+        if !step.is_leaving {
+            found[step.visit] = inside;
+        }
+    });
+    found
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The log's own requests before servers with a limit: who goes in when, by the very queue that
 //! Sooner has, and how long each takes.
 //!
-//! Those inside share equally: with n inside each takes `stretch[n]` times as long as alone.
+//! Those inside share equally: with n inside each takes `stretch[n]` times as long as alone. Or so
+//! many servers take one after the other, in the order in which they went in.
 
 use super::inside::Visit;
 use sooner_admission::{
@@ -29,6 +30,8 @@ pub struct Played<'a> {
     pub alone_ns: &'a [f64],
     /// Times as long with 0, 1, 2 and so on inside.
     pub stretch: &'a [f64],
+    /// So many servers take one after the other; none where those inside share.
+    pub servers_in_turn: Option<usize>,
     /// Names of kinds.
     pub kinds: &'a [String],
 }
@@ -37,15 +40,36 @@ pub struct Played<'a> {
 struct Server<'a> {
     stretch: &'a [f64],
     now: f64,
-    /// What one who was always inside would have had done, ns.
+    /// What one who was always inside would have had done, ns; the time where they do not share.
     done: f64,
     /// The bits of what must be done when it leaves, and who: positive numbers sort as their bits.
     inside: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Where one is taken after the other: the bits of when each server is free.
+    free: Option<BinaryHeap<Reverse<u64>>>,
 }
 
-impl Server<'_> {
+impl<'a> Server<'a> {
+    fn new(played: &Played<'a>) -> Self {
+        let now = played
+            .visits
+            .first()
+            .map_or(0.0, |first| first.at_ns as f64);
+        let free = |servers| std::iter::repeat_n(Reverse(now.to_bits()), servers).collect();
+        let free: Option<BinaryHeap<_>> = played.servers_in_turn.map(free);
+        Self {
+            stretch: played.stretch,
+            now,
+            done: if free.is_some() { now } else { 0.0 },
+            inside: BinaryHeap::new(),
+            free,
+        }
+    }
+
     fn pace(&self) -> f64 {
-        self.stretch[self.inside.len().min(self.stretch.len() - 1)]
+        match self.free {
+            Some(_) => 1.0,
+            None => self.stretch[self.inside.len().min(self.stretch.len() - 1)],
+        }
     }
 
     /// When the next one leaves.
@@ -56,14 +80,23 @@ impl Server<'_> {
     }
 
     fn pass(&mut self, until: f64) {
-        if !self.inside.is_empty() {
+        if self.free.is_some() {
+            self.done = self.done.max(until);
+        } else if !self.inside.is_empty() {
             self.done += (until - self.now).max(0.0) / self.pace();
         }
         self.now = self.now.max(until);
     }
 
     fn enter(&mut self, visit: usize, alone_ns: f64) {
-        let bits = (self.done + alone_ns.max(1.0)).to_bits();
+        let mut begin = self.done;
+        if let Some(free) = &mut self.free
+            && let Some(Reverse(bits)) = free.pop()
+        {
+            begin = begin.max(f64::from_bits(bits));
+            free.push(Reverse((begin + alone_ns.max(1.0)).to_bits()));
+        }
+        let bits = (begin + alone_ns.max(1.0)).to_bits();
         self.inside.push(Reverse((bits, visit)));
     }
 
@@ -106,12 +139,7 @@ impl Played<'_> {
             queue.set_tuning(tuning);
         }
         let mut predictor = Predictor::new(KIND_MEMORY);
-        let mut server = Server {
-            stretch: self.stretch,
-            now: self.visits.first().map_or(0.0, |first| first.at_ns as f64),
-            done: 0.0,
-            inside: BinaryHeap::new(),
-        };
+        let mut server = Server::new(self);
         let mut entered = vec![0.0; self.visits.len()];
         let mut responses = vec![0.0; self.visits.len()];
         let mut next = 0;
@@ -181,6 +209,7 @@ mod tests {
             visits: &visits,
             alone_ns: &alone_ns,
             stretch: &[1.0, 1.0, 2.0, 3.0],
+            servers_in_turn: None,
             kinds: &["long".into(), "short".into()],
         };
         played.responses(limit, known)
@@ -219,6 +248,7 @@ mod tests {
                 visits: &visits,
                 alone_ns: &jobs.map(|(_, alone_ns)| alone_ns),
                 stretch: &[1.0, 1.0],
+                servers_in_turn: None,
                 kinds: &["a".into()],
             };
             let responses = played.responses_in(within, 1, Known::Everything);

@@ -225,8 +225,10 @@ fn print(run: &RateRun) -> Result<()> {
         "generator    {:.0} % of a core",
         run.generator_cpu_share * 100.0
     ))?;
-    for remark in &run.remarks {
-        output::line(remark)?;
+    // The first says what the log has, the others what it does not.
+    for (place, remark) in run.remarks.iter().enumerate() {
+        let name = if place == 0 { "log          " } else { "  " };
+        output::line(format_args!("{name}{remark}"))?;
     }
     results::print(&run.expectations)?;
     let verdict = match run.verdict {

@@ -16,6 +16,7 @@ use sooner_load::rate::arrivals::{Ramp, Stages};
 use sooner_load::rate::{Arrival, RateOptions};
 use sooner_load::socket::SocketOptions;
 use sooner_workload::job_log;
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -71,6 +72,7 @@ impl LogArgs {
         let given = [
             ("--speed", self.speed.is_some()),
             ("--rate", self.rate.is_some()),
+            ("--constant", self.constant),
             ("--all-methods", self.all_methods),
             ("--header", !self.header.is_empty()),
             ("--connections", self.connections.is_some()),
@@ -110,6 +112,9 @@ struct Log {
 
 /// Sends the log's requests and prints the figures.
 pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Result<ExitCode> {
+    if log.constant && log.rate.is_none() {
+        bail!("--constant without --rate: the requests come at the log's times; give --rate RATE");
+    }
     let Log {
         requests,
         whats,
@@ -123,7 +128,7 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
         .count() as u64;
     if errors_known > 0 {
         remarks.push(format!(
-            "  {errors_known} of the requests had status 400 or above in the log, and may get it again"
+            "{errors_known} of the requests had status 400 or above in the log, and may get it again"
         ));
     }
     let warm_up = measure.warm_up.unwrap_or_default();
@@ -227,20 +232,12 @@ fn arrivals(
 
 fn read(name: &str, all_methods: bool) -> Result<Log> {
     let mut read = Requests::default();
-    Logs::open_with_requests(&[PathBuf::from(name)], TimeTaken::Guess)?.read(&mut read, |_| ())?;
+    Logs::open_with_requests(&[PathBuf::from(name)], TimeTaken::Guess)
+        .and_then(|logs| logs.read(&mut read, |_| ()))
+        .map_err(|error| error.for_command("load replay"))?;
     let (mut requests, whats, unsaid) = read.finish();
     let mut remarks: Vec<String> = Vec::new();
-    remarks.push(format!(
-        "log          {} requests for {} targets",
-        requests.len(),
-        whats.len()
-    ));
-    remarks.extend(
-        unsaid
-            .sentences()
-            .into_iter()
-            .map(|said| format!("  {said}")),
-    );
+    remarks.extend(unsaid.sentences());
     let others = other_methods(&requests, &whats);
     if !others.is_empty() {
         let listed: Vec<String> = others
@@ -249,9 +246,9 @@ fn read(name: &str, all_methods: bool) -> Result<Log> {
             .collect();
         let listed = listed.join(", ");
         remarks.push(if all_methods {
-            format!("  sent without a body, which the log does not have: {listed}")
+            format!("sent without a body, which the log does not have: {listed}")
         } else {
-            format!("  left out, since it may change something: {listed}; --all-methods sends it")
+            format!("left out, since it may change something: {listed}; --all-methods sends it")
         });
     }
     if !all_methods {
@@ -265,6 +262,9 @@ fn read(name: &str, all_methods: bool) -> Result<Log> {
         let first = unsaid.first_other.as_deref().unwrap_or("nothing is in it");
         bail!("{name}: no line is a request that can be sent; the first: {first}");
     }
+    let targets: HashSet<u32> = requests.iter().map(|request| request.what).collect();
+    let all = format!("{} requests for {} targets", requests.len(), targets.len());
+    remarks.insert(0, all);
     Ok(Log {
         requests,
         whats,

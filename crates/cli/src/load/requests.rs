@@ -6,7 +6,11 @@ use sooner_load::message::{self, Question};
 use sooner_load::questions::{self, Listed, Questions};
 use sooner_load::tls::TlsOptions;
 use std::fs;
+use std::io;
 use std::path::PathBuf;
+
+/// Stands for standard input.
+const STANDARD_INPUT: &str = "-";
 
 /// What is asked.
 #[derive(Args)]
@@ -18,7 +22,7 @@ pub struct RequestArgs {
     /// The same as the argument URL
     #[arg(long, num_args = 1..)]
     url: Vec<String>,
-    /// File of URLs, a line each: `[WEIGHT] [METHOD] URL [@BODYFILE]`
+    /// File of URLs, a line each: `[WEIGHT] [METHOD] URL [@BODYFILE]`; `-` is standard input
     #[arg(long, value_name = "FILE")]
     urls: Option<PathBuf>,
     /// Method [default: GET, with a body POST].
@@ -41,20 +45,26 @@ impl RequestArgs {
             return Ok(all);
         };
         let name = path.display();
-        let text = fs::read_to_string(path).with_context(|| format!("--urls {name}"))?;
+        let text = match path.as_os_str() == STANDARD_INPUT {
+            true => io::read_to_string(io::stdin()),
+            false => fs::read_to_string(path),
+        };
+        let text = text.with_context(|| format!("--urls {name}"))?;
         let lines = questions::list(&text)
             .map_err(|(line, problem)| anyhow::anyhow!("{name}:{line}: {problem}"))?;
         for Listed {
+            line,
             weight,
             method,
             url,
             body: file,
         } in lines
         {
-            let own = file.map(|file| body(&format!("@{file}"))).transpose()?;
+            let place = || format!("{name}:{line}");
+            let own = file.map(|file| body(&format!("@{file}"))).transpose();
+            let own = own.with_context(place)?;
             let question = self.question(method, own.or_else(|| data.clone()));
-            all.add(&url, &question, weight)
-                .with_context(|| format!("{name}"))?;
+            all.add(&url, &question, weight).with_context(place)?;
         }
         if all.requests().is_empty() {
             bail!("{name}: no URL is in it; write a line each: [WEIGHT] [METHOD] URL [@BODYFILE]");

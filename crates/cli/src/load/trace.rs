@@ -25,7 +25,9 @@ pub fn run(args: &TraceArgs) -> Result<ExitCode> {
         .map(|end| PathBuf::from(format!("{name}.{end}")));
     output::check_file("--output", &requests_path)?;
     let mut read = Requests::default();
-    Logs::open_with_requests(&args.logs, TimeTaken::Guess)?.read(&mut read, |_| ())?;
+    Logs::open_with_requests(&args.logs, TimeTaken::Guess)
+        .and_then(|logs| logs.read(&mut read, |_| ()))
+        .map_err(|error| error.for_command("load trace -o NAME"))?;
     let (requests, whats, unsaid) = read.finish();
     if requests.iter().all(|request| request.bytes == 0) {
         let first = unsaid

@@ -85,9 +85,10 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
     let rows = rows(done);
     if args.csv {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        for (row, more) in rows.iter().zip(queue_rows(done)) {
-            let row = row.iter().chain(&more);
-            writer.write_record(row)?;
+        for (place, (row, more)) in rows.iter().zip(queue_rows(done)).enumerate() {
+            let row = [row.as_slice(), &more].concat();
+            let is_head = place == 0;
+            writer.write_record(if is_head { named_apart(&row) } else { row })?;
         }
         let text = String::from_utf8(writer.into_inner().map_err(|error| error.into_error())?)?;
         return Ok(output::print(&text)?);
@@ -217,6 +218,23 @@ fn rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
     [head].into_iter().chain(done.iter().map(row)).collect()
 }
 
+/// The heads of all columns, each another one: what belongs to a figure has its name before it.
+fn named_apart(heads: &[String]) -> Vec<String> {
+    let mut figure = "";
+    let mut names: Vec<String> = Vec::with_capacity(heads.len());
+    for head in heads {
+        names.push(match head.as_str() {
+            "± 95 %" | "exact" => format!("{figure} {head}"),
+            "load" if !figure.is_empty() && figure != "load" => "realised load".into(),
+            _ => head.clone(),
+        });
+        if !["± 95 %", "exact"].contains(&head.as_str()) {
+            figure = head;
+        }
+    }
+    names
+}
+
 /// Heads and cells of waiting times and numbers of jobs, a row a case.
 fn queue_rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
     let has_exact = done.iter().any(|one| one.queue.is_some());
@@ -234,7 +252,7 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
     );
     let largest = simulated.tally.largest.map(|job| {
         json!({"n": 1, "mean_response": job.response as f64 / TICKS_PER_MEAN,
-            "mean_slowdown": job.response as f64 / job.size as f64, "size": job.size as f64 / TICKS_PER_MEAN})
+            "mean_slowdown": job.response as f64 / job.alone as f64, "size": job.size as f64 / TICKS_PER_MEAN})
     });
     let infinite = done.infinite.iter();
     let infinite = infinite.map(|why| format!("the mean response time is infinite: {why}"));

@@ -1,6 +1,7 @@
 //! Mean slowdowns that no simulation can find, and files that are standard output.
 
 use super::{json, sim};
+use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
@@ -57,5 +58,49 @@ fn a_page_on_standard_output_loses_nothing() {
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains("</html>"), "{text}");
         assert!(text.contains("mean response"), "{text}");
+    }
+}
+
+#[test]
+fn slowdown_is_relative_to_alone_on_one_of_the_servers() {
+    let words = ["--sizes", "det:mean=1", "--load", "0.01", "--jobs", "20000"];
+    for policy in ["fcfs", "fair", "srpt"] {
+        for servers in ["1", "4"] {
+            let more = ["--servers", servers, "--policy", policy, "--by-size"];
+            let run = &json(&[&words[..], &more].concat())["runs"][0];
+            for place in ["/all", "/smallest_half", "/largest", "/by_size/0"] {
+                let slowdown = run.pointer(&format!("{place}/mean_slowdown"));
+                let slowdown = slowdown.and_then(Value::as_f64).unwrap();
+                assert!(
+                    (1.0..1.05).contains(&slowdown),
+                    "{servers} {policy} {place}: {slowdown}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_of_csv_have_a_name_each() {
+    let words = [
+        "--sizes",
+        "exp:mean=1",
+        "--load",
+        "0.3,0.5",
+        "--policy",
+        "fcfs,fair",
+    ];
+    let output = sim(&[&words[..], &["--jobs", "2000", "--csv"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let heads: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let apart: std::collections::HashSet<&&str> = heads.iter().collect();
+    assert_eq!(apart.len(), heads.len(), "{heads:?}");
+    for head in [
+        "load",
+        "realised load",
+        "mean response exact",
+        "in queue (Lq) ± 95 %",
+    ] {
+        assert!(heads.contains(&head), "{head}: {heads:?}");
     }
 }
