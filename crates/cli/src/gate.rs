@@ -67,6 +67,9 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
     sooner_operate::run_local(&runtime, serve(args, config, source, settings))
 }
 
+/// How long it may take to tell the last clients why they are ended.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// Server connections where nothing is said and no server has been asked yet: few allow more.
 const CONNECTIONS_UNASKED: usize = 500;
 
@@ -210,14 +213,34 @@ async fn obey(gateway: &Gateway, supervisor: &Supervisor, signals: &mut Signals,
     supervisor.stopping();
     gateway.stop(Stop::WhenIdle);
     if gateway.clients() > 0 {
-        let (clients, seconds) = (gateway.clients(), grace.as_secs());
+        let (clients, seconds) = (clients(gateway.clients()), grace.as_secs());
         say(&format!(
-            "stopping: {clients} clients may end their transactions, for {seconds} s; a second signal ends them now"
+            "stopping: {clients} may end their transactions, for {seconds} s; a second signal ends them now"
         ));
     }
     // Those who are done in time let `serve` return first.
-    let _ = timeout(grace, async {
-        while signals.next().await != Action::Stop {}
-    })
-    .await;
+    let second = timeout(grace, stop_signal(signals)).await;
+    let why = match second {
+        Ok(()) => "a second signal".to_owned(),
+        Err(_) => format!("limits.grace_seconds ({} s) are over", grace.as_secs()),
+    };
+    if gateway.clients() > 0 {
+        let clients = clients(gateway.clients());
+        say(&format!("{why}: ending {clients}, and what runs for them"));
+    }
+    // Each is told so, and its statement is cancelled; `serve` returns when that is done.
+    gateway.stop(Stop::Now);
+    let _ = timeout(LAST_WORDS, stop_signal(signals)).await;
+    sooner_operate::finish();
+}
+
+async fn stop_signal(signals: &mut Signals) {
+    while signals.next().await != Action::Stop {}
+}
+
+fn clients(count: usize) -> String {
+    match count {
+        1 => "1 client".into(),
+        _ => format!("{count} clients"),
+    }
 }

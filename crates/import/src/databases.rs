@@ -84,6 +84,11 @@ impl Translation<'_> {
                 self.written.push(entry.name.clone());
             }
         }
+        for (whole, what) in self.source.unread.clone() {
+            let why = format!("PgBouncer cannot read it, and lets no client in by it: {what}");
+            self.document.gap(GROUP);
+            self.document.leave_out(GROUP, &whole, &why);
+        }
         if self.written.is_empty() {
             for words in [
                 "There is no database here, and the gate does not start without one:",

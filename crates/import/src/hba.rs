@@ -4,6 +4,7 @@
 use crate::ini::{At, Files, ImportError};
 use crate::values::in_double_quotes;
 use sooner_config::{Network, NetworkError};
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -26,7 +27,7 @@ pub enum Line {
     /// A comment, or nothing.
     Nothing,
     /// PgBouncer does not understand it, or no client can fit.
-    PassedOver(&'static str),
+    PassedOver(Cow<'static, str>),
     /// A rule.
     Rule(Rule),
 }
@@ -94,14 +95,30 @@ enum Token {
 
 /// Reads a line that has no blanks around it.
 pub fn read(line: &str, at: &At, files: &Files<'_>) -> Result<Line, ImportError> {
-    let tokens = tokens(line).map_err(|what| at.wrong(what))?;
-    let mut reader = Reader {
-        tokens: tokens.into_iter().peekable(),
-        at,
-        files,
-        passed_over: None,
-    };
-    reader.line()
+    let read = tokens(line).map_err(Mistake::Unread).and_then(|tokens| {
+        let mut reader = Reader {
+            tokens: tokens.into_iter().peekable(),
+            at,
+            files,
+            passed_over: None,
+        };
+        reader.line()
+    });
+    match read {
+        Ok(line) => Ok(line),
+        Err(Mistake::Unread(what)) => Ok(Line::PassedOver(
+            format!("PgBouncer passes it over: {what}").into(),
+        )),
+        Err(Mistake::Lost(what)) => Err(at.wrong(what)),
+    }
+}
+
+/// Why a line makes no rule.
+enum Mistake {
+    /// PgBouncer cannot read it, warns and goes on.
+    Unread(String),
+    /// PgBouncer reads it, and no rule says the same.
+    Lost(String),
 }
 
 fn tokens(line: &str) -> Result<Vec<Token>, String> {
@@ -139,7 +156,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn line(&mut self) -> Result<Line, ImportError> {
+    fn line(&mut self) -> Result<Line, Mistake> {
         let kind = match self.tokens.next() {
             None => return Ok(Line::Nothing),
             Some(Token::Word(word)) => word,
@@ -151,12 +168,12 @@ impl Reader<'_> {
             "hostssl" => Some("tls"),
             "hostnossl" => Some("clear"),
             "hostgssenc" | "hostnogssenc" => {
-                return Ok(Line::PassedOver("PgBouncer does not know it either"));
+                return Ok(Line::PassedOver("PgBouncer does not know it either".into()));
             }
             _ => {
                 let what =
                     format!("{kind:?} begins no rule; local, host, hostssl and hostnossl do");
-                return Err(self.at.wrong(what));
+                return Err(Mistake::Unread(what));
             }
         };
         let databases = self.names("database")?;
@@ -167,22 +184,22 @@ impl Reader<'_> {
         };
         let method = self.word("method")?;
         if let Some(why) = self.passed_over {
-            return Ok(Line::PassedOver(why));
+            return Ok(Line::PassedOver(why.into()));
         }
         if METHODS_OF_POSTGRESQL.contains(&method.as_str()) {
             return Ok(Line::PassedOver(
-                "PgBouncer does not know the method either",
+                "PgBouncer does not know the method either".into(),
             ));
         }
         if !METHODS.contains(&method.as_str()) {
             let methods = METHODS.join(", ");
             let what = format!("{method:?} is not a method; there are {methods}");
-            return Err(self.at.wrong(what));
+            return Err(Mistake::Unread(what));
         }
         let has_options = self.tokens.next().is_some();
         if has_options && !["cert", "peer", "ldap"].contains(&method.as_str()) {
             return Ok(Line::PassedOver(
-                "PgBouncer does not know the options either",
+                "PgBouncer does not know the options either".into(),
             ));
         }
         Ok(Line::Rule(Rule {
@@ -195,17 +212,17 @@ impl Reader<'_> {
         }))
     }
 
-    fn word(&mut self, what: &str) -> Result<String, ImportError> {
+    fn word(&mut self, what: &str) -> Result<String, Mistake> {
         match self.tokens.next() {
             Some(Token::Word(word) | Token::Quoted(word)) => Ok(word),
-            _ => Err(self.at.wrong(format!(
+            _ => Err(Mistake::Unread(format!(
                 "the {what} is missing; a rule is TYPE DATABASE USER [ADDRESS] METHOD"
             ))),
         }
     }
 
     /// Networks; without any, all clients that come by TCP.
-    fn address(&mut self) -> Result<Option<Vec<String>>, ImportError> {
+    fn address(&mut self) -> Result<Option<Vec<String>>, Mistake> {
         let text = self.word("address")?;
         if text == "all" {
             return Ok(Some(vec!["0.0.0.0/0".into(), "::/0".into()]));
@@ -216,8 +233,9 @@ impl Reader<'_> {
             Some(self.word("mask")?)
         };
         let found = network(&text, mask.as_deref());
-        match found.map_err(|what| self.at.wrong(what))? {
+        match found.map_err(Mistake::Unread)? {
             Found::Network(network) => return Ok(Some(vec![network])),
+            Found::Gaps(what) => return Err(Mistake::Lost(what)),
             Found::NoClient => {
                 self.passed_over =
                     Some("it fits no client, as the address has bits beyond the mask")
@@ -229,7 +247,7 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    fn names(&mut self, column: &str) -> Result<Names, ImportError> {
+    fn names(&mut self, column: &str) -> Result<Names, Mistake> {
         let (mut is_all, mut is_same, mut names) = (false, false, Vec::new());
         loop {
             match self.tokens.next() {
@@ -252,7 +270,7 @@ impl Reader<'_> {
                     },
                 },
                 _ => {
-                    return Err(self.at.wrong(format!(
+                    return Err(Mistake::Unread(format!(
                         "the {column} is missing; a rule is TYPE DATABASE USER [ADDRESS] METHOD"
                     )));
                 }
@@ -269,10 +287,10 @@ impl Reader<'_> {
     }
 
     /// Names in a file beside this one.
-    fn file(&mut self, file: &str, names: &mut Vec<String>) -> Result<(), ImportError> {
+    fn file(&mut self, file: &str, names: &mut Vec<String>) -> Result<(), Mistake> {
         let mut files = vec![(beside(&self.at.file, file), 0)];
         while let Some((file, depth)) = files.pop() {
-            let wrong = |what: String| self.at.wrong(format!("@{file}: {what}"));
+            let wrong = |what: String| Mistake::Unread(format!("@{file}: {what}"));
             let text = self.files.text(&file);
             let text = text.map_err(|error| wrong(format!("cannot read it: {error}")))?;
             for line in text.lines() {
@@ -311,6 +329,8 @@ pub enum Found {
     NoClient,
     /// A name, or something that begins like one.
     NoAddress,
+    /// Its mask has gaps: it is no network, and what it is.
+    Gaps(String),
 }
 
 /// Whether it is an address, and no name.
@@ -321,7 +341,13 @@ pub fn is_one(text: &str) -> bool {
 /// `10.0.0.0/8`, or `10.0.0.0` with its mask `255.0.0.0`.
 pub fn network(text: &str, mask: Option<&str>) -> Result<Found, String> {
     let text = match mask {
-        Some(mask) => format!("{text}/{}", bits(text, mask)?),
+        Some(mask) => match bits(text, mask)? {
+            Some(bits) => format!("{text}/{bits}"),
+            None => {
+                let what = format!("{mask} is a mask with gaps; write the networks one by one");
+                return Ok(Found::Gaps(what));
+            }
+        },
         None => text.to_owned(),
     };
     match text.parse::<Network>() {
@@ -332,8 +358,8 @@ pub fn network(text: &str, mask: Option<&str>) -> Result<Found, String> {
     }
 }
 
-/// How many bits a mask has in front.
-fn bits(address: &str, mask: &str) -> Result<u32, String> {
+/// How many bits a mask has in front; `None` where it has gaps.
+fn bits(address: &str, mask: &str) -> Result<Option<u32>, String> {
     let no_mask =
         || format!("{address} has no mask; write {address}/32, /128 or another number of bits");
     let (ones, zeros, width) = match mask.parse::<IpAddr>().map_err(|_| no_mask())? {
@@ -348,13 +374,7 @@ fn bits(address: &str, mask: &str) -> Result<u32, String> {
             128,
         ),
     };
-    if ones + zeros == width {
-        Ok(ones)
-    } else {
-        Err(format!(
-            "{mask} is a mask with gaps; write the networks one by one"
-        ))
-    }
+    Ok((ones + zeros == width).then_some(ones))
 }
 
 #[cfg(test)]

@@ -13,6 +13,15 @@ const GROUP: Group = Group::Limits;
 const DEFAULT_POOL: i64 = 20;
 const DEFAULT_CLIENTS: i64 = 100;
 
+/// The sizes of pools; `of_all` where there are none.
+fn range(pools: &[u64], of_all: i64) -> String {
+    match (pools.iter().min(), pools.iter().max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (Some(size), _) => size.to_string(),
+        (None, _) => of_all.to_string(),
+    }
+}
+
 impl Translation<'_> {
     /// All bounds.
     pub fn limits(&mut self) -> Result<(), ImportError> {
@@ -51,11 +60,13 @@ impl Translation<'_> {
         let mut servers: BTreeMap<String, u64> = BTreeMap::new();
         // Of each server, the connections of all its databases, while each of these has a bound.
         let mut connections: BTreeMap<String, Option<u64>> = BTreeMap::new();
+        let mut pools = Vec::new();
         for entry in &self.source.databases {
             let Ok(server) = self.server(entry)? else {
                 continue;
             };
             let pool = self.pool(entry)?;
+            pools.push(pool);
             let bound = self.bound_of(entry, "max_db_connections")?;
             // The last one is any number of databases.
             let own = bound.filter(|_| entry.name != "*");
@@ -67,7 +78,8 @@ impl Translation<'_> {
         let most = servers.values().max().copied();
         for words in [
             &format!(
-                "PgBouncer had a pool of {of_all} for each user and database. The gate has one queue for each server, and this is the sum"
+                "PgBouncer had a pool of {} for each user and database. The gate has one queue for each server, and this is the sum",
+                range(&pools, of_all)
             ),
             "of one pool for each database of the server that has most. Often far less is faster: 2 to 10 on two processors.",
         ] {

@@ -102,7 +102,7 @@ impl Translation<'_> {
             }
             for text in found {
                 match text.parse::<IpAddr>() {
-                    Ok(address) => places.push(SocketAddr::new(address, port).to_string()),
+                    Ok(address) => places.push(SocketAddr::new(address, port)),
                     Err(_) => {
                         let setting = format!("listen_addr = {name}");
                         let why = "the gate listens at addresses, so write that of the name";
@@ -111,7 +111,33 @@ impl Translation<'_> {
                 }
             }
         }
-        places
+        self.once(places)
+    }
+
+    /// Each place once, and none of which all addresses of its kind are listened at: PgBouncer warns
+    /// of those that it cannot have, and the gate would not start.
+    fn once(&mut self, places: Vec<SocketAddr>) -> Vec<String> {
+        let mut kept: Vec<SocketAddr> = Vec::new();
+        let mut gone: Vec<String> = Vec::new();
+        for place in &places {
+            let is_covered = places.iter().any(|other| {
+                other != place && other.ip().is_unspecified() && other.is_ipv4() == place.is_ipv4()
+            });
+            if is_covered || kept.contains(place) {
+                gone.push(place.ip().to_string());
+            } else {
+                kept.push(*place);
+            }
+        }
+        gone.dedup();
+        if !gone.is_empty() {
+            let words = format!(
+                "listen_addr stands for {} more than once; it is here once.",
+                gone.join(", ")
+            );
+            self.document.comment(Group::Head, &words);
+        }
+        kept.iter().map(SocketAddr::to_string).collect()
     }
 
     /// Where socket files are, of clients and of servers without a host.

@@ -95,7 +95,7 @@ impl Translation<'_> {
             Line::Nothing => {}
             Line::PassedOver(why) => {
                 self.document.gap(GROUP);
-                self.document.leave_out(GROUP, &setting, why);
+                self.document.leave_out(GROUP, &setting, &why);
             }
             Line::Rule(said) => self.hba_rules(said, setting)?,
         }

@@ -47,10 +47,21 @@ pub struct Source {
     pub forgotten: Vec<(String, Setting)>,
     /// `[databases]`, in their order, `*` last.
     pub databases: Vec<Entry>,
+    /// Entries that PgBouncer cannot read and starts with, and why.
+    pub unread: Vec<(String, String)>,
     /// `[users]`.
     pub users: Vec<Entry>,
     /// `[peers]`.
     pub peers: Vec<Entry>,
+}
+
+/// The entry of all databases without one of their own.
+const ANY_DATABASE: &str = "*";
+
+fn read_pairs(section: &str, value: &str) -> Result<Vec<(String, String)>, String> {
+    let pairs = values::pairs(value)?;
+    known_keys::check_pairs(section, &pairs)?;
+    Ok(pairs)
 }
 
 impl Source {
@@ -86,7 +97,9 @@ impl Source {
             };
             return Err(at.wrong("there is no section [pgbouncer]; write one"));
         }
-        source.databases.sort_by_key(|entry| entry.name == "*");
+        source
+            .databases
+            .sort_by_key(|entry| entry.name == ANY_DATABASE);
         Ok(source)
     }
 
@@ -113,8 +126,16 @@ impl Source {
             self.settings.insert(key, Setting { value, at });
             return Ok(());
         }
-        let pairs = values::pairs(&value).map_err(|what| at.wrong(what))?;
-        known_keys::check_pairs(section, &pairs).map_err(|what| at.wrong(what))?;
+        let pairs = match read_pairs(section, &value) {
+            Ok(pairs) => pairs,
+            // PgBouncer reads it only when a client comes.
+            Err(what) if section == "databases" && key == ANY_DATABASE => {
+                self.databases.retain(|entry| entry.name != key);
+                self.unread.push((format!("{key} = {value}"), what));
+                return Ok(());
+            }
+            Err(what) => return Err(at.wrong(what)),
+        };
         let entries = match section {
             "databases" => &mut self.databases,
             "users" => &mut self.users,

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+mod passed_over;
+
 /// What comes of files: the first is the pgbouncer.ini.
 fn result(files: &[(&str, &str)]) -> Result<Imported, ImportError> {
     let texts: BTreeMap<_, _> = files
@@ -340,14 +342,17 @@ const MISTAKES: &[(&str, &str)] = &[
     ("[pgbouncer]\nlogfile=\u{fffd}", "p.ini:2: not in UTF-8"),
     (
         "[pgbouncer]\nauth_type=hba\nauth_hba_file=hba\n;",
-        "hba:2: \"hots\" begins no rule",
+        "hba:2: 255.0.255.0 is a mask with gaps",
     ),
 ];
 
 #[test]
 fn mistakes_have_their_line() {
     for (text, said) in MISTAKES {
-        let said_really = mistake(&[("p.ini", text), ("hba", "# rules\nhots all all x y")]);
+        let said_really = mistake(&[
+            ("p.ini", text),
+            ("hba", "# rules\nhost all all 10.0.0.0 255.0.255.0 md5"),
+        ]);
         assert!(
             said_really.starts_with(said),
             "{said_really}\nand not\n{said}"

@@ -6,10 +6,12 @@ pub mod cancel;
 pub mod cancel_queued;
 pub mod connection;
 pub mod handle;
+mod hearing;
 mod made_room;
 pub mod preemption;
 pub mod refusal;
 pub mod relay;
+mod renewal;
 mod rows;
 pub mod session_sync;
 pub mod slots;
@@ -18,12 +20,12 @@ mod transaction;
 pub mod verifiers;
 
 use crate::client::cancel::CancelKey;
-use crate::client::handle::{Activity, ClientHandle, Termination};
+use crate::client::handle::{Activity, ClientHandle};
 use crate::client::refusal::{Departure, Refusal};
 use crate::client::relay::{End, RelayOutcome, relay};
 use crate::client::slots::ClientSlot;
 use crate::client::startup::AuthenticatedClient;
-use crate::pool::admission::{ClientClass, is_there};
+use crate::pool::admission::ClientClass;
 use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, Lease, owner};
 use crate::pooler::Pooler;
@@ -86,8 +88,8 @@ impl Client {
     /// Serves it by transactions until it leaves, or is to be told why it must.
     pub async fn begin_and_serve(&mut self, version: Version) -> Result<(), Departure> {
         // No client has its key yet, so nothing is cancelled.
-        let held = self.learn_parameters().await;
-        let held = held.map_err(Departure::before_welcome)?;
+        let learned = self.learn_parameters().await;
+        let (held, notices) = learned.map_err(Departure::before_welcome)?;
         let server = held.as_ref().and_then(|lease| lease.server.as_ref());
         let kept_id = server.map(|server| server.key().process_id);
         let takes_long_key = version >= Version::V3_2;
@@ -97,7 +99,10 @@ impl Client {
                 .borrow_mut()
                 .issue(&self.handle, takes_long_key, kept_id);
         let cancel_key = cancel_key.map_err(|error| Refusal::internal(&error))?;
-        let served = self.serve(&cancel_key, held).await;
+        let served = match self.welcome(&cancel_key, notices).await {
+            Ok(()) => self.serve(held).await,
+            Err(departure) => Err(departure),
+        };
         self.pooler
             .cancel_keys
             .borrow_mut()
@@ -106,12 +111,7 @@ impl Client {
     }
 
     /// `held` is the server connection that it has already.
-    async fn serve(
-        &mut self,
-        cancel_key: &CancelKey,
-        mut held: Option<Lease>,
-    ) -> Result<(), Departure> {
-        self.welcome(cancel_key).await?;
+    async fn serve(&mut self, mut held: Option<Lease>) -> Result<(), Departure> {
         loop {
             // A client with a lease waits for its server connection as well.
             let is_awaited = held.is_none() || self.failed.is_some();
@@ -145,8 +145,9 @@ impl Client {
 
     /// What it is told at the beginning depends on its database, which may have to be asked. One
     /// that keeps its server connection has it from here on, if one is free: the number that it is
-    /// told is that of the server process then.
-    async fn learn_parameters(&mut self) -> Result<Option<Lease>, Departure> {
+    /// told is that of the server process then. Gives what the server remarks on its first packet
+    /// besides.
+    async fn learn_parameters(&mut self) -> Result<(Option<Lease>, BytesMut), Departure> {
         // The question may have to wait for its turn, which is that of the client's class.
         self.note_session();
         let db = self.database()?;
@@ -155,12 +156,13 @@ impl Client {
             .pooler
             .configuration()
             .by_session(&self.handle.user, &db.table);
+        self.renew_parameters(&db, &owner).await?;
         let secret_of = {
             let pool = db.upstream.pool.borrow();
             let initial = pool.initial_parameters(&owner);
             initial.and_then(|initial| self.requested.reported_at_start(initial))
         };
-        let mut held = None;
+        let (mut held, mut notices) = (None, BytesMut::new());
         match secret_of {
             Some(settings) => {
                 self.state.reported = settings;
@@ -173,8 +175,9 @@ impl Client {
                     .await?
                     .ok_or(Departure::Left)?
                     .lease;
-                if let Some(server) = &lease.server {
+                if let Some(server) = &mut lease.server {
                     self.state.reported = server.state.reported.clone();
+                    notices = std::mem::take(&mut server.session.notices);
                 }
                 if by_session {
                     held = Some(lease);
@@ -191,12 +194,17 @@ impl Client {
             self.handle.idle_lease.replace(Some(lease.keep()));
         }
         self.note_session();
-        Ok(held)
+        Ok((held, notices))
     }
 
-    async fn welcome(&mut self, cancel_key: &CancelKey) -> Result<(), Departure> {
+    async fn welcome(
+        &mut self,
+        cancel_key: &CancelKey,
+        notices: BytesMut,
+    ) -> Result<(), Departure> {
         let mut out = BytesMut::new();
         write_authentication(&mut out, 0, b"");
+        out.unsplit(notices);
         for (name, value) in &self.state.reported {
             write_parameter_status(&mut out, &ParameterStatus { name, value });
         }
@@ -206,18 +214,6 @@ impl Client {
             .flush_all(&mut out)
             .await
             .map_err(|_| Departure::Left)
-    }
-
-    /// Waits for something from the client; whether it is still there.
-    async fn hear(&mut self) -> Result<bool, Departure> {
-        // A silent client keeps no buffer.
-        self.input = BytesMut::new();
-        self.handle.set_activity(Activity::Idle);
-        tokio::select! {
-            biased;
-            heard = self.stream.more(&mut self.input) => Ok(is_there(&heard)),
-            () = self.handle.terminated(Termination::WhenIdle) => Err(self.handle.refusal().into()),
-        }
     }
 
     fn database(&self) -> Result<Rc<Database>, Departure> {

@@ -2,6 +2,7 @@
 //! out, in the simple protocol.
 
 pub mod command;
+pub(crate) mod sessions;
 mod set;
 mod show;
 mod table;
@@ -12,6 +13,7 @@ use crate::client::refusal::Refusal;
 use crate::client::startup::AuthenticatedClient;
 use crate::config::OWN_DATABASES;
 use crate::console::command::Command;
+use crate::console::sessions::{ConsoleSession, ShownSession};
 use crate::pool::database::Database;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
@@ -30,6 +32,17 @@ const COMMAND_BYTES_MAX: usize = 1 << 16;
 /// What the gate says that it is; a version of PostgreSQL where drivers look for one.
 const VERSION: &str = concat!("15.0 (sooner ", env!("CARGO_PKG_VERSION"), ")");
 
+/// What a session is told at its beginning.
+const SESSION_SETTINGS: [(&str, &str); 7] = [
+    ("server_version", VERSION),
+    ("server_encoding", "UTF8"),
+    ("client_encoding", "UTF8"),
+    ("DateStyle", "ISO"),
+    ("TimeZone", "UTC"),
+    ("standard_conforming_strings", "on"),
+    ("is_superuser", "on"),
+];
+
 /// What a user may do here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rank {
@@ -47,8 +60,12 @@ pub async fn serve(pooler: &Rc<Pooler>, authenticated: AuthenticatedClient, mut 
     if welcome(&mut stream).await.is_err() {
         return;
     }
+    let name = authenticated.requested.value(b"application_name");
+    let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+    let session = ConsoleSession::new(&user, &authenticated.database, name, &stream);
+    let shown = ShownSession::show(pooler, session);
     // A client that has left is told nothing.
-    let _ = talk(pooler, &mut stream, &mut input, rank).await;
+    let _ = talk(pooler, &mut stream, &mut input, (rank, &shown)).await;
 }
 
 fn rank(pooler: &Pooler, stream: &Stream, user: &str) -> Option<Rank> {
@@ -68,15 +85,7 @@ fn rank(pooler: &Pooler, stream: &Stream, user: &str) -> Option<Rank> {
 async fn welcome(stream: &mut Stream) -> std::io::Result<()> {
     let mut out = BytesMut::new();
     write_authentication(&mut out, 0, b"");
-    for (name, value) in [
-        ("server_version", VERSION),
-        ("server_encoding", "UTF8"),
-        ("client_encoding", "UTF8"),
-        ("DateStyle", "ISO"),
-        ("TimeZone", "UTC"),
-        ("standard_conforming_strings", "on"),
-        ("is_superuser", "on"),
-    ] {
+    for (name, value) in SESSION_SETTINGS {
         let (name, value) = (name.as_bytes(), value.as_bytes());
         write_parameter_status(&mut out, &ParameterStatus { name, value });
     }
@@ -89,7 +98,7 @@ async fn talk(
     pooler: &Rc<Pooler>,
     stream: &mut Stream,
     input: &mut BytesMut,
-    rank: Rank,
+    (rank, shown): (Rank, &ShownSession),
 ) -> std::io::Result<()> {
     let mut out = BytesMut::new();
     let mut skips = false;
@@ -108,6 +117,7 @@ async fn talk(
         match FrontendMessage::read(message[0], &message[HEADER_BYTES..], true) {
             Ok(FrontendMessage::Terminate) => return Ok(()),
             Ok(FrontendMessage::Query(sql)) => {
+                shown.asks();
                 let sql = String::from_utf8_lossy(sql).into_owned();
                 run_all(pooler, &sql, rank, &mut out).await;
                 write_ready(&mut out, TransactionStatus::Idle);

@@ -100,6 +100,9 @@ impl Gateway {
     }
 }
 
+/// So many silent connections end at each failure to accept, so that a few seconds end them all.
+const ENDED_FOR_DESCRIPTORS: usize = 16;
+
 /// Pause after a failure to accept, such as no descriptor left: it would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -115,9 +118,12 @@ async fn accept(pooler: Rc<Pooler>, listener: Listener) {
                 tokio::task::spawn_local(connection::serve(pooler.clone(), stream, login_slot));
             }
             Err(error) => {
-                log(&format!("cannot accept a client: {error}"));
-                // For want of a descriptor, a connection that says nothing gives its own.
-                pooler.slots.end_one();
+                pooler.unaccepted.log(1, |times| match times {
+                    1 => format!("cannot accept a client: {error}"),
+                    _ => format!("cannot accept clients: {error}: {times} times"),
+                });
+                // For want of a descriptor, connections that say nothing give theirs.
+                pooler.slots.end_for_room(ENDED_FOR_DESCRIPTORS);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

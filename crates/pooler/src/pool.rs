@@ -8,8 +8,10 @@
 
 pub mod admission;
 pub mod capacity;
+pub mod connection_limits;
 pub mod database;
 pub mod idle_holders;
+pub mod initial_parameters;
 pub mod lease;
 pub mod leases;
 pub mod limit_controller;
@@ -23,13 +25,17 @@ pub mod upstream;
 pub mod waiters;
 
 use crate::client::cancel::CancelLock;
+use crate::pool::connection_limits::CountedConnection;
+use crate::pool::initial_parameters::InitialParameters;
 use crate::pool::opening::Opened;
 use crate::pool::server_session::{LoginError, Rows, ServerKey, ServerSession};
 use crate::pool::waiters::Waiters;
 use crate::priorities::ToldProcess;
+use crate::stream::Stream;
 use sooner_postgres::parameters::Parameters;
 use sooner_postgres::session::{ServerState, Unnamed};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -42,12 +48,21 @@ pub struct Owner {
     pub database: String,
 }
 
+/// What tables show of a connection and what stays the same.
+pub struct ShownConnection {
+    pub opened_at: Instant,
+    /// The server's end of it, by TCP.
+    pub peer: Option<SocketAddr>,
+    /// The gate's end of it, by TCP; not known where it is encrypted.
+    pub local: Option<SocketAddr>,
+}
+
 /// A server connection.
 pub struct ServerConnection {
     pub session: ServerSession,
     pub state: ServerState,
     pub cancel_lock: CancelLock,
-    pub opened_at: Instant,
+    pub shown: Rc<ShownConnection>,
     pub used_at: Instant,
     /// Which connections of its database were good when it was opened.
     pub generation: u64,
@@ -55,6 +70,8 @@ pub struct ServerConnection {
     pub process: ToldProcess,
     /// How it was opened, until its first transaction has it or it is idle.
     pub opened: Option<Opened>,
+    /// Its place among those of its owner, where it is one for transactions.
+    pub counted: Option<CountedConnection>,
 }
 
 impl ServerConnection {
@@ -62,15 +79,25 @@ impl ServerConnection {
     pub fn new(mut session: ServerSession, statements_max: usize, generation: u64) -> Self {
         let parameters = std::mem::take(&mut session.parameters);
         let now = Instant::now();
+        let stream = &session.stream;
+        let shown = ShownConnection {
+            opened_at: now,
+            peer: stream.peer(),
+            local: match stream {
+                Stream::Tcp(stream) => stream.local_addr().ok(),
+                Stream::Unix(_) | Stream::Tls(_) => None,
+            },
+        };
         Self {
             process: ToldProcess::new(session.key.process_id),
             session,
             state: ServerState::new(statements_max, parameters),
             cancel_lock: Rc::default(),
-            opened_at: now,
+            shown: Rc::new(shown),
             used_at: now,
             generation,
             opened: None,
+            counted: None,
         }
     }
 
@@ -107,14 +134,14 @@ pub struct Pool {
     leased: usize,
     /// Those that are idle or leased.
     open: usize,
-    /// How many of them were needed at a time, since some were closed because they were not needed.
-    most: usize,
+    /// How many idle ones the server has ended since that was last told, and its last words.
+    ended: (usize, String),
     /// Who waits for one.
     pub waiters: Waiters<Box<ServerConnection>, LoginError>,
     /// Whether one of them may have used temporary tables.
     pub has_used_temporary: bool,
     /// Settings as each database reported them to a new session.
-    initial_parameters: BTreeMap<Owner, Parameters>,
+    pub initial: InitialParameters,
 }
 
 impl Pool {
@@ -129,6 +156,7 @@ impl Pool {
                 break;
             }
             self.open -= 1;
+            note_ended(&mut self.ended, &server);
         }
         self.check();
         taken
@@ -143,8 +171,12 @@ impl Pool {
     /// Whether a transaction of this owner takes another one's connection, where there may be
     /// `max`.
     pub fn must_yield(&self, owner: &Owner, max: usize) -> bool {
-        let has_idle = self.idle.get(owner).is_some_and(|idle| !idle.is_empty());
-        self.open >= max && !has_idle && !self.waiters.has_spare(owner)
+        self.open >= max && !self.has_idle(owner) && !self.waiters.has_spare(owner)
+    }
+
+    /// Whether there is an idle one of this owner.
+    pub fn has_idle(&self, owner: &Owner) -> bool {
+        self.idle.get(owner).is_some_and(|idle| !idle.is_empty())
     }
 
     /// Whether an idle one has not been used for so long.
@@ -153,34 +185,42 @@ impl Pool {
         first.any(|server| server.used_at.elapsed() >= time)
     }
 
-    /// Makes room for one more among `max`; nothing where there is.
-    pub fn make_room(&mut self, max: usize) {
+    /// Makes room for one more among `max`; whether something was given up for it.
+    pub fn make_room(&mut self, max: usize) -> bool {
+        let before = self.open;
         while self.open >= max && self.give_up().is_some() {}
         while self.open >= max && self.waiters.give_up_spare() {
             self.closed();
         }
         self.idle.retain(|_, idle| !idle.is_empty());
+        self.open < before
     }
 
     /// Gives up the idle one that was used least recently, if there is one.
     pub fn give_up(&mut self) -> Option<Box<ServerConnection>> {
+        self.give_up_of(|_| true)
+    }
+
+    /// The same, among those of some owners.
+    pub fn give_up_of(
+        &mut self,
+        is_theirs: impl Fn(&Owner) -> bool,
+    ) -> Option<Box<ServerConnection>> {
         // Of each owner the first is the one that was used least recently.
-        let idle = self.idle.values_mut().filter(|idle| !idle.is_empty());
-        let idle = idle.min_by_key(|idle| idle[0].used_at)?;
+        let idle = self.idle.iter_mut().filter(|(_, idle)| !idle.is_empty());
+        let idle = idle.filter(|(owner, _)| is_theirs(owner));
+        let (_, idle) = idle.min_by_key(|(_, idle)| idle[0].used_at)?;
         let given_up = idle.remove(0);
         self.open -= 1;
         self.check();
         Some(given_up)
     }
 
-    /// One is being opened; whether there were never so many.
-    pub fn opens(&mut self) -> bool {
+    /// One is being opened.
+    pub fn opens(&mut self) {
         self.leased += 1;
         self.open += 1;
         self.check();
-        let is_more = self.open > self.most;
-        self.most = self.most.max(self.open);
-        is_more
     }
 
     /// One that was lent or opened is no more.
@@ -195,6 +235,7 @@ impl Pool {
     pub fn give_back(&mut self, owner: &Owner, server: Box<ServerConnection>) {
         assert!(self.leased > 0, "given back twice");
         self.has_used_temporary |= server.state.has_used_temporary;
+        self.initial.compare(owner, &server.state.reported);
         let unclaimed = if self.waiters.is_empty() {
             Some(server)
         } else {
@@ -218,7 +259,7 @@ impl Pool {
             self.closed();
         }
         self.close(|owner, _| is_theirs(owner));
-        self.initial_parameters.retain(|owner, _| !is_theirs(owner));
+        self.initial.forget(is_theirs);
     }
 
     /// Closes what has been idle or open for too long.
@@ -226,22 +267,27 @@ impl Pool {
         let is_over = |since: Instant, most: Option<Duration>| {
             most.is_some_and(|most| now.duration_since(since) >= most)
         };
-        self.close(|_, server| is_over(server.used_at, idle) || is_over(server.opened_at, life));
+        self.close(|_, server| {
+            is_over(server.used_at, idle) || is_over(server.shown.opened_at, life)
+        });
     }
 
     /// Closes those which the server has closed already.
     pub fn close_dead(&mut self) {
         let mut dead = 0;
         for servers in self.idle.values_mut() {
-            let before = servers.len();
-            servers.retain_mut(|server| server.session.is_quiet());
-            dead += before - servers.len();
+            for server in servers.extract_if(.., |server| !server.session.is_quiet()) {
+                dead += 1;
+                note_ended(&mut self.ended, &server);
+            }
         }
         self.open -= dead;
         self.check();
-        if dead > 0 {
-            self.most = self.open;
-        }
+    }
+
+    /// How many idle ones the server has ended since this was last asked, and its last words.
+    pub fn take_ended(&mut self) -> (usize, String) {
+        std::mem::take(&mut self.ended)
     }
 
     fn close(&mut self, is_closed: impl Fn(&Owner, &ServerConnection) -> bool) {
@@ -249,12 +295,8 @@ impl Pool {
         for (owner, servers) in &mut self.idle {
             servers.retain(|server| !is_closed(owner, server));
         }
-        let closed = before - self.idle_count();
-        self.open -= closed;
+        self.open -= before - self.idle_count();
         self.check();
-        if closed > 0 {
-            self.most = self.open;
-        }
         self.idle.retain(|_, idle| !idle.is_empty());
     }
 
@@ -275,12 +317,19 @@ impl Pool {
 
     /// What a new session of this owner is told.
     pub fn initial_parameters(&self, owner: &Owner) -> Option<&Parameters> {
-        self.initial_parameters.get(owner)
+        self.initial.get(owner)
     }
 
     /// A new session has been told this.
     pub fn note_initial_parameters(&mut self, owner: &Owner, parameters: &Parameters) {
-        self.initial_parameters
-            .insert(owner.clone(), parameters.clone());
+        self.initial.note(owner, parameters);
+    }
+}
+
+/// An idle connection is quiet no more; where the server has ended it, that is counted.
+fn note_ended((count, words): &mut (usize, String), server: &ServerConnection) {
+    if let Some(last) = server.session.last_words() {
+        *count += 1;
+        *words = last;
     }
 }

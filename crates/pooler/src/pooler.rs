@@ -7,6 +7,7 @@ use crate::client::verifiers::Verifiers;
 use crate::config::{DatabaseTable, ServerAddress};
 use crate::configuration::Configuration;
 use crate::console::command::Stop;
+use crate::console::sessions::ConsoleSession;
 use crate::gateway::Reload;
 use crate::lock_waits::LockWaits;
 use crate::log::Seldom;
@@ -38,10 +39,14 @@ pub struct Pooler {
     pub slots: Slots,
     /// Those that had to end before they were proved, because others came.
     pub crowded_out: Seldom,
+    /// Those that could not be accepted.
+    pub unaccepted: Seldom,
     /// Those that took too long.
     pub overdue: Seldom,
     /// Clients that were let in, by number.
     pub clients: RefCell<BTreeMap<u64, Rc<ClientHandle>>>,
+    /// Sessions in the gate's own database, by number.
+    pub consoles: RefCell<BTreeMap<u64, ConsoleSession>>,
     last_client: Cell<u64>,
     pub statistics: RefCell<Statistics>,
     /// How the configuration is read again.
@@ -79,6 +84,8 @@ impl Pooler {
             cancel_keys: RefCell::default(),
             slots: Slots::default(),
             crowded_out: Seldom::default(),
+            unaccepted: Seldom::default(),
+            consoles: RefCell::default(),
             overdue: Seldom::default(),
             clients: RefCell::default(),
             last_client: Cell::new(0),

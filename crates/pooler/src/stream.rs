@@ -8,10 +8,11 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::unconstrained;
 use tokio_rustls::TlsStream;
 
 /// What is read at a time.
@@ -36,6 +37,18 @@ pub enum Stream {
 pub struct Encrypted {
     stream: Box<TlsStream<TcpStream>>,
     is_unsent: bool,
+}
+
+/// TLS ends by a message of its own (close_notify), without which the other side cannot tell the end
+/// from a cut: libpq from 17 on calls a cancel request failed then. What the other side does not
+/// take at once is not waited for.
+impl Drop for Encrypted {
+    fn drop(&mut self) {
+        let stream = &mut self.stream;
+        let end = unconstrained(poll_fn(|cx| Pin::new(&mut *stream).poll_shutdown(cx)));
+        // It may be gone already.
+        let _ = pin!(end).poll(&mut Context::from_waker(Waker::noop()));
+    }
 }
 
 impl Stream {

@@ -54,6 +54,14 @@ fn close_old(pooler: &Pooler) {
             let mut pool = pool.borrow_mut();
             pool.close_dead();
             pool.close_old(now, idle, life);
+            let (ended, words) = pool.take_ended();
+            let address = &upstream.address;
+            upstream.ends_idle.log(ended, |times| match words.as_str() {
+                "" => format!("{address} has closed idle connections: {times}"),
+                words => {
+                    format!("{address} has closed idle connections: {times}, last with: {words}")
+                }
+            });
         }
     }
 }
@@ -72,7 +80,7 @@ fn tell_logins(upstream: &Upstream, limits: &Limits, now: Instant) {
     let ms = mean.as_secs_f64() * 1e3;
     let connections = upstream.connections(limits);
     log(&format!(
-        "{}: {logins} of {transactions} transactions had to log in first, {ms:.1} ms each, and {waits} to wait before they could: users and databases come by turns for {connections} connections; raise limits.connections, or name one database.user",
+        "{}: {logins} of {transactions} transactions had to log in in place of another user or database, {ms:.1} ms each, and {waits} to wait before they could: they come by turns for {connections} connections; raise limits.connections, or name one database.user",
         upstream.address
     ));
 }

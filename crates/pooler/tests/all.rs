@@ -2,6 +2,7 @@
 
 mod admin;
 mod bounds;
+mod connection_limits;
 mod connections;
 mod conversations;
 mod drivers;
@@ -10,6 +11,7 @@ mod moved;
 mod operating;
 mod ordering;
 mod preemption;
+mod promoted;
 mod scripted_server;
 mod slow_logins;
 mod support;

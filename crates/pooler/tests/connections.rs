@@ -324,19 +324,24 @@ fn a_server_that_others_have_filled_is_waited_for() {
     drop(taken.pop());
     assert_eq!(first.hear(), "waited");
     drop(taken);
-    // A role's own bound is no reason to give up what others have.
+    // A role's own bound is no reason to give up what others have, nor to wait: the gate has no
+    // connection of the role that could come free.
     let mut beside = Talk::begin(&mut database.psql(database.folder(), 5432, "single"));
     beside.ask("SELECT 1");
     let mut through = gate.psql(&database, "single");
-    let mut through = through
-        .args(["-c", "SELECT 'single'"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // It waits for its greeting already.
-    until("it waits", || is_waiting("single"));
+    let refused = through.args(["-c", "SELECT 'single'"]).output().unwrap();
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let expected = "FATAL:  too many connections for role \"single\"";
+    assert!(words.contains(expected), "{words}");
     drop(beside);
-    assert!(through.wait().unwrap().success());
+    let mut through = gate.psql(&database, "single");
+    until("its own connection is gone", || {
+        through
+            .args(["-c", "SELECT 'single'"])
+            .status()
+            .unwrap()
+            .success()
+    });
     for other in others {
         other.ask("COMMIT");
     }

@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
+use std::time::Duration;
 
 use crate::support::{Database, Gate, said};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -248,4 +249,77 @@ fn silence_inside_a_handshake_keeps_nobody_out() {
         );
         assert_eq!(out(&answer), "in");
     }
+}
+
+/// An encrypted connection that begins at once, as libpq's with sslnegotiation=direct.
+fn encrypted(
+    gate: &Gate,
+    authorities: &Authorities,
+) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+    let trust = Trust::Name(authorities.clone());
+    let config = sooner_tls::client(trust, None, &[b"postgresql"]).unwrap();
+    let name = "127.0.0.1".try_into().unwrap();
+    let session = rustls::ClientConnection::new(config.into(), name).unwrap();
+    let tcp = TcpStream::connect(("127.0.0.1", gate.port())).unwrap();
+    tcp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    rustls::StreamOwned::new(session, tcp)
+}
+
+fn startup(user: &str, database: &str) -> Vec<u8> {
+    let body = format!("\0\x03\0\0user\0{user}\0database\0{database}\0\0");
+    [&(4 + body.len() as i32).to_be_bytes()[..], body.as_bytes()].concat()
+}
+
+/// libpq from 17 on calls a cancel request failed where TLS does not end (close_notify).
+#[test]
+fn an_encrypted_connection_ends_as_tls_ends() {
+    let Some(database) = Database::start("an_encrypted_connection_ends_as_tls") else {
+        return;
+    };
+    let folder = folder_with_certificates();
+    let authorities = Authorities::read(&folder.path().join("ca.pem")).unwrap();
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let user = "[[user]]\nname = \"ann\"\npassword = \"secret\"\n";
+    let rules = "[[rule]]\nuser = [\"ann\"]\nauth = \"scram\"\n[[rule]]\nauth = \"trust\"\n";
+    let limits = "[limits]\ntransactions = 4\nlogin_seconds = 2\n";
+    let config = format!("admins = [\"postgres\"]\n{TLS}{user}{rules}{limits}");
+    let gate = Gate::at(&server, &config, folder);
+    let (ann, postgres) = (startup("ann", "postgres"), startup("postgres", "postgres"));
+    let goodbye = b"X\0\0\0\x04";
+    let cancel = b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x07\0\0\0\x08";
+    let cases: [(&str, &[u8], &[u8]); 9] = [
+        ("a cancel request", cancel, b""),
+        ("an unknown protocol", b"\0\0\0\x08\0\x02\0\0", b""),
+        ("no database", &startup("postgres", &"x".repeat(99)), b""),
+        ("X for a proof", &ann, goodbye),
+        ("no SASL", &ann, b"p\0\0\0\x08nono"),
+        ("no proof in time", &ann, b""),
+        ("Terminate", &postgres, goodbye),
+        (
+            "Terminate at the console",
+            &startup("postgres", "sooner"),
+            goodbye,
+        ),
+        ("an unknown message", &postgres, b"?\0\0\0\x04"),
+    ];
+    let mut cut = Vec::new();
+    for (what, first, then) in cases {
+        let mut stream = encrypted(&gate, &authorities);
+        stream.write_all(first).unwrap();
+        if !then.is_empty() {
+            let mut heard = [0];
+            stream.read_exact(&mut heard).unwrap();
+            stream.write_all(then).unwrap();
+        }
+        if stream.read_to_end(&mut Vec::new()).is_err() {
+            cut.push(what);
+        }
+    }
+    assert!(cut.is_empty(), "{cut:?}");
+    let mut idle = encrypted(&gate, &authorities);
+    idle.write_all(&postgres).unwrap();
+    idle.read_exact(&mut [0]).unwrap();
+    gate.admin(&database, "SHUTDOWN");
+    let ended = idle.read_to_end(&mut Vec::new());
+    assert!(ended.is_ok(), "SHUTDOWN: {ended:?}");
 }

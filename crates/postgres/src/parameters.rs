@@ -6,8 +6,10 @@
 //! the next client can be rid of them. What a client sets later and the server does not report, the
 //! gate asks the server about ([`crate::session`]), and it follows as well.
 
+pub mod idle_session;
 mod map;
 mod momentary;
+mod of_process;
 
 use crate::session::{ClientState, ServerState};
 use crate::sql;
@@ -79,6 +81,12 @@ impl RequestedParameters {
                 "standard_conforming_strings cannot be off in the startup packet; SET it later"
                     .into(),
             );
+        }
+        let mut refusals = requested
+            .iter()
+            .filter_map(|(name, value)| of_process::refusal(name, value));
+        if let Some(refusal) = refusals.next() {
+            return Err(refusal);
         }
         requested.retain(|name, value| !momentary::is_idle_at_start(name, value));
         let is_word = |name: &[u8]| name.eq_ignore_ascii_case(sql::SESSION_CLASS.as_bytes());
@@ -459,6 +467,8 @@ fn options(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut settings = Vec::new();
     while let Some(word) = words.next() {
         let setting = match word.as_str() {
+            // The end of all options, behind which nothing may stand.
+            "--" if words.len() == 0 => break,
             "-c" => words.next().unwrap_or_default(),
             other => match other.strip_prefix("--").or(other.strip_prefix("-c")) {
                 Some(setting) => setting.to_owned(),

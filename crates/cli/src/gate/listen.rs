@@ -59,7 +59,7 @@ pub async fn listen(place: &str, files: &mut SocketFiles) -> Result<Vec<Listener
 /// Whether a gate could listen there, if no other process does; opens nothing.
 async fn check(place: &str) -> Result<()> {
     if !place.starts_with(['/', '.']) {
-        return addresses(place).await.map(drop);
+        return check_addresses(&addresses(place).await?);
     }
     let path = Path::new(place);
     ensure!(!path.is_dir(), "it is a directory; name a file in it");
@@ -70,6 +70,22 @@ async fn check(place: &str) -> Result<()> {
         folder.display()
     );
     Ok(())
+}
+
+/// Whether the machine has one of these addresses, at a port that the system chooses: another
+/// process may have theirs until the gate starts.
+fn check_addresses(addresses: &[SocketAddr]) -> Result<()> {
+    let mut is_missing = None;
+    for address in addresses {
+        match std::net::TcpListener::bind((address.ip(), 0)) {
+            Ok(_) => return Ok(()),
+            Err(error) => is_missing = Some((address, error)),
+        }
+    }
+    match is_missing {
+        Some((address, error)) => bail!("{}: {error}", address.ip()),
+        None => bail!("it has no address on this machine"),
+    }
 }
 
 /// Why it cannot listen at a place.
@@ -166,7 +182,9 @@ pub mod own_socket {
         // Where others may write, another may have made it.
         let is_own = |folder: &Path| {
             fs::symlink_metadata(folder).is_ok_and(|found| {
-                found.is_dir() && found.uid() == uid && found.mode() & 0o077 == 0
+                // Root's is that of the user whom a gate became (system_user).
+                let is_owner = found.uid() == uid || uid == 0;
+                found.is_dir() && is_owner && found.mode() & 0o077 == 0
             })
         };
         if !folder.exists() {

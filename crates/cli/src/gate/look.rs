@@ -110,6 +110,12 @@ pub fn place_of(gate: Option<&str>) -> Result<Endpoint> {
 
 /// A password is missing, or there is no such user: what to do.
 pub fn explained(error: String, gate: Option<&str>) -> anyhow::Error {
+    if let Some((place, _)) = error.split_once(": it wants user ")
+        && std::env::var_os("PGPASSWORD").is_none()
+    {
+        let place = place.trim_start_matches("no ");
+        return anyhow::anyhow!("the {place} wants a password for this user; set PGPASSWORD");
+    }
     let is_about_user = ["authentication failed", "may not enter", "no rule lets"];
     match is_about_user.iter().any(|words| error.contains(words))
         && gate.is_none_or(|at| !at.starts_with(['/', '.']))

@@ -84,9 +84,10 @@ impl Orders {
             self.played_transactions
         ))?;
         output::line(aligned(&rows))?;
-        if matches!(self.order.as_str(), "fifo" | "") {
+        // With targets, `order` is empty: the gate tells statements apart then.
+        if self.order == "fifo" {
             output::line(
-                "texts are not read for this order, so expectations are those of classes and clients: order = \"auto\" tells statements apart",
+                "the gate does not tell statements apart at the moment, so expectations are those of classes and clients; with targets it does",
             )?;
         }
         Ok(())

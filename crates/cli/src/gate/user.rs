@@ -10,7 +10,7 @@ use sooner_kernel::privilege::Keep;
 use sooner_pooler::config::Config;
 use sooner_web::tls;
 
-use super::listen::SocketFiles;
+use super::listen::{SocketFiles, own_socket};
 use super::say;
 use crate::config_file::located;
 use sooner_operate::account;
@@ -41,6 +41,12 @@ pub fn adopt(
     for path in sockets.paths() {
         // Where it fails, the next start finds a socket file without a server, and removes it.
         let _ = lchown(path, Some(account.uid), Some(account.gid));
+        // Only its owner can remove the file from the gate's own folder at the end.
+        if let Some(own) = own_socket::folder()
+            && path.parent() == Some(&own)
+        {
+            let _ = lchown(&own, Some(account.uid), None);
+        }
     }
     account::adopt(&account, user, KEY, Keep::Nothing).map_err(at)?;
     for mistake in tls::unreadable(&config.tls) {

@@ -44,8 +44,8 @@ pub async fn look_up(pooler: &Pooler, user: &str, database: &str) -> LookupResul
         };
         let is_late = begin.elapsed() >= configuration.patience();
         let waits = match error.error {
-            LoginError::Unreachable(_) => !is_late,
-            LoginError::Full(_) => true,
+            LoginError::Unreachable(_) | LoginError::AtLimit(..) => !is_late,
+            LoginError::Full => true,
             _ => false,
         };
         if !waits {
@@ -81,7 +81,13 @@ pub async fn ask_all_the_same(pooler: &Pooler, user: &str, database: &str) {
 }
 
 fn is_answer(answer: &Result<Option<String>, LookupError>) -> bool {
-    !matches!(answer, Err(why) if matches!(why.error, LoginError::Unreachable(_) | LoginError::Full(_)))
+    let no_answer = |error: &LoginError| {
+        matches!(
+            error,
+            LoginError::Unreachable(_) | LoginError::Full | LoginError::AtLimit(..)
+        )
+    };
+    !matches!(answer, Err(why) if no_answer(&why.error))
 }
 
 fn read(user: &str, text: &str) -> Option<Secret> {
@@ -217,7 +223,13 @@ impl Lookup<'_> {
             upstream.lookup_pool.borrow_mut().give_back(&owner, server);
         }
         let first = rows.into_iter().next();
-        Ok(Some(first.and_then(|row| row.into_iter().nth(1).flatten())))
+        let secret = first.map(|row| row.into_iter().nth(1).flatten());
+        if secret == Some(None) {
+            log(&format!(
+                "auth_query gives no secret (NULL) for user {user:?}: it has no password, or its VALID UNTIL has passed"
+            ));
+        }
+        Ok(Some(secret.flatten()))
     }
 
     /// A connection that is idle, or the first that comes; none where the database is moved.

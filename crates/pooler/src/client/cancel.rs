@@ -2,6 +2,7 @@
 //! connection it has at the moment, if any.
 
 use crate::client::handle::ClientHandle;
+use crate::pool::ShownConnection;
 use crate::pool::lease::{COMMAND_PATIENCE, in_time};
 use crate::pool::server_session::{self, LoginError, ServerKey};
 use crate::pool::upstream::Upstream;
@@ -26,6 +27,8 @@ pub struct CancelTarget {
     pub key: ServerKey,
     pub upstream: Rc<Upstream>,
     pub cancel_lock: CancelLock,
+    /// The connection, as tables show it.
+    pub shown: Rc<ShownConnection>,
 }
 
 /// Locked while a cancel request is on its way to a server connection: the next client is not to be

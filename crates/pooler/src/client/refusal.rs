@@ -8,7 +8,7 @@ use crate::pool::Owner;
 use crate::pool::server_session::LoginError;
 use bytes::{Bytes, BytesMut};
 use sooner_postgres::wire::{
-    ErrorReport, StartupError, write_as_fatal, write_authentication, write_error,
+    ErrorReport, StartupError, message_of_error, write_as_fatal, write_authentication, write_error,
 };
 use std::fmt;
 
@@ -152,6 +152,12 @@ impl Refusal {
         Self::new("57P01", message, None)
     }
 
+    /// It was idle for longer than it lets its own session be.
+    pub fn idle_session() -> Self {
+        let message = "terminating connection due to idle-session timeout".to_owned();
+        Self::new("57P05", message, None)
+    }
+
     /// It has held something for too long that it did not use.
     pub fn idle_timeout(hold: IdleHold) -> Self {
         let (sqlstate, message, hint) = match hold {
@@ -220,7 +226,7 @@ impl Refusal {
                 Some("is it running, and is its address right?"),
             ),
             LoginError::Worn => Self::lost(&error.to_string()),
-            LoginError::Full(_) => Self::new(
+            LoginError::Full => Self::new(
                 "53300",
                 format!("the database at {address} has no connection left"),
                 Some("limits.connections is how many the gate may have"),
@@ -228,12 +234,13 @@ impl Refusal {
             LoginError::Impossible(what) => {
                 Self::new("08004", format!("cannot log in at {address}: {what}"), None)
             }
-            LoginError::Refused(message) => Self {
-                wording: Wording::Server(message),
+            LoginError::Refused(message) | LoginError::AtLimit(_, message) => Self {
                 sqlstate: "08004",
                 message: format!(
-                    "the database at {address} refuses user {user:?} for {database:?}"
+                    "the database at {address} refuses user {user:?} for {database:?}: {}",
+                    message_of_error(&message)
                 ),
+                wording: Wording::Server(message),
                 hint: None,
                 is_before_welcome: false,
             },

@@ -32,6 +32,7 @@ pub async fn apply_parameters(
     if let Some(initial) = initial {
         session::begin(client, requested, initial);
     }
+    server.session.notices.clear();
     // The next time they are compared at once.
     client.reported.unite(&mut server.state.reported);
     let commands = parameters::commands_to_apply(requested, client, &server.state);

@@ -112,9 +112,15 @@ impl Slots {
         (login, ended)
     }
 
-    /// Ends one that has not proved yet who it is, if there is one.
-    pub fn end_one(&self) {
-        self.0.borrow_mut().end_any();
+    /// No descriptor is left: ends a connection that has not proved yet who it is, if there is one,
+    /// and up to `most` of origins that have several silent ones; gives how many.
+    pub fn end_for_room(&self, most: usize) -> usize {
+        let mut state = self.0.borrow_mut();
+        let mut ended = usize::from(state.end_any());
+        while (1..most).contains(&ended) && state.has_several_silent() && state.end_any() {
+            ended += 1;
+        }
+        ended
     }
 
     /// How many have not proved yet who they are.
@@ -151,6 +157,10 @@ impl State {
             return false;
         };
         self.end_of(origin)
+    }
+
+    fn has_several_silent(&self) -> bool {
+        self.of.values().any(|of| of.silent.len() > 1)
     }
 
     fn has_room(&self, origin: Origin, bounds: SlotLimits) -> Result<(), NoSlot> {

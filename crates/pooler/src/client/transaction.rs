@@ -7,8 +7,9 @@ use crate::client::refusal::{Departure, Refusal};
 use crate::client::session_sync;
 use crate::pool::ServerConnection;
 use crate::pool::admission::{AdmissionRequest, Admitted, ClientClass, Interrupted, interruption};
+use crate::pool::connection_limits::{Line, Turn};
 use crate::pool::database::{Database, User};
-use crate::pool::lease::{Lease, LeaseRequest};
+use crate::pool::lease::{Lease, LeaseRequest, Leased, owner};
 use crate::pool::server_session::LoginError;
 use sooner_postgres::hints::hints_of;
 use sooner_postgres::wire::TransactionStatus;
@@ -32,7 +33,7 @@ impl Client {
             match self.start_transaction(came_at).await? {
                 Ok(transaction) => return Ok(Some(transaction)),
                 // It is looked for where it is now.
-                Err(Interrupted::DatabaseMoved) => {}
+                Err(Interrupted::DatabaseMoved | Interrupted::AtLimit) => {}
                 Err(Interrupted::Cancelled) => {
                     Box::pin(refuse_cycle(
                         &mut self.stream,
@@ -55,18 +56,64 @@ impl Client {
     ) -> Result<Result<Transaction, Interrupted>, Departure> {
         let db = self.database()?;
         let user = self.pooler.user(&self.handle.user);
-        let admitted = match self.wait_for_admission(&db, &user, came_at).await? {
-            Ok(admitted) => admitted,
-            Err(interrupted) => return Ok(Err(interrupted)),
+        let limits = &db.upstream.connection_limits;
+        let mut line = limits.line(|| owner(&self.handle.user, &db));
+        let mut turn = None;
+        loop {
+            if let Some(line) = &line {
+                let waited = Box::pin(self.wait_in_line(&db, line, turn.take(), came_at));
+                match waited.await? {
+                    Ok(first) => turn = Some(first),
+                    Err(interrupted) => return Ok(Err(interrupted)),
+                }
+            }
+            let admitted = match self.wait_for_admission(&db, &user, came_at).await? {
+                Ok(admitted) => admitted,
+                Err(interrupted) => return Ok(Err(interrupted)),
+            };
+            let outside = came_at.elapsed();
+            let class = admitted.class.clone();
+            match self.lease(db.clone(), admitted).await? {
+                Err(Interrupted::AtLimit) => {
+                    let own = owner(&self.handle.user, &db);
+                    line.get_or_insert_with(|| limits.new_line(&own));
+                }
+                lease => {
+                    return Ok(lease.map(|lease| Transaction {
+                        lease,
+                        class: Some(class),
+                        outside,
+                    }));
+                }
+            }
+        }
+    }
+
+    /// Its role or database is at a limit of the server's own: waits outside until it may try.
+    async fn wait_in_line(
+        &mut self,
+        db: &Database,
+        line: &Line,
+        turn: Option<Turn>,
+        came_at: Instant,
+    ) -> Result<Result<Turn, Interrupted>, Departure> {
+        self.handle.set_waiting(came_at);
+        let own = owner(&self.handle.user, db);
+        let has_idle = || db.upstream.pool.borrow().has_idle(&own);
+        let wait = async {
+            tokio::select! {
+                biased;
+                () = db.until_replaced() => Err(Interrupted::DatabaseMoved),
+                turn = line.wait(turn, has_idle) => Ok(turn),
+                interrupted = interruption(&mut self.stream, &mut self.input, &self.handle) => Err(interrupted),
+            }
         };
-        let outside = came_at.elapsed();
-        let class = admitted.class.clone();
-        let lease = self.lease(db, admitted).await?;
-        Ok(lease.map(|lease| Transaction {
-            lease,
-            class: Some(class),
-            outside,
-        }))
+        let Some(most) = self.pooler.configuration().query_wait() else {
+            return Ok(wait.await);
+        };
+        let until = tokio::time::Instant::from_std(came_at + most);
+        let went = tokio::time::timeout_at(until, wait).await;
+        went.map_err(|_| Refusal::waited(most.as_secs()).into())
     }
 
     /// A server connection with the client's settings, unless the client gives up before there is
@@ -104,7 +151,11 @@ impl Client {
         let leasing = request.lease(&self.pooler, admitted, apply);
         tokio::select! {
             biased;
-            lease = leasing => Ok(lease?.ok_or(Interrupted::DatabaseMoved)),
+            leased = leasing => Ok(match leased? {
+                Leased::Lease(lease) => Ok(lease),
+                Leased::DatabaseMoved => Err(Interrupted::DatabaseMoved),
+                Leased::AtLimit => Err(Interrupted::AtLimit),
+            }),
             interrupted = interruption(&mut self.stream, &mut self.input, &self.handle) => Ok(Err(interrupted)),
         }
     }
@@ -124,7 +175,9 @@ impl Client {
                 Ok(lease) => Ok(Some(lease)),
                 Err(Interrupted::Left) => Err(Departure::Left),
                 Err(Interrupted::Terminated) => Err(self.handle.refusal().into()),
-                Err(Interrupted::DatabaseMoved | Interrupted::Cancelled) => Ok(None),
+                Err(Interrupted::DatabaseMoved | Interrupted::Cancelled | Interrupted::AtLimit) => {
+                    Ok(None)
+                }
             },
             None => Ok(None),
         }

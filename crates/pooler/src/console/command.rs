@@ -42,8 +42,14 @@ pub enum Stop {
 
 /// What is not understood, and what would be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid command {0:?}; SHOW HELP lists those that there are")]
-pub struct Invalid(String);
+pub enum Invalid {
+    /// Nothing that is known.
+    #[error("invalid command {0:?}; SHOW HELP lists those that there are")]
+    Command(String),
+    /// It is about one database, and names none.
+    #[error("a database is required: {0} DATABASE")]
+    NoDatabase(String),
+}
 
 /// Reads the commands of a text, in which a semicolon ends each.
 pub fn read(text: &str) -> Result<Vec<Command>, Invalid> {
@@ -55,7 +61,7 @@ pub fn read(text: &str) -> Result<Vec<Command>, Invalid> {
 }
 
 fn read_one(text: &str) -> Result<Command, Invalid> {
-    let invalid = || Invalid(text.chars().take(100).collect());
+    let invalid = || Invalid::Command(text.chars().take(100).collect());
     let mut words = text.split_whitespace();
     let verb = words.next().unwrap_or_default().to_ascii_uppercase();
     let object: Vec<&str> = words.collect();
@@ -79,6 +85,7 @@ fn read_one(text: &str) -> Result<Command, Invalid> {
         ("DISABLE", Some(name)) => Command::Disable(name),
         ("ENABLE", Some(name)) => Command::Enable(name),
         ("KILL", Some(name)) => Command::Kill(name),
+        ("DISABLE" | "ENABLE" | "KILL", None) => return Err(Invalid::NoDatabase(verb)),
         ("KILL_CLIENT", Some(id)) => Command::KillClient(id.parse().map_err(|_| invalid())?),
         ("WAIT_CLOSE", name) => Command::WaitClose(name),
         ("SHUTDOWN", _) => Command::Shutdown(match upper.as_deref() {

@@ -1,9 +1,11 @@
 //! The tables that can be shown: PgBouncer's, with its columns, so that what reads those reads
 //! ours, and our own, with percentiles.
 
+use super::SESSION_SETTINGS;
 use super::table::{Field, Table};
 use crate::config::{Endpoint, FIXED_KEYS, Mode};
 use crate::pool::database::Database;
+use crate::pool::upstream;
 use crate::pooler::Pooler;
 use crate::readings;
 use crate::statistics::{Phase, Sums, Tally};
@@ -11,6 +13,7 @@ use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
 mod connections;
+mod databases;
 mod prediction;
 mod statistics;
 
@@ -30,7 +33,9 @@ const TABLES: &[(&str, &str, Make)] = &[
     ("CONFIG", "the configuration in force", |pooler| {
         config(pooler)
     }),
-    ("DATABASES", "databases", |pooler| databases(pooler)),
+    ("DATABASES", "databases", |pooler| {
+        databases::databases(pooler)
+    }),
     (
         "GATES",
         "servers: how many transactions may be inside, are, and wait",
@@ -128,8 +133,20 @@ pub fn show(pooler: &Rc<Pooler>, what: &str) -> Option<Table> {
     let tables = TABLES.iter().map(|(name, _, make)| (name, make));
     let more = MORE_TABLES.iter().map(|(name, make)| (name, make));
     let mut all = tables.chain(more);
-    all.find(|(name, _)| **name == what)
-        .map(|(_, make)| make(pooler))
+    let found = all.find(|(name, _)| **name == what);
+    match found {
+        Some((_, make)) => Some(make(pooler)),
+        None => setting(what),
+    }
+}
+
+/// A setting of the session, as it was told at its beginning.
+fn setting(what: &str) -> Option<Table> {
+    let mut settings = SESSION_SETTINGS.iter();
+    let (name, value) = settings.find(|(name, _)| name.eq_ignore_ascii_case(what))?;
+    let mut table = Table::new(&[name]);
+    table.row([(*value).into()]);
+    Some(table)
 }
 
 fn help() -> Table {
@@ -171,61 +188,6 @@ fn config(pooler: &Pooler) -> Table {
         let is_fixed = FIXED_KEYS.contains(&key.as_str());
         let changeable = if is_fixed { "no" } else { "yes" };
         table.row([key.into(), value.into(), default.into(), changeable.into()]);
-    }
-    table
-}
-
-fn databases(pooler: &Pooler) -> Table {
-    let mut table = Table::new(&[
-        "name",
-        "host",
-        "#port",
-        "database",
-        "force_user",
-        "#pool_size",
-        "#min_pool_size",
-        "#reserve_pool",
-        "pool_mode",
-        "#max_connections",
-        "#current_connections",
-        "#paused",
-        "#disabled",
-        "#reserve_pool_size",
-        "#server_lifetime",
-        "load_balance_hosts",
-        "#max_client_connections",
-        "#current_client_connections",
-    ]);
-    let configuration = pooler.configuration();
-    let lifetime = configuration.config.limits.server_lifetime_seconds;
-    for db in pooler.databases() {
-        let (host, port) = match &db.upstream.address.endpoint {
-            Endpoint::Tcp(host, port) => (host.clone(), *port),
-            Endpoint::Unix(folder, port) => (folder.display().to_string(), *port),
-        };
-        let own = db.table.transactions.map(|limit| limit.get());
-        let limit = own.unwrap_or_else(|| db.upstream.limiter.status().limit);
-        let name_there = db.table.name_there.clone();
-        table.row([
-            db.name.clone().into(),
-            host.into(),
-            u64::from(port).into(),
-            name_there.unwrap_or_else(|| db.name.clone()).into(),
-            db.table.user.clone().into(),
-            limit.into(),
-            0u64.into(),
-            0u64.into(),
-            db.table.mode.map(mode).into(),
-            db.upstream.connections(&configuration.config.limits).into(),
-            connections::of_database(&db).into(),
-            db.is_paused().into(),
-            db.is_disabled.get().into(),
-            0u64.into(),
-            lifetime.into(),
-            Field::Null,
-            db.table.clients.map_or(0, |limit| limit.get()).into(),
-            db.clients.get().into(),
-        ]);
     }
     table
 }
@@ -306,7 +268,7 @@ fn lists(pooler: &Pooler) -> Table {
             (open + pool.open(), idle + pool.idle().count())
         });
     for (list, items) in [
-        ("databases", pooler.databases().len()),
+        ("databases", databases::count(pooler)),
         ("users", pooler.users().len()),
         ("pools", connections::pools_count(pooler)),
         ("free_clients", 0),

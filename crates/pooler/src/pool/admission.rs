@@ -101,6 +101,8 @@ pub enum Interrupted {
     Cancelled,
     /// Its database is at another upstream now.
     DatabaseMoved,
+    /// It has been admitted, and its role or database is at a limit of the server's own.
+    AtLimit,
 }
 
 impl AdmissionRequest<'_> {

@@ -1,12 +1,15 @@
 //! Leases of server connections: opened or taken from the idle ones, given a client's parameters,
 //! and given back as they were.
 
+mod room;
+
 use crate::client::cancel::CancelTarget;
 use crate::client::handle::ClientHandle;
 use crate::client::refusal::Refusal;
 use crate::configuration::Configuration;
 use crate::lock_map;
 use crate::pool::admission::Admitted;
+use crate::pool::connection_limits::Limited;
 use crate::pool::database::Database;
 use crate::pool::leases::LeaseGuard;
 use crate::pool::login_admission::LoginPermit;
@@ -18,6 +21,7 @@ use crate::pool::{Owner, Pool, ServerConnection, capacity};
 use crate::pooler::Pooler;
 use bytes::Bytes;
 use sooner_limiter::Permit;
+use sooner_postgres::parameters::idle_session;
 use sooner_postgres::session::Unnamed;
 use sooner_postgres::wire::{BackendMessage, HEADER_BYTES};
 use std::cell::{Cell, RefCell};
@@ -29,6 +33,19 @@ use std::time::{Duration, Instant};
 pub const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long a command of the gate's own may take.
 pub const COMMAND_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a client that has been admitted gets.
+pub enum Leased {
+    /// A server connection.
+    Lease(Lease),
+    /// None, because the database has been moved.
+    DatabaseMoved,
+    /// None, before one of its role or its database comes back.
+    AtLimit,
+}
+
+/// A server connection, or why there is none.
+type Obtained = Result<Box<ServerConnection>, Leased>;
 
 /// Between two connections of other owners that are given up for one that the server refuses:
 /// another one may have had the place.
@@ -70,6 +87,7 @@ impl Lease {
             key: server.key().clone(),
             upstream: self.db.upstream.clone(),
             cancel_lock: server.cancel_lock.clone(),
+            shown: server.shown.clone(),
         });
         handle.cancel_target.replace(running);
     }
@@ -144,13 +162,13 @@ impl LeaseRequest<'_> {
     }
 
     /// Finds or opens one for a client that has been admitted, and has `apply` give it the
-    /// client's settings; `None` where the database has been moved meanwhile.
+    /// client's settings.
     pub async fn lease(
         &self,
         pooler: &Pooler,
         admitted: Admitted,
         mut apply: impl AsyncFnMut(&mut ServerConnection) -> Result<(), LoginError>,
-    ) -> Result<Option<Lease>, Refusal> {
+    ) -> Result<Leased, Refusal> {
         let begin = Instant::now();
         let Admitted {
             permits,
@@ -164,8 +182,9 @@ impl LeaseRequest<'_> {
         let mut again = None;
         loop {
             let obtained = self.obtain(pooler, &lease.owner, waiting, login.as_ref());
-            let Some(mut server) = obtained.await? else {
-                return Ok(None);
+            let mut server = match obtained.await? {
+                Ok(server) => server,
+                Err(none) => return Ok(none),
             };
             if let Some(opened) = server.opened.take() {
                 lease.is_new = true;
@@ -175,7 +194,7 @@ impl LeaseRequest<'_> {
                 lease.begin(begin.elapsed());
                 let mut share = self.db.upstream.login_share.borrow_mut();
                 share.note(again);
-                return Ok(Some(lease));
+                return Ok(Leased::Lease(lease));
             };
             lease.close_server();
             if matches!(error, LoginError::Worn) {
@@ -193,27 +212,27 @@ impl LeaseRequest<'_> {
     }
 
     /// An idle one, or the first that comes: one that is opened for it or given back; its patience
-    /// for the former has begun when it began to wait. `None` where the database has been moved
-    /// meanwhile.
+    /// for the former has begun when it began to wait.
     async fn obtain(
         &self,
         pooler: &Pooler,
         owner: &Owner,
         waiting: Waiting,
         login: Option<&SharedPermit>,
-    ) -> Result<Option<Box<ServerConnection>>, Refusal> {
+    ) -> Result<Obtained, Refusal> {
         let configuration = pooler.configuration();
         let address = &self.db.upstream.address;
         let begin = waiting.since;
         let (mut yields_at, mut opens_at) = (begin, begin);
+        let mut is_at_limit = false;
         while !self.db.is_replaced() {
             if let Some(server) = self.take(&configuration, owner).await {
-                return Ok(Some(server));
+                return Ok(Ok(server));
             }
             // In a box, as all here that few transactions need: the others have no room for it.
             let handed = Box::pin(self.wait(&configuration, owner, waiting, (opens_at, login)));
             match handed.await {
-                Handed::Server(server) => return Ok(Some(server)),
+                Handed::Server(server) => return Ok(Ok(server)),
                 Handed::LookAgain => {}
                 Handed::Failed(LoginError::Unreachable(error))
                     if begin.elapsed() < configuration.patience() =>
@@ -224,24 +243,34 @@ impl LeaseRequest<'_> {
                     });
                     opens_at = Instant::now() + RETRY_PAUSE;
                 }
-                Handed::Failed(LoginError::Full(may_yield)) => {
+                Handed::Failed(LoginError::Full) => {
                     if let Some(most) = configuration.query_wait()
                         && begin.elapsed() >= most
                     {
                         return Err(Refusal::waited(most.as_secs()));
                     }
-                    let made_room =
-                        Box::pin(self.make_room_there(may_yield && yields_at <= Instant::now()));
+                    let made_room = Box::pin(self.make_room_there(yields_at <= Instant::now()));
                     if made_room.await {
                         yields_at = Instant::now() + YIELD_PAUSE;
                     } else {
                         opens_at = Instant::now() + RETRY_PAUSE;
                     }
                 }
+                Handed::Failed(LoginError::AtLimit(limited, message)) => {
+                    let looks_again = Box::pin(self.make_room_at(limited, owner, is_at_limit));
+                    if looks_again.await {
+                        is_at_limit = true;
+                    } else if self.may_come(limited, owner, &message) {
+                        return Ok(Err(Leased::AtLimit));
+                    } else {
+                        let error = LoginError::AtLimit(limited, message);
+                        return Err(Refusal::of_login(error, address, owner));
+                    }
+                }
                 Handed::Failed(error) => return Err(Refusal::of_login(error, address, owner)),
             }
         }
-        Ok(None)
+        Ok(Err(Leased::DatabaseMoved))
     }
 
     /// Waits for one that comes back, and has one opened meanwhile, from `opens_at` on.
@@ -297,26 +326,6 @@ impl LeaseRequest<'_> {
         }
     }
 
-    /// Others have all connections of the server: one that the gate keeps for another owner is
-    /// given up for this one where it `may_yield`; whether one was. A transaction waits for that
-    /// without end, because what could wait is not dropped.
-    async fn make_room_there(&self, may_yield: bool) -> bool {
-        let upstream = &self.db.upstream;
-        let address = &upstream.address;
-        upstream.full.log(1, |_| {
-            format!("{address} has no connection left (53300); transactions wait for one")
-        });
-        if !may_yield {
-            return false;
-        }
-        let Some(server) = upstream.pool.borrow_mut().give_up() else {
-            return false;
-        };
-        // Where it takes longer, it is looked for again all the same.
-        let _ = tokio::time::timeout(RETRY_PAUSE, server.session.end()).await;
-        true
-    }
-
     /// An idle one; what has been idle for long is asked first whether it works.
     async fn take(
         &self,
@@ -361,6 +370,7 @@ impl LeaseRequest<'_> {
         }
         let statements_max = configuration.config.limits.statements.get();
         let mut server = Box::new(ServerConnection::new(session, statements_max, generation));
+        server.counted = Some(upstream.connection_limits.count_one(owner));
         if let Some(path) = &self.db.table.lock_map {
             server.process.lock_slot =
                 Box::pin(lock_map::slot_of(path, upstream, &mut server)).await;
@@ -385,18 +395,24 @@ impl Lease {
             pool.borrow_mut().closed();
             return;
         }
-        if changes_session {
+        let reset = if changes_session {
             server.state.statements.forget_all();
             server.state.unnamed = Unnamed::Absent;
             server.state.unreported.clear();
             server.state.set_for_clients.clear();
-            if Box::pin(run(&mut server, b"DISCARD ALL")).await.is_err() {
-                pool.borrow_mut().closed();
-                return;
-            }
+            Some("DISCARD ALL")
+        } else {
+            idle_session::reset(&mut server.state)
+        };
+        if let Some(sql) = reset
+            && Box::pin(run(&mut server, sql.as_bytes())).await.is_err()
+        {
+            pool.borrow_mut().closed();
+            return;
         }
         server.used_at = Instant::now();
         pool.borrow_mut().give_back(&self.owner, server);
+        self.db.upstream.connection_limits.returned(&self.owner);
         permits.into_iter().for_each(Permit::complete);
     }
 }
@@ -435,9 +451,14 @@ fn classify(message: Bytes) -> LoginError {
         b"53300" => {
             // Of one role or one database: connections of others are not in the way (the names of
             // PostgreSQL's functions).
-            let bounds: [&[u8]; 2] = [b"RInitializeSessionUserId\0", b"RCheckMyDatabase\0"];
             let is_in = |words: &[u8]| message.windows(words.len()).any(|part| part == words);
-            LoginError::Full(!bounds.into_iter().any(is_in))
+            if is_in(b"RInitializeSessionUserId\0") {
+                LoginError::AtLimit(Limited::Role, message)
+            } else if is_in(b"RCheckMyDatabase\0") {
+                LoginError::AtLimit(Limited::Database, message)
+            } else {
+                LoginError::Full
+            }
         }
         _ => LoginError::Refused(message),
     }

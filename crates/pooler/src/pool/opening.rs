@@ -18,7 +18,7 @@ pub type PoolOf = fn(&Upstream) -> &RefCell<Pool>;
 pub struct Opened {
     /// How long it took.
     pub took: Duration,
-    /// Whether there were as many before.
+    /// Whether another owner's was given up for it.
     pub is_again: bool,
 }
 
@@ -47,14 +47,14 @@ impl Wait {
         let mut held = pool(&db.upstream).borrow_mut();
         let (ticket, given_up) = held.waiters.wait(owner, waiting, opening.is_some());
         if let (Some(opening), Some(given_up)) = (opening, given_up) {
-            held.make_room(most);
-            let is_more = held.opens();
+            let is_again = held.make_room(most);
+            held.opens();
             let task = Opening {
                 db: db.clone(),
                 pool,
                 owner: owner.clone(),
                 number: ticket.number,
-                is_again: !is_more,
+                is_again,
             };
             tokio::task::spawn_local(task.run(opening, given_up));
         }

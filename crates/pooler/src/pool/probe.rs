@@ -54,7 +54,7 @@ async fn look(
     };
     match in_time(LOOK_WITHIN, capacity).await {
         Ok(capacity) => too_many(address, capacity?, &configuration.config.limits),
-        Err(LoginError::Full(_)) => Some(format!(
+        Err(LoginError::Full) => Some(format!(
             "the database at {address} has no connection left (53300); clients will wait for one"
         )),
         // It may let in those who come, and will tell them otherwise.

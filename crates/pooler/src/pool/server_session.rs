@@ -2,6 +2,7 @@
 
 use crate::config::{Encryption, Endpoint, ServerAddress};
 use crate::hashing;
+use crate::pool::connection_limits::Limited;
 use crate::random;
 use crate::stream::Stream;
 use crate::tls::Connector;
@@ -11,7 +12,8 @@ use sooner_postgres::auth::{Md5Salt, Secret};
 use sooner_postgres::parameters::Parameters;
 use sooner_postgres::wire::{
     BackendMessage, HEADER_BYTES, Look, Malformed, Splitter, Startup, Version, look_at_backend,
-    names_of_columns, texts_of_row, write_password, write_query, write_question, write_sasl_first,
+    message_of_error, names_of_columns, texts_of_row, write_password, write_query, write_question,
+    write_sasl_first,
 };
 use std::fmt;
 use std::io;
@@ -87,6 +89,8 @@ pub struct ServerSession {
     /// What came with the answers to the gate's own commands and is the client's: notifications,
     /// and settings that were reported.
     pub for_client: BytesMut,
+    /// What the server has remarked on the last of the gate's own commands.
+    pub notices: BytesMut,
 }
 
 /// Why there is no session.
@@ -94,9 +98,10 @@ pub struct ServerSession {
 pub enum LoginError {
     /// It does not answer, or no longer.
     Unreachable(io::Error),
-    /// It has no connection left at the moment (53300); whether one that the gate keeps for another
-    /// owner may be in the way.
-    Full(bool),
+    /// It has no connection left at the moment (53300).
+    Full,
+    /// A role or a database has as many as its CONNECTION LIMIT (53300): the error as it came.
+    AtLimit(Limited, Bytes),
     /// What it has done for others keeps it from a client's settings: a new one would take them.
     Worn,
     /// The database says no: its error as it came.
@@ -109,7 +114,8 @@ impl fmt::Display for LoginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(error) => error.fmt(f),
-            Self::Full(_) => f.write_str("it has no connection left"),
+            Self::Full => f.write_str("it has no connection left"),
+            Self::AtLimit(_, message) => f.write_str(&message_of_error(message)),
             Self::Worn => f.write_str("it has used temporary tables"),
             Self::Refused(_) => f.write_str("it refuses"),
             Self::Impossible(what) => f.write_str(what),
@@ -166,6 +172,7 @@ pub async fn log_in(
         key,
         parameters,
         for_client: BytesMut::new(),
+        notices: BytesMut::new(),
     })
 }
 
@@ -360,6 +367,7 @@ impl ServerSession {
         parameters: &mut Parameters,
     ) -> Result<(Vec<String>, Rows), LoginError> {
         let (mut failed, mut columns, mut rows) = (None, Vec::new(), Vec::new());
+        self.notices = BytesMut::new();
         loop {
             let message = next(&mut self.stream, &mut self.input).await?;
             let body = &message[HEADER_BYTES..];
@@ -368,6 +376,7 @@ impl ServerSession {
                 b'T' => columns = names_of_columns(body).map_err(malformed)?,
                 b'D' => rows.push(texts_of_row(body).map_err(malformed)?),
                 b'A' | b'S' => self.for_client.extend_from_slice(&message),
+                b'N' => self.notices.extend_from_slice(&message),
                 _ => {}
             }
             match read(&message)? {
@@ -394,6 +403,18 @@ impl ServerSession {
                 self.input.clear();
             }
         }
+    }
+
+    /// What the server has said when it ended it, or nothing; `None` of one that is not quiet
+    /// because the server has told it something else.
+    pub fn last_words(&self) -> Option<String> {
+        if self.input.is_empty() {
+            return Some(String::new());
+        }
+        let message = Splitter::new(|_| Look::Whole(MESSAGE_BYTES_MAX)).next(&self.input);
+        let message = message.ok().flatten()?.bytes;
+        let is_end = message.first() == Some(&b'E');
+        is_end.then(|| message_of_error(message))
     }
 
     /// Whether it is open and nothing has come unasked.

@@ -5,6 +5,7 @@ use crate::configuration::Configuration;
 use crate::lock_map::LockMap;
 use crate::log::{Seldom, log};
 use crate::pool::capacity::{Capacity, KnownCapacity, LoginShare};
+use crate::pool::connection_limits::ConnectionLimits;
 use crate::pool::login_admission::LoginAdmission;
 use crate::pool::overtime::SparePlaces;
 use crate::pool::{Pool, ServerConnection, limit_controller, orders};
@@ -37,10 +38,14 @@ pub struct Upstream {
     capacity: Cell<KnownCapacity>,
     /// How many transactions have to log in.
     pub login_share: RefCell<LoginShare>,
+    /// Who is at a limit of the server's own.
+    pub connection_limits: ConnectionLimits,
     /// That it has no connection left.
     pub full: Seldom,
     /// That it does not answer.
     pub unreachable: Seldom,
+    /// That it ends idle connections.
+    pub ends_idle: Seldom,
     /// Connections on which secrets are looked up: no client has had one, and who has proved
     /// nothing takes no place from those who have.
     pub lookup_pool: RefCell<Pool>,
@@ -78,8 +83,10 @@ impl Upstream {
             pool: RefCell::default(),
             capacity: Cell::default(),
             login_share: RefCell::default(),
+            connection_limits: ConnectionLimits::default(),
             full: Seldom::default(),
             unreachable: Seldom::default(),
+            ends_idle: Seldom::default(),
             lookup_pool: RefCell::default(),
             lookup_limiter: Limiter::new(AdmissionSettings {
                 limit: LOOKUPS,
@@ -248,6 +255,12 @@ fn connections(limits: &Limits, capacity: Option<Capacity>) -> usize {
         (None, Some(capacity)) => capacity.kept(most),
         (None, None) => most,
     }
+}
+
+/// How many transactions and connections a server gets that has not been asked yet.
+pub fn bounds_unasked(limits: &Limits) -> (usize, usize) {
+    let connections = connections(limits, None);
+    (first_limit(limits, connections), connections)
 }
 
 /// How long the session that asks for locks is kept while no client waits for one.

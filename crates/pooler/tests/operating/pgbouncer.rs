@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::{Database, Gate, said, until};
 
+mod tables;
+
 const PORT: u16 = 6543;
 
 /// A PgBouncer before a database; ended when dropped.

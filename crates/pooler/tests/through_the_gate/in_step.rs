@@ -1,6 +1,8 @@
 //! Sessions message by message, with PostgreSQL itself and then through the gate: both answer the
 //! same.
 
+mod first_packets;
+mod idle_sessions;
 mod settings;
 mod statements;
 mod texts;

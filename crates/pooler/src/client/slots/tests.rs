@@ -42,6 +42,28 @@ fn the_first_of_the_origin_that_has_most_makes_room() {
 }
 
 #[test]
+fn for_want_of_descriptors_many_silent_ones_of_an_origin_end_and_single_ones_stay() {
+    let bounds = SlotLimits {
+        clients: 1000,
+        of_origin: None,
+    };
+    let slots = Slots::default();
+    let origins = [&[7, 8][..], &[9; 40]].concat();
+    let logins: Vec<LoginSlot> = origins
+        .iter()
+        .map(|last| slots.arrive(at(*last), bounds).0)
+        .collect();
+    let mut ended = Vec::new();
+    for _ in 0..4 {
+        ended.push(slots.end_for_room(16));
+    }
+    // Of those that are left, one ends at a time.
+    assert_eq!(ended, [16, 16, 7, 1]);
+    let stayed = logins.iter().filter(|login| !is_ready(login.ended()));
+    assert_eq!(stayed.count(), 2);
+}
+
+#[test]
 fn one_origin_is_bounded_and_its_own_first_makes_room() {
     let bounds = SlotLimits {
         clients: 100,

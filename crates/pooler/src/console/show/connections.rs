@@ -3,6 +3,9 @@
 
 use super::*;
 use crate::client::handle::{Activity, ClientHandle};
+use crate::config::OWN_DATABASES;
+use crate::pool::ShownConnection;
+use crate::pool::upstream::Upstream;
 use std::collections::BTreeMap;
 
 const LINES: [&str; 21] = [
@@ -38,6 +41,8 @@ const BUFFERS: [&str; 7] = [
     "#pkt_avail",
     "#send_avail",
 ];
+/// PgBouncer's own database, and the user in its pool.
+const PGBOUNCER: &str = "pgbouncer";
 /// The gate takes none that replicates.
 const NO_REPLICATION: &str = "none";
 
@@ -75,6 +80,7 @@ fn state(handle: &ClientHandle) -> &'static str {
 pub fn clients(pooler: &Pooler) -> Table {
     let mut table = Table::new(&LINES);
     add_clients(pooler, &mut table);
+    add_consoles(pooler, &mut table);
     table
 }
 
@@ -87,6 +93,7 @@ pub fn servers(pooler: &Pooler) -> Table {
 pub fn sockets(pooler: &Pooler) -> Table {
     let mut table = Table::new(&LINES);
     add_clients(pooler, &mut table);
+    add_consoles(pooler, &mut table);
     add_servers(pooler, &mut table);
     table.widen(&BUFFERS)
 }
@@ -132,75 +139,122 @@ fn add_clients(pooler: &Pooler, table: &mut Table) {
     }
 }
 
+/// Sessions in the gate's own database, by PgBouncer's name for it.
+fn add_consoles(pooler: &Pooler, table: &mut Table) {
+    for (number, session) in pooler.consoles.borrow().iter() {
+        let peer = session.peer;
+        table.row([
+            "C".into(),
+            session.user.clone().into(),
+            session.database.clone().into(),
+            "active".into(),
+            peer.map_or("unix".into(), |peer| peer.ip().to_string())
+                .into(),
+            peer.map_or(0, |peer| u64::from(peer.port())).into(),
+            Field::Null,
+            Field::Null,
+            time(session.since).into(),
+            wall(session.asked_at).into(),
+            0u64.into(),
+            0u64.into(),
+            false.into(),
+            number.to_string().into(),
+            Field::Null,
+            0u64.into(),
+            session.tls.clone().into(),
+            session.application_name.clone().into(),
+            NO_REPLICATION.into(),
+            Field::Null,
+            (*number).into(),
+        ]);
+    }
+}
+
 fn add_servers(pooler: &Pooler, table: &mut Table) {
     for handle in pooler.clients.borrow().values() {
         let running = handle.cancel_target.borrow();
         let Some(running) = running.as_ref() else {
             continue;
         };
-        let names = (handle.user.as_str(), handle.database.as_str());
-        let place = running.upstream.address.to_string();
-        let process_id = running.key.process_id;
-        add_server(
-            table,
-            names,
-            "active",
-            place,
-            None,
-            process_id,
-            Some(handle.id),
-        );
+        table.row(server_row(&ServerLine {
+            user: &handle.user,
+            database: &handle.database,
+            state: "active",
+            upstream: &running.upstream,
+            shown: &running.shown,
+            used_at: handle.activity_since.get(),
+            process_id: running.key.process_id,
+            client: Some(handle),
+        }));
     }
     for upstream in pooler.upstreams() {
         for (owner, server) in upstream.pool.borrow().idle() {
-            let names = (owner.user.as_str(), owner.database.as_str());
-            let place = upstream.address.to_string();
-            let times = Some((server.opened_at, server.used_at));
-            add_server(
-                table,
-                names,
-                "idle",
-                place,
-                times,
-                server.key().process_id,
-                None,
-            );
+            table.row(server_row(&ServerLine {
+                user: &owner.user,
+                database: &owner.database,
+                state: "idle",
+                upstream: &upstream,
+                shown: &server.shown,
+                used_at: server.used_at,
+                process_id: server.key().process_id,
+                client: None,
+            }));
         }
     }
 }
 
-fn add_server(
-    table: &mut Table,
-    (user, database): (&str, &str),
-    state: &str,
-    place: String,
-    times: Option<(Instant, Instant)>,
+/// A server connection.
+struct ServerLine<'a> {
+    user: &'a str,
+    database: &'a str,
+    state: &'static str,
+    upstream: &'a Upstream,
+    shown: &'a ShownConnection,
+    used_at: Instant,
     process_id: i32,
-    link: Option<u64>,
-) {
-    table.row([
+    client: Option<&'a ClientHandle>,
+}
+
+fn server_row(line: &ServerLine<'_>) -> [Field; 21] {
+    let (host, port) = match (&line.upstream.address.endpoint, line.shown.peer) {
+        (_, Some(peer)) => (peer.ip().to_string(), peer.port()),
+        (Endpoint::Tcp(host, port), None) => (host.clone(), *port),
+        (Endpoint::Unix(_, port), None) => ("unix".to_owned(), *port),
+    };
+    // As in PgBouncer: through a socket file both ends are the same.
+    let local = line.shown.local;
+    let (local_host, local_port) = match (local, &line.upstream.address.endpoint) {
+        (Some(local), _) => (Some(local.ip().to_string()), Some(local.port())),
+        (None, Endpoint::Unix(_, port)) => (Some("unix".to_owned()), Some(*port)),
+        (None, Endpoint::Tcp(..)) => (None, None),
+    };
+    let name = line
+        .client
+        .map(|client| client.application_name.borrow().clone());
+    let number = line.process_id as u64;
+    [
         "S".into(),
-        user.into(),
-        database.into(),
-        state.into(),
-        place.into(),
-        Field::Null,
-        Field::Null,
-        Field::Null,
-        times.map(|(opened_at, _)| wall(opened_at)).into(),
-        times.map(|(_, used_at)| wall(used_at)).into(),
+        line.user.into(),
+        line.database.into(),
+        line.state.into(),
+        host.into(),
+        u64::from(port).into(),
+        local_host.into(),
+        local_port.map(u64::from).into(),
+        wall(line.shown.opened_at).into(),
+        wall(line.used_at).into(),
         0u64.into(),
         0u64.into(),
         false.into(),
-        process_id.to_string().into(),
-        link.map(|id| id.to_string()).into(),
-        (process_id as u64).into(),
+        line.process_id.to_string().into(),
+        line.client.map(|client| client.id.to_string()).into(),
+        number.into(),
         "".into(),
-        "".into(),
+        name.unwrap_or_default().into(),
         NO_REPLICATION.into(),
         Field::Null,
-        (process_id as u64).into(),
-    ]);
+        number.into(),
+    ]
 }
 
 /// Server connections of a database.
@@ -249,6 +303,12 @@ fn by_pool(pooler: &Pooler) -> BTreeMap<(String, String), PoolFigures> {
             Activity::Idle => {}
         }
     }
+    // As in PgBouncer: one pool, of a user of the same name.
+    let consoles = pooler.consoles.borrow().len();
+    if consoles > 0 {
+        let pool = pools.entry((PGBOUNCER.to_owned(), PGBOUNCER.to_owned()));
+        pool.or_default().active = consoles;
+    }
     for upstream in pooler.upstreams() {
         for (owner, _) in upstream.pool.borrow().idle() {
             let pool = pools.entry((owner.database.clone(), owner.user.clone()));
@@ -284,12 +344,14 @@ pub fn pools(pooler: &Pooler) -> Table {
     ]);
     let configuration = pooler.configuration();
     for ((database, user), pool) in by_pool(pooler) {
-        let db = pooler.database(&database);
+        let is_own = OWN_DATABASES.contains(&database.as_str());
+        let db = (!is_own).then(|| pooler.database(&database)).flatten();
         let by_session = db.is_some_and(|db| configuration.by_session(&user, &db.table));
-        let own_mode = if by_session {
-            Mode::Session
-        } else {
-            Mode::Transaction
+        let own_mode = match by_session {
+            // Commands are no transactions.
+            _ if is_own => "statement",
+            true => mode(Mode::Session),
+            false => mode(Mode::Transaction),
         };
         let zero = || Field::from(0u64);
         table.row([
@@ -299,7 +361,7 @@ pub fn pools(pooler: &Pooler) -> Table {
             pool.waiting.into(),
             zero(),
             zero(),
-            pool.active.into(),
+            if is_own { zero() } else { pool.active.into() },
             zero(),
             zero(),
             pool.idle_servers.into(),
@@ -308,7 +370,7 @@ pub fn pools(pooler: &Pooler) -> Table {
             zero(),
             (pool.longest_wait_us / 1_000_000).into(),
             (pool.longest_wait_us % 1_000_000).into(),
-            mode(own_mode).into(),
+            own_mode.into(),
             Field::Null,
         ]);
     }

@@ -1,0 +1,114 @@
+//! What PgBouncer's tables have of databases, servers and the console itself.
+
+use super::answer;
+use crate::support::{Database, Gate, Talk, transactions};
+
+fn rows(gate: &Gate, database: &Database, command: &str) -> Vec<Vec<(String, String)>> {
+    let (is_told, printed, said) = answer(gate.psql(database, "postgres"), command);
+    assert!(is_told, "{command}: {said}");
+    let mut lines = printed.lines().filter(|line| !line.starts_with('('));
+    let names: Vec<&str> = lines.next().unwrap_or_default().split('|').collect();
+    let row = |line: &str| {
+        let fields = line.split('|').map(str::to_owned);
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .zip(fields)
+            .collect()
+    };
+    lines.map(row).collect()
+}
+
+fn field<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
+    let found = row.iter().find(|(own, _)| own == name);
+    &found.unwrap_or_else(|| panic!("no {name}")).1
+}
+
+fn start(test: &str) -> Option<(Database, Gate)> {
+    let database = Database::start(test)?;
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let config = format!(
+        "admins = [\"postgres\"]\n{}[[database]]\nname = \"unused\"\nserver = \"{server}\"\n",
+        transactions(2)
+    );
+    let gate = Gate::before(&database, &config);
+    Some((database, gate))
+}
+
+#[test]
+fn databases_that_no_client_uses_are_listed() {
+    let Some((database, gate)) = start("databases_that_no_client_uses") else {
+        return;
+    };
+    for _ in 0..2 {
+        let all = rows(&gate, &database, "SHOW DATABASES");
+        let names: Vec<&str> = all.iter().map(|row| field(row, "name")).collect();
+        assert!(names.contains(&"unused"), "{names:?}");
+        assert!(!names.contains(&"*"), "{names:?}");
+        let lists = rows(&gate, &database, "SHOW LISTS");
+        let databases = lists.iter().find(|row| field(row, "list") == "databases");
+        let count = databases.map(|row| field(row, "items").to_owned());
+        assert_eq!(count, Some(names.len().to_string()));
+        // Neither has it been forgotten when no client was seen for a while.
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+    }
+}
+
+#[test]
+fn server_connections_have_their_times_and_addresses() {
+    let Some((database, gate)) = start("server_connections_have_their_times") else {
+        return;
+    };
+    let mut psql = gate.psql(&database, "postgres");
+    let mut busy = Talk::begin(psql.env("PGAPPNAME", "till"));
+    busy.ask("BEGIN");
+    gate.ask(&database, &["SELECT 1"]);
+    let servers = rows(&gate, &database, "SHOW SERVERS");
+    assert_eq!(servers.len(), 2, "{servers:?}");
+    for server in &servers {
+        let is_time = |name| field(server, name).ends_with(" UTC");
+        assert!(
+            is_time("connect_time") && is_time("request_time"),
+            "{server:?}"
+        );
+        assert_eq!(field(server, "addr"), "unix");
+        assert_eq!(field(server, "port"), "5432");
+    }
+    let active = servers.iter().find(|row| field(row, "state") == "active");
+    assert_eq!(field(active.unwrap(), "application_name"), "till");
+    let clients = rows(&gate, &database, "SHOW CLIENTS");
+    let console = clients
+        .iter()
+        .find(|row| field(row, "database") == "pgbouncer");
+    assert_eq!(field(console.unwrap(), "user"), "postgres", "{clients:?}");
+    let pools = rows(&gate, &database, "SHOW POOLS");
+    assert!(
+        pools
+            .iter()
+            .any(|row| field(row, "database") == "pgbouncer"),
+        "{pools:?}"
+    );
+}
+
+#[test]
+fn the_console_answers_what_drivers_ask_for() {
+    let Some((database, gate)) = start("the_console_answers_what_drivers") else {
+        return;
+    };
+    for (command, value) in [
+        ("SHOW client_encoding", "UTF8"),
+        ("SHOW datestyle", "ISO"),
+        ("SHOW timezone", "UTC"),
+        ("SHOW standard_conforming_strings", "on"),
+    ] {
+        let rows = rows(&gate, &database, command);
+        assert_eq!(rows[0][0].1, value, "{command}");
+    }
+    for command in ["KILL", "DISABLE", "ENABLE"] {
+        let (is_done, _, said) = answer(gate.psql(&database, "postgres"), command);
+        assert!(
+            !is_done && said.contains("a database is required"),
+            "{command}: {said}"
+        );
+    }
+}
