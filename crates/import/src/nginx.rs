@@ -13,6 +13,7 @@ mod bodies;
 mod check;
 mod compression;
 mod conditions;
+mod default_sites;
 mod expiry;
 mod facts;
 mod fastcgi;

@@ -6,7 +6,7 @@ const SCRIPT: &str = "<?php echo $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['REQUEST
 const LONG: &str = include_str!("requests.rs");
 
 /// Files that the shapes serve, and what is in them.
-pub const FILES: [(&str, &str); 62] = [
+pub const FILES: [(&str, &str); 64] = [
     ("var/www/html/index.html", "home"),
     ("var/www/html/about.html", "about"),
     ("var/www/html/404.html", "lost"),
@@ -38,6 +38,8 @@ pub const FILES: [(&str, &str); 62] = [
     ("var/www/html/page.secret", "secret"),
     ("var/www/html/long.css", LONG),
     ("var/www/html/long.txt", LONG),
+    ("var/www/html/long.js", LONG),
+    ("var/www/html/long.xml", LONG),
     ("var/www/html/uploads/x.png", "png"),
     ("var/www/html/.htaccess", "hidden"),
     ("var/www/html/.git/config", "hidden"),

@@ -11,7 +11,7 @@ pub struct Got {
     pub headers: Vec<String>,
     /// What `Expires` says of the time of the answer.
     pub expires: String,
-    /// Of status 200 alone: pages of errors are each server's own.
+    /// Of status 200, and pages of errors that are files: the others are each server's own.
     pub body: String,
 }
 
@@ -44,7 +44,7 @@ impl Got {
             "content-encoding",
         ];
         let is_page = status == 200 && get("content-encoding").is_empty()
-            || status == 404 && body.trim() == "lost";
+            || status >= 400 && matches!(body.trim(), "lost" | "broken");
         Self {
             status,
             location,

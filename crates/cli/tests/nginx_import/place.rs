@@ -24,7 +24,7 @@ const USERS: &str = "anna:$apr1$Qx7Jd0Zk$K//PJepOS3aVmsEfGwbjy/\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All shapes.
-pub const SHAPES: [&str; 30] = [
+pub const SHAPES: [&str; 34] = [
     "debian-default",
     "static-www",
     "certbot",
@@ -55,6 +55,10 @@ pub const SHAPES: [&str; 30] = [
     "keep",
     "gzip",
     "conditions",
+    "default-passed",
+    "default-passed-tls",
+    "wp-config",
+    "pages",
 ];
 
 /// A server behind both that says what it was asked.
@@ -249,7 +253,7 @@ impl Place {
         let (path, is_whole) = self.write("theirs", theirs);
         fs::write(
             at.join("theirs/mime.types"),
-            "types { text/html html; text/css css; }",
+            "types { text/html html; text/css css; application/javascript js; text/xml xml; }",
         )
         .unwrap();
         fs::write(at.join("users"), USERS).unwrap();
@@ -356,9 +360,13 @@ fn in_clear_text(address: SocketAddr, case: &Case) -> Vec<u8> {
     } else {
         ""
     };
+    let version = match case.host {
+        "" => "HTTP/1.0\r\n".to_owned(),
+        host => format!("HTTP/1.1\r\nHost: {host}\r\n"),
+    };
     let request = format!(
-        "{method} {} HTTP/1.1\r\nHost: {}\r\n{}{upgrade}{length}\r\n",
-        case.path, case.host, case.fields
+        "{method} {} {version}{}{upgrade}{length}\r\n",
+        case.path, case.fields
     );
     connection.write_all(request.as_bytes()).unwrap();
     let mut bytes = Vec::new();

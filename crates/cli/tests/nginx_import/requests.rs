@@ -1,8 +1,11 @@
 //! The requests, and where the answers may differ.
 
+use super::defaults::{LOOPS, NO_HOST, SHUNNED};
+
 /// One request to a shape.
 pub struct Case {
     pub shape: &'static str,
+    /// Without one it is a request of HTTP/1.0 that names none.
     pub host: &'static str,
     pub method: &'static str,
     pub path: &'static str,
@@ -85,9 +88,9 @@ const QUERY: &str = "the query of a request goes along with its redirect";
 const VARIABLE: &str = "a header made of variables is left out";
 
 /// All of them.
-pub const REASONS: [&str; 14] = [
+pub const REASONS: [&str; 17] = [
     HEADERS, FIRST, FASTCGI, TWICE, ONE, CLOSED, HIDDEN, PASSWORD, MORE, NO_LIST, SCRIPT, DOTS,
-    QUERY, VARIABLE,
+    QUERY, VARIABLE, NO_HOST, SHUNNED, LOOPS,
 ];
 
 /// The requests.

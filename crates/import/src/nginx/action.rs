@@ -9,7 +9,9 @@ use super::identity;
 use super::locations::{Kind, Location};
 use super::passwords::{self, Shut};
 use super::path_conditions::{self, About};
-use super::returns::{Place, Redirect, Return, Rewrite, read_return, read_rewrite};
+use super::returns::{
+    Place, Redirect, Return, Rewrite, SEE_OTHER, is_see_other, read_return, read_rewrite,
+};
 use super::scope::Scope;
 use super::servers::place;
 use super::tree::Directive;
@@ -19,6 +21,8 @@ use std::path::Path;
 /// The answer where something of nginx is left out that would have answered.
 pub const NOT_CARRIED: u16 = 501;
 const FORBIDDEN: u16 = 403;
+const INTERNAL: &str = "clients get 404 as with nginx, but what leads here within nginx does not: \
+    X-Accel-Redirect of an upstream passes to the client, with the upstream's own body";
 
 /// What a location does.
 #[derive(Clone, Debug, PartialEq)]
@@ -294,7 +298,12 @@ impl<'a> Actions<'_, 'a> {
 
     fn returned(&mut self, own: &Directive, at: Place<'_>) -> Action {
         match read_return(own, at) {
-            Ok(Return::Redirect(redirects)) => Action::Redirect(redirects),
+            Ok(Return::Redirect(redirects)) => {
+                if is_see_other(own) {
+                    self.leave_out(own, SEE_OTHER);
+                }
+                Action::Redirect(redirects)
+            }
             Ok(Return::Fixed(status, text)) => Action::Answer(status, text),
             Ok(Return::Close) => {
                 self.leave_out(
@@ -347,6 +356,31 @@ impl<'a> Actions<'_, 'a> {
             Access::Shut(rule, why) => {
                 self.leave_out(rule, why);
                 Some(Action::Answer(FORBIDDEN, None))
+            }
+        }
+    }
+
+    /// Says of places that only an upstream may lead to that it does not.
+    pub fn internal(&mut self, locations: &[Location<'a>], acts: &[Action]) {
+        let leads_on = |act: &Action| matches!(act, Action::Pass(_) | Action::Run(_));
+        if !acts.iter().any(leads_on) {
+            return;
+        }
+        let names = ["error_page", "try_files", "auth_request", "mirror"];
+        let is_page = |location: &Location<'a>| {
+            let mut all = locations.iter().flat_map(|own| own.scope.everywhere());
+            all.any(|own| {
+                let page = own
+                    .args
+                    .last()
+                    .filter(|_| names.contains(&own.name.as_str()));
+                page.is_some_and(|page| location.fits(page))
+            })
+        };
+        for (location, act) in locations.iter().zip(acts) {
+            let own = location.scope.own_one("internal");
+            if let Some(own) = own.filter(|_| !leads_on(act) && !is_page(location)) {
+                self.leave_out(own, INTERNAL);
             }
         }
     }

@@ -2,13 +2,16 @@
 
 use super::action::{Action, Files, is_script};
 use super::expiry::{self, Said};
-use super::locations::Location;
 use super::scope::Scope;
 use super::site::Body;
 use super::translate::Builder;
 use super::values;
 use sooner_web::files::ExtraHeaders;
 use std::collections::{BTreeMap, BTreeSet};
+
+const UNAVAILABLE: &str = "The page for 502 is one for 503 too: \
+    so Sooner answers while a server that failed is left alone.";
+const NO_FOLDER: &str = "a page is a file below the root of its site, and this one has none";
 
 impl<'a> Builder<'_, 'a> {
     /// What holds in a place that does this.
@@ -19,21 +22,21 @@ impl<'a> Builder<'_, 'a> {
                 Some(files) => self.files_body(scope, files, acts),
                 None => Body {
                     headers: self.headers(scope),
-                    errors: self.errors(scope, None),
+                    errors: self.errors_of_place(scope),
                     index: vec!["index.html".into()],
                     ..Body::default()
                 },
             },
             Action::Run(_) => Body {
                 headers: self.headers(scope),
-                errors: self.site.body.errors.clone(),
+                errors: self.errors_of_place(scope),
                 index: self.site.body.index.clone(),
                 ..Body::default()
             },
             Action::Answer(status, text) => Body {
                 answer: Some((*status, text.clone())),
                 headers: self.headers_of(scope, *status < 400),
-                errors: self.site.body.errors.clone(),
+                errors: self.errors_of_answer(scope, *status),
                 index: vec!["index.html".into()],
                 ..Body::default()
             },
@@ -125,6 +128,12 @@ impl<'a> Builder<'_, 'a> {
             let value = own.args.get(1).map_or("", String::as_str);
             // Beside a rule it says what the rule says as well.
             let is_said = has_rule && name.eq_ignore_ascii_case("cache-control");
+            if value.is_empty()
+                && matches!(name.to_ascii_lowercase().as_str(), "last-modified" | "etag")
+            {
+                let why = "a file is always sent with ETag and Last-Modified";
+                self.actions.leave_out(own, why);
+            }
             if value.is_empty() || is_said {
                 continue;
             }
@@ -152,6 +161,27 @@ impl<'a> Builder<'_, 'a> {
             }
         }
         headers
+    }
+
+    /// Pages of errors where there is no directory of its own: they are below the one of the site.
+    pub fn errors_of_place(&mut self, scope: &Scope<'a>) -> BTreeMap<u16, String> {
+        if let Some(root) = self.site.body.root.clone() {
+            return self.errors(scope, Some(&root));
+        }
+        for own in scope.all(&["error_page"]) {
+            self.actions.leave_out(own, NO_FOLDER);
+        }
+        BTreeMap::new()
+    }
+
+    /// The same where all get one status.
+    fn errors_of_answer(&mut self, scope: &Scope<'a>, status: u16) -> BTreeMap<u16, String> {
+        let text = status.to_string();
+        let pages = scope.all(&["error_page"]);
+        if pages.iter().any(|own| own.args.contains(&text)) {
+            return self.errors_of_place(scope);
+        }
+        self.site.body.errors.clone()
     }
 
     /// Pages of errors, as far as they are below `root`.
@@ -197,25 +227,39 @@ impl<'a> Builder<'_, 'a> {
         Some(location.scope.expanded(own.first())).filter(|root| root.starts_with('/'))
     }
 
-    /// Where all requests are passed on, pages of errors still have a directory.
-    pub fn page_folder(&mut self, acts: &[Action]) {
-        let rest = self
-            .all
-            .iter()
-            .position(Location::is_rest)
-            .unwrap_or_default();
-        if self.site.body.root.is_some() || !matches!(acts[rest], Action::Pass(_)) {
+    /// nginx tries a server that failed again and again, and says 502 where Sooner says 503.
+    pub fn pages_of_unavailable(&mut self) {
+        if self.site.routes.is_empty() {
             return;
         }
-        let pages: BTreeSet<String> = self.site.body.errors.values().cloned().collect();
-        let folders: BTreeSet<String> = pages
-            .iter()
-            .filter_map(|page| self.folder_of(page))
-            .collect();
-        if let (1, Some(folder)) = (folders.len(), folders.first()) {
-            self.site.body.root = Some(folder.clone());
-        } else {
-            self.site.body.errors.clear();
+        let places = self.site.places.iter_mut().map(|own| &mut own.body);
+        let mut is_said = false;
+        for body in places.chain([&mut self.site.body]) {
+            if let Some(page) = body.errors.get(&502).cloned() {
+                is_said |= !body.errors.contains_key(&503);
+                body.errors.entry(503).or_insert(page);
+            }
         }
+        self.site.notes.extend(is_said.then_some(UNAVAILABLE));
+    }
+
+    /// Where no files are sent, pages of errors still have a directory.
+    pub fn page_folder(&mut self, rest: usize, acts: &[Action]) -> Option<String> {
+        let leads_on = |act: &Action| matches!(act, Action::Pass(_) | Action::Run(_));
+        let has_no_files = match &acts[rest] {
+            Action::Pass(pass) => pass.files.is_none(),
+            // Without a route of its own a path would be one of a file.
+            Action::Answer(400.., _) => !acts.iter().any(leads_on),
+            _ => false,
+        };
+        let mut folders: BTreeSet<String> = BTreeSet::new();
+        for (at, act) in acts.iter().enumerate().filter(|_| has_no_files) {
+            if leads_on(act) || matches!(act, Action::Answer(400.., _)) {
+                let scope = self.all[at].scope.clone();
+                let pages = self.errors(&scope, None);
+                folders.extend(pages.values().filter_map(|page| self.folder_of(page)));
+            }
+        }
+        folders.pop_first().filter(|_| folders.is_empty())
     }
 }

@@ -9,6 +9,24 @@ use crate::document::Group;
 /// The least that nginx compresses and a page may have, bytes.
 const MINIMUM_MAX: u64 = 1 << 30;
 
+/// The types by which Sooner sends files, and those that nginx and its users have for the same.
+const SAME: [(&str, &[&str]); 5] = [
+    (
+        "text/javascript",
+        &["application/javascript", "application/x-javascript"],
+    ),
+    ("application/xml", &["text/xml"]),
+    ("image/x-icon", &["image/vnd.microsoft.icon"]),
+    (
+        "font/ttf",
+        &["application/x-font-ttf", "application/x-font-truetype"],
+    ),
+    (
+        "font/otf",
+        &["application/x-font-opentype", "font/opentype"],
+    ),
+];
+
 /// Whether answers of a scope are compressed.
 pub fn is_on(scope: &Scope<'_>) -> bool {
     let says_so = |name: &str| scope.one(name).is_some_and(|own| own.first() == "on");
@@ -99,6 +117,13 @@ impl<'a> Globals<'_, 'a> {
                         all.push(kind);
                     }
                 }
+            }
+        }
+        // Upstreams may send either.
+        for (own, others) in SAME {
+            let is_said = all.iter().any(|kind| others.contains(&kind.as_str()));
+            if is_said && !all.iter().any(|kind| kind == own) {
+                all.push(own.to_owned());
             }
         }
         all

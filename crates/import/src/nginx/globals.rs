@@ -75,6 +75,11 @@ impl Globals<'_, '_> {
         };
         let words: Vec<&str> = own.args.iter().map(String::as_str).collect();
         match words.as_slice() {
+            ["root", ..] => {
+                let why = "Sooner gives up the rights of root as soon as it listens; \
+                    name another user, who may read the files";
+                self.leave_out(Group::Head, own, why);
+            }
             [user] => self.document.text(Group::Head, "user", user),
             [user, group] => self
                 .document
@@ -351,7 +356,7 @@ impl Globals<'_, '_> {
     fn remarks(&mut self, moot: &mut BTreeSet<String>) {
         let http = self.http.own();
         for own in self.main.iter().chain(http) {
-            match known::class(&own.name) {
+            match known::class_of(own) {
                 Class::Moot => {
                     moot.insert(own.name.clone());
                 }

@@ -1,5 +1,7 @@
 //! What becomes of each directive that is not translated.
 
+use super::tree::Directive;
+
 /// What to do about a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
@@ -106,7 +108,7 @@ const CARRIED: [&str; 91] = [
 ];
 
 /// About the inside of nginx, or what Sooner does without a word.
-const MOOT: [&str; 84] = [
+const MOOT: [&str; 85] = [
     "absolute_redirect",
     "accept_mutex",
     "aio",
@@ -186,6 +188,7 @@ const MOOT: [&str; 84] = [
     "timer_resolution",
     "types_hash_bucket_size",
     "types_hash_max_size",
+    "underscores_in_headers",
     "uwsgi_temp_path",
     "variables_hash_bucket_size",
     "variables_hash_max_size",
@@ -362,8 +365,47 @@ const LEFT_OUT_BEGINNINGS: [(&str, &str); 14] = [
     ("http3", "Sooner has no HTTP/3"),
 ];
 
+/// What is about answers by this value alone, and why it is left out.
+const LEFT_OUT_VALUES: [(&str, &str, &str); 5] = [
+    ("etag", "off", "files are always sent with ETag"),
+    (
+        "if_modified_since",
+        "off",
+        "a file that the client has already gets 304",
+    ),
+    (
+        "max_ranges",
+        "0",
+        "parts of files are sent to those who ask for them",
+    ),
+    (
+        "merge_slashes",
+        "off",
+        "for files and locations slashes side by side are one",
+    ),
+    (
+        "underscores_in_headers",
+        "off",
+        "headers with an underscore in the name are passed to upstreams, but not to scripts",
+    ),
+];
+
 /// What is to be done about a directive that no part looked at.
-pub fn class(name: &str) -> Class {
+pub fn class_of(own: &Directive) -> Class {
+    let is_it = |(name, value, _): &&(&str, &str, &str)| own.name == *name && own.first() == *value;
+    if let Some((_, _, why)) = LEFT_OUT_VALUES.iter().find(is_it) {
+        return Class::LeftOut(why);
+    }
+    let charset = own.first().to_ascii_lowercase();
+    match own.name.as_str() {
+        "charset" if !matches!(charset.as_str(), "utf-8" | "off") => {
+            Class::LeftOut("text is sent as UTF-8, whatever it is")
+        }
+        name => class(name),
+    }
+}
+
+fn class(name: &str) -> Class {
     if CARRIED.contains(&name) {
         return Class::Carried;
     }

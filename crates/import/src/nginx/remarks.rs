@@ -13,7 +13,7 @@ impl<'a> Builder<'_, 'a> {
     /// Comments about what no other part has looked at.
     pub fn remarks(&mut self, level: &'a [Directive], moot: &mut BTreeSet<String>) {
         for own in level {
-            match known::class(&own.name) {
+            match known::class_of(own) {
                 Class::Carried => {}
                 Class::Moot => {
                     moot.insert(own.name.clone());

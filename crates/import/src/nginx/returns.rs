@@ -6,6 +6,16 @@ use sooner_http::redirect;
 /// The one status of nginx's own: the connection is closed without an answer.
 const CLOSE: u16 = 444;
 
+const LOOP: &str = "it leads to itself";
+/// Why 303 is another status.
+pub const SEE_OTHER: &str =
+    "a redirect is 301, 302, 307 or 308; by 302 browsers ask with GET as by 303";
+
+/// Whether this is a `return` with the status 303.
+pub fn is_see_other(own: &Directive) -> bool {
+    own.name == "return" && own.first() == "303"
+}
+
 /// A redirect as Sooner has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
@@ -106,14 +116,19 @@ fn number(text: &str) -> Result<u16, String> {
 fn redirects(url: &str, status: u16, place: Place<'_>) -> Result<Vec<Redirect>, String> {
     let to = destination(url, place)?;
     if !to.starts_with('/') {
-        return Ok(vec![Redirect::new("/*", &to, status)?]);
+        let whole = Redirect::new("/*", &to, status)?;
+        if !whole.is_loop(place.scheme) {
+            return Ok(vec![whole]);
+        }
     }
     // To a path of the same site: from just these paths, so that it is no loop.
     let from_these = |paths: &[String]| -> Result<Vec<Redirect>, String> {
-        paths
-            .iter()
-            .map(|from| from_path(from, &to, status))
-            .collect()
+        let all = paths.iter().map(|from| {
+            let own = from_path(from, &to, status)?;
+            let is_loop = own.is_loop(place.scheme);
+            (!is_loop).then_some(own).ok_or_else(|| LOOP.to_owned())
+        });
+        all.collect()
     };
     from_these(place.paths).or_else(|why| {
         // By whole segments it may be none.
@@ -182,7 +197,7 @@ fn destination(url: &str, place: Place<'_>) -> Result<String, String> {
 
 fn without_loops(redirects: Vec<Redirect>, place: Place<'_>) -> Result<Vec<Redirect>, String> {
     if redirects.iter().any(|own| own.is_loop(place.scheme)) {
-        return Err("it leads to itself".into());
+        return Err(LOOP.into());
     }
     Ok(redirects)
 }
@@ -333,6 +348,21 @@ mod tests {
             ),
             ("return 303 /b", &["/a"], "/a > /b 302"),
             (
+                "return 301 $scheme://$host/new",
+                &["/old*"],
+                "/old* > http://$host/new 301",
+            ),
+            (
+                "return 301 http://$host/older",
+                &["/old*"],
+                "/old > http://$host/older 301, /old/* > http://$host/older 301",
+            ),
+            (
+                "return 302 http://$host/two?a=b",
+                &["/one"],
+                "/one > http://$host/two?a=b 302",
+            ),
+            (
                 "return 301 /new$request_uri",
                 &["/old/*"],
                 "/old/* > /new/old/$1 301",
@@ -347,6 +377,13 @@ mod tests {
             ("return 444", &["/*"], "Close"),
         ] {
             assert_eq!(returned(text, paths), expected, "{text}");
+        }
+        for (text, paths) in [
+            ("return 301 $scheme://$host/a", &["/a*"][..]),
+            ("return 301 $scheme://$host/a", &["/*"]),
+            ("return 301 http://$host$request_uri", &["/a*"]),
+        ] {
+            assert_eq!(returned(text, paths), "not: it leads to itself", "{text}");
         }
         for text in [
             "return 301 https://$x/",

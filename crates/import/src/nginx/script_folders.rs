@@ -3,7 +3,7 @@
 use super::action::{Action, Files};
 use super::fastcgi::without_slash;
 use super::locations::Kind;
-use super::script_paths::{STARS_MAX, directories, same_path};
+use super::script_paths::{directories, same_path};
 use super::scripts::{Domain, NO_INDEX};
 use super::site::{Place, refusing};
 use super::translate::Builder;
@@ -84,19 +84,12 @@ impl Builder<'_, '_> {
             .filter(|own| own.index != NO_INDEX)
         {
             for text in &paths.texts {
-                for own in directories(text, &domain.index) {
+                for own in directories(text, &domain.index, paths.ignores_case) {
                     if !paths.texts.contains(&own) && !refused.contains(&own) {
                         refused.push(own);
                     }
                 }
             }
-        }
-        // Rather too many than one too few.
-        if refused
-            .iter()
-            .any(|own| own.matches('*').count() > STARS_MAX)
-        {
-            refused = vec!["*/".to_owned()];
         }
         if !refused.is_empty() {
             let status = match acts[at] {

@@ -3,6 +3,7 @@
 use super::fastcgi::ENDING;
 use super::locations::Location;
 use sooner_http::forwarding::routes;
+use sooner_http::path_pattern::{self, PathPattern};
 
 /// The most stars that a text may have.
 pub const STARS_MAX: usize = 4;
@@ -84,33 +85,22 @@ pub fn guards(text: &str) -> Option<Vec<String>> {
 
 /// The directories for which a script of this name stands, as far as it is among paths: directories
 /// that are among them as well need not be there.
-pub fn directories(text: &str, index: &str) -> Vec<String> {
-    let Some((begin, end)) = text.rsplit_once('*') else {
-        let folder = text.strip_suffix(index);
-        let folder = folder.filter(|folder| folder.ends_with('/'));
-        return folder.map(str::to_owned).into_iter().collect();
+pub fn directories(text: &str, index: &str, ignores_case: bool) -> Vec<String> {
+    let is_index = |pattern: &str| {
+        let pattern = PathPattern::parse(&format!("/{pattern}"), ignores_case);
+        pattern.is_ok_and(|own| own.fits(&path_pattern::plain(&format!("/{index}"))))
     };
-    if let Some(folder) = end
-        .strip_suffix(index)
-        .filter(|folder| folder.ends_with('/'))
-    {
-        return vec![format!("{begin}*{folder}")];
-    }
-    let Some(stem) = index.strip_suffix(end) else {
-        return Vec::new();
-    };
-    let piece = begin.rsplit('*').next().unwrap_or_default();
-    let mut all = Vec::new();
-    match piece.rsplit_once('/') {
-        // Where all of the name is behind the star, these are among the paths.
-        Some((_, name)) if stem.starts_with(name) && !(name.is_empty() && end.is_empty()) => {
-            all.push(begin[..begin.len() - name.len()].to_owned());
+    let mut all: Vec<String> = Vec::new();
+    for (at, letter) in text.char_indices() {
+        // The name begins here, and what goes before is the directory; or the star has both.
+        let (folder, name) = match letter {
+            '/' => (text[..=at].to_owned(), &text[at + 1..]),
+            '*' => (format!("{}/", &text[..=at]), &text[at..]),
+            _ => continue,
+        };
+        if name != "*" && is_index(name) && !all.contains(&folder) {
+            all.push(folder);
         }
-        None if !piece.is_empty() && stem.contains(piece) => return vec!["*/".to_owned()],
-        _ => {}
-    }
-    if !end.is_empty() {
-        all.push(format!("{begin}*/"));
     }
     all
 }
@@ -167,13 +157,19 @@ mod tests {
             ("/a/in*.php", "/a/ /a/in*/"),
             ("/a/x*.php", "/a/x*/"),
             ("*nde*", "*/"),
+            // Of a folder like that the index is among them.
+            ("*wp-config*php*", "*wp-config*/"),
+            ("*wp-config.php*", ""),
+            ("*a*b*c*.php", "*a*b*c*/"),
             ("*.php/*", ""),
             ("*.css", ""),
             ("/a*.bak", ""),
         ] {
-            let own = directories(text, "index.php").join(" ");
+            let own = directories(text, "index.php", false).join(" ");
             assert_eq!(own, expected, "{text}");
         }
+        assert_eq!(directories("*.PHP", "index.php", true), ["*/"]);
+        assert!(directories("*.PHP", "index.php", false).is_empty());
     }
 
     #[test]

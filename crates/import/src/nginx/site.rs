@@ -85,6 +85,8 @@ pub struct Site {
     pub places: Vec<Place>,
     /// Routes.
     pub routes: Vec<Route>,
+    /// What is said of it beside that.
+    pub notes: Vec<&'static str>,
     /// What is not carried over, and why.
     pub left_out: Vec<(String, String)>,
     /// Whether hosts that no site names get it.
@@ -134,6 +136,9 @@ impl Site {
         document.comment(GROUP, &self.origin);
         for (setting, why) in &self.left_out {
             document.leave_out(GROUP, setting, why);
+        }
+        for note in &self.notes {
+            document.comment(GROUP, note);
         }
         document.table(GROUP, "[[site]]");
         if !self.hosts.is_empty() {

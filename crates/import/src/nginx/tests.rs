@@ -1,6 +1,7 @@
 //! Whole files and what comes of them; those like public ones are held against nginx with the tests
 //! of the command.
 
+mod answers;
 mod guards;
 mod keeping;
 mod passwords;

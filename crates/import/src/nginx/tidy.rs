@@ -70,7 +70,7 @@ impl Builder<'_, '_> {
             let is_plain_pass =
                 body.root.is_none() && body.answer.is_none() && body.redirects.is_empty();
             let is_as_site = if is_plain_pass {
-                body.headers == self.site.body.headers
+                body.headers == self.site.body.headers && body.errors == self.site.body.errors
             } else {
                 !has_routes && *body == self.site.body
             };

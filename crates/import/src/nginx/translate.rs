@@ -6,7 +6,7 @@ use super::compression;
 use super::facts::Facts;
 use super::locations::{self, Kind, Location, Paths};
 use super::passwords;
-use super::returns::{Redirect, Return};
+use super::returns::{Redirect, Return, SEE_OTHER};
 use super::scope::Scope;
 use super::scripts::Known;
 use super::servers::{self, Plan};
@@ -115,6 +115,7 @@ impl<'a> Builder<'_, 'a> {
             body: Body {
                 answer: Some((status, text)),
                 headers: self.site.body.headers.clone(),
+                errors: self.site.body.errors.clone(),
                 ..Body::default()
             },
         });
@@ -133,6 +134,9 @@ impl<'a> Builder<'_, 'a> {
             Ok(Return::Redirect(redirects)) => {
                 self.site.body.redirects.clone_from(redirects);
                 let scope = self.server.clone();
+                if let Some(own) = returned(&scope, "303") {
+                    self.actions.leave_out(own, SEE_OTHER);
+                }
                 self.site.body.headers = self.headers(&scope);
                 if let Some(Access::Shut(rule, _)) =
                     access::shut_by_condition(&scope, &self.actions.facts)
@@ -154,13 +158,7 @@ impl<'a> Builder<'_, 'a> {
                 self.everything(*status, text.clone());
             }
             Ok(Return::Close) => {
-                let mut all = self.server.own().iter();
-                let is_it = |own: &&Directive| own.name == "return" && own.first() == "444";
-                let returned = all.find_map(|own| match own.name.as_str() {
-                    "if" => own.inside().iter().find(is_it),
-                    _ => Some(own).filter(is_it),
-                });
-                if let Some(returned) = returned {
+                if let Some(returned) = returned(&self.server, "444") {
                     let why = "no connection is closed without an answer; requests get 403";
                     self.actions.leave_out(returned, why);
                 }
@@ -179,6 +177,7 @@ impl<'a> Builder<'_, 'a> {
         let plan = passwords::plan(&locations, self.actions.prefix, &self.actions.facts);
         self.actions.shut.clone_from(&plan.shut);
         let mut acts: Vec<Action> = locations.iter().map(|own| self.actions.of(own)).collect();
+        self.actions.internal(&locations, &acts);
         self.all = locations;
         self.scripts(&mut acts);
         self.keep(&acts);
@@ -192,6 +191,8 @@ impl<'a> Builder<'_, 'a> {
         self.compress[1] = compression::is_on(&scope);
         let [of_all, own] = self.compress;
         self.site.compress = (of_all != own).then_some(own);
+        let folder = self.page_folder(rest, &acts);
+        self.site.body.root.clone_from(&folder);
         self.site.body = Body {
             answer: None,
             redirects: Vec::new(),
@@ -204,7 +205,9 @@ impl<'a> Builder<'_, 'a> {
             let location = self.all[rest].clone();
             self.site.body = self.with_headers_of(script, body, &location, &acts);
         }
-        self.page_folder(&acts);
+        if self.site.body.root.is_none() {
+            self.site.body.root = folder;
+        }
         self.site.precompressed = precompressed(&self.server);
         self.redirects_of_server();
         for (at, act) in acts.iter().enumerate() {
@@ -227,6 +230,7 @@ impl<'a> Builder<'_, 'a> {
         self.last_pages();
         self.links();
         self.tidy();
+        self.pages_of_unavailable();
         self.site.auth = plan.tables;
         for (rule, why) in plan.remarks {
             self.actions.leave_out(rule, why);
@@ -384,6 +388,7 @@ impl<'a> Builder<'_, 'a> {
         self.lead_to_slash(location, pass);
         let body = Body {
             headers: self.headers(&location.scope),
+            errors: self.errors_of_place(&location.scope),
             redirects: Vec::new(),
             ..self.site.body.clone().without_files()
         };
@@ -450,4 +455,13 @@ impl<'a> Builder<'_, 'a> {
             }
         }
     }
+}
+
+/// The `return` of a server with this status.
+fn returned<'a>(server: &Scope<'a>, status: &str) -> Option<&'a Directive> {
+    let is_it = |own: &&Directive| own.name == "return" && own.first() == status;
+    server.own().iter().find_map(|own| match own.name.as_str() {
+        "if" => own.inside().iter().find(is_it),
+        _ => Some(own).filter(is_it),
+    })
 }

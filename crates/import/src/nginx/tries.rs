@@ -5,6 +5,9 @@ use super::fastcgi;
 use super::locations::Location;
 use super::tree::Directive;
 
+const OF_DIRECTORY: &str = "$uri/index.html is carried over as $uri/: the files of index, and for a \
+    path that ends with a slash";
+
 impl<'a> Actions<'_, 'a> {
     /// What a location of files does.
     pub fn files(&mut self, location: &Location<'a>) -> Action {
@@ -45,6 +48,9 @@ impl<'a> Actions<'_, 'a> {
                 tried,
                 "of what is tried only $uri, $uri/ and the last are carried over",
             );
+        }
+        if others.iter().any(|own| own == "$uri/index.html") {
+            self.leave_out(tried, OF_DIRECTORY);
         }
         files.has_directories = others.iter().any(|own| own.starts_with("$uri/"));
         let second = others.last().filter(|own| own.starts_with('/'));
