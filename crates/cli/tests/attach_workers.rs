@@ -1,7 +1,10 @@
 //! `sooner attach cpu` beside a real gunicorn: short requests first, and that all is put back.
 
+mod counted;
+mod groups;
 mod known;
 mod members;
+mod restarted;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -395,9 +398,11 @@ fn mistakes_are_one_line_and_change_nothing() {
     };
     let before = server.standing();
     let port = server.address.port().to_string();
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&[], "--pid"),
         (&["--pid", "4194304"], "no process 4194304"),
+        (&["--pid", "0"], "number from 1 to"),
+        (&["--pid", "-1"], "number from 1 to"),
         (&["--cgroup", "no/such"], "no control group `no/such`"),
         (&["--port", &port, "--share", "20"], "50 to 99"),
         (&["--port", &port, "--rw", "3"], "--rule changes"),

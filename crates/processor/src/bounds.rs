@@ -96,6 +96,14 @@ impl Bounds {
         self.law.quantile_ns(share)
     }
 
+    /// What was learned is forgotten.
+    pub(crate) fn forget(&mut self) {
+        *self = match self.is_fixed {
+            true => Bounds::fixed(self.bounds_ns),
+            false => Bounds::default(),
+        };
+    }
+
     /// What all requests use.
     pub(crate) fn law(&self) -> &Law {
         &self.law

@@ -11,6 +11,7 @@
 //! Readings of workers come in as values, with the time; levels and the time of the next look go
 //! out. [`RunWait`] is Suranauwarat and Taniguchi's rule (2001), there to be measured.
 
+mod begins;
 mod bounds;
 mod history;
 mod law;

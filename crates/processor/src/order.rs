@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::begins::Begins;
 use crate::bounds::{Bounds, LEVEL_COUNT};
 use crate::history::{History, HistoryFigures, Start};
 use crate::reading::{Doing, Ended, Reading};
@@ -46,6 +47,8 @@ pub struct Settings {
     pub wait_max_ns: u64,
     /// How many processors workers have.
     pub processors: f64,
+    /// Whether programs tell of each request that begins.
+    pub has_programs: bool,
 }
 
 /// When to look again.
@@ -63,6 +66,7 @@ pub struct Order {
     settings: Settings,
     workers: BTreeMap<u32, Worker>,
     shadow: Shadow,
+    begins: Begins,
     requests: u64,
     favours: u64,
     /// Of this look.
@@ -73,6 +77,8 @@ pub struct Order {
     /// Those of which no beginning was seen, and those of them that rest.
     unseen: usize,
     resting: usize,
+    /// Whether a beginning was seen of a worker of this look.
+    sees: bool,
     due_ns: u64,
     /// Whether too few workers rest to order them.
     is_suspended: bool,
@@ -82,6 +88,7 @@ impl Order {
     /// Without workers.
     pub fn new(settings: Settings) -> Order {
         Order {
+            begins: Begins::new(settings.has_programs),
             settings,
             workers: BTreeMap::new(),
             shadow: Shadow::default(),
@@ -92,6 +99,7 @@ impl Order {
             by_level_before: [0; LEVEL_COUNT],
             unseen: 0,
             resting: 0,
+            sees: false,
             due_ns: u64::MAX,
             is_suspended: false,
         }
@@ -111,10 +119,12 @@ impl Order {
             .entry(number)
             .or_insert_with(|| Worker::new(reading, now_ns));
         let ended = worker.take(reading, now_ns);
+        let ended = ended.filter(|ended| self.begins.counts(ended, now_ns));
         let used_ns = worker.used_ns(reading);
         let rests = worker.rests(reading, now_ns);
         self.active += usize::from(reading.doing.is_active());
         let is_unseen = reading.requests == 0;
+        self.sees |= !is_unseen;
         self.resting += usize::from(rests && is_unseen);
         self.unseen += usize::from(is_unseen);
         let said = worker.said(reading, &self.settings.bounds);
@@ -159,13 +169,31 @@ impl Order {
         }
         let before = std::mem::replace(&mut worker.level, level);
         if let Some(ended) = ended {
-            self.finish(&ended);
+            self.count(&ended);
         }
         (before != level).then_some(level)
     }
 
-    /// A request is over.
+    /// A request is over that was seen to begin.
     pub fn finish(&mut self, ended: &Ended) {
+        self.see_begins();
+        self.count(ended);
+    }
+
+    /// Programs tell of this server's requests: what was counted without them is forgotten.
+    fn see_begins(&mut self) {
+        if !self.begins.see() {
+            return;
+        }
+        self.settings.bounds.forget();
+        if let Rule::History(history) = &mut self.settings.rule {
+            **history = History::default();
+        }
+        self.shadow = Shadow::default();
+        self.requests = 0;
+    }
+
+    fn count(&mut self, ended: &Ended) {
         let bounds = &mut self.settings.bounds;
         let has_learned = bounds.note(ended.used_ns);
         let finished = Finished {
@@ -220,7 +248,11 @@ impl Order {
             true => IDLE_SHARE_AGAIN,
             false => IDLE_SHARE_MIN,
         };
-        self.is_suspended = self.unseen > 0 && share < least;
+        if std::mem::take(&mut self.sees) {
+            self.see_begins();
+        }
+        let is_blind = self.begins != Begins::Seen;
+        self.is_suspended = is_blind && self.unseen > 0 && share < least;
         // A single one that wants a processor goes before none of the others.
         let is_lower = |worker: &Worker| worker.level > 0;
         let has_order = self.active > 1 || self.workers.values().any(is_lower);
@@ -276,6 +308,11 @@ impl Order {
     /// requests.
     pub fn is_suspended(&self) -> bool {
         self.is_suspended
+    }
+
+    /// Whether requests are counted by sleeps, because no program tells of their beginnings.
+    pub fn counts_sleeps(&self) -> bool {
+        self.begins == Begins::Unseen
     }
 
     /// Whether a worker that wants a processor could change a level by that.

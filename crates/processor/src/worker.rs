@@ -55,8 +55,8 @@ impl Worker {
         reading.run_ns.saturating_sub(self.base_run_ns)
     }
 
-    /// Takes a reading; gives what is over since the last, where beginnings cannot be seen: else what
-    /// sees them says it.
+    /// Takes a reading; gives what a sleep seems to have ended since the last, of one of which no
+    /// beginning was seen: of others, what sees them says it.
     pub fn take(&mut self, reading: &Reading, now_ns: u64) -> Option<Ended> {
         if reading.requests > self.requests {
             self.requests = reading.requests;

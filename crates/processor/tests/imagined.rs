@@ -43,11 +43,16 @@ pub fn settings(rule: Rule, bounds: Bounds) -> Settings {
         bounds,
         wait_max_ns: WAIT_MAX_NS,
         processors: 1.0,
+        has_programs: false,
     }
 }
 
 impl World {
     pub fn new(workers: usize, settings: Settings, sees_beginnings: bool) -> World {
+        let settings = Settings {
+            has_programs: sees_beginnings,
+            ..settings
+        };
         let idle = Imagined {
             run_ns: 0,
             left_ns: 0,

@@ -11,9 +11,11 @@ use std::time::Instant;
 use rustix::process::Pid;
 use rustix::thread::sched_getaffinity;
 use sooner_kernel::process::cpu_time_ns;
+use sooner_kernel::process_table;
 use sooner_processor::{Bounds, Next, Order, Rule, RunWait, Settings};
 
 use super::changes::Changes;
+use super::groups::Groups;
 use super::levels::{LevelValues, Usual};
 use super::options::{Options, WantedRule};
 use super::server::{Family, Worker};
@@ -82,12 +84,18 @@ pub struct Attached<'a> {
     options: &'a Options,
     trials: &'a [Trial],
     lacks: Option<String>,
+    /// The server's program.
+    program: String,
+    /// Why nice values do not order all workers, where they do not.
+    objection: Option<String>,
     source: Source,
     order: Order,
     watched: BTreeMap<u32, Watched>,
     processes: BTreeSet<u32>,
     /// What those had that were taken for workers before they had begun some.
     masters: BTreeMap<u32, Usual>,
+    /// Threads that have real time or a deadline, and are left out.
+    left_out: BTreeSet<u32>,
     record: Changes,
     began_ns: u64,
     own_began_ns: u64,
@@ -115,7 +123,8 @@ impl<'a> Attached<'a> {
         let workers = family.workers(&BTreeSet::new());
         let server = *family.roots().first().ok_or(AttachError::NoWorker)?;
         let first = workers.first().ok_or(AttachError::NoWorker)?;
-        let group = group_of(options, &workers)?;
+        let groups = Groups::of(options, &workers)?;
+        let objection = groups.objection().filter(|_| !options.real_time);
         let rule = match options.rule {
             WantedRule::Used => Rule::Used,
             WantedRule::History => Rule::History(Box::default()),
@@ -133,19 +142,23 @@ impl<'a> Attached<'a> {
             bounds: bounds.map_or_else(Bounds::default, Bounds::fixed),
             wait_max_ns: options.wait_max.as_nanos() as u64,
             processors,
+            has_programs: matches!(source, Source::Programs(_)),
         });
         let mut attached = Attached {
             options,
             trials,
             lacks,
+            program: process_table::name(server.pid).unwrap_or_default(),
+            objection,
             source,
             order,
             watched: BTreeMap::new(),
             processes: BTreeSet::new(),
             masters: BTreeMap::new(),
+            left_out: BTreeSet::new(),
             record: Changes {
                 server,
-                values: LevelValues::new(group.is_some(), options.real_time),
+                values: LevelValues::new(groups.hold_all(), options.real_time),
                 workers: Vec::new(),
                 weights: Vec::new(),
             },
@@ -161,7 +174,7 @@ impl<'a> Attached<'a> {
             looks: 0,
         };
         attached.take_processes(&family);
-        attached.record.weights = attached.weights(group)?;
+        attached.record.weights = attached.weights(groups.into_groups())?;
         Ok(attached)
     }
 
@@ -189,16 +202,24 @@ impl<'a> Attached<'a> {
             self.record.write()?;
         }
         self.find(now_ns)?;
-        if self.options.real_time && self.refused > 0 {
+        if self.options.real_time && self.refused > self.left_out.len() as u64 {
             return Err(AttachError::NoRealTime);
         }
+        problems.extend(self.objection.take());
         problems.extend(self.without_workers());
         Ok(problems)
     }
 
-    /// Why nothing is ordered, where nothing is.
+    /// Why not all workers are ordered, where not all are.
     fn without_workers(&self) -> Option<String> {
-        if !self.watched.is_empty() {
+        let (left_out, watched) = (self.left_out.len(), self.watched.len());
+        if watched > 0 && left_out > 0 {
+            let all = left_out + watched;
+            return Some(format!(
+                "{left_out} of {all} workers are not ordered: they have real time or a deadline already, which is above every nice value"
+            ));
+        }
+        if watched > 0 {
             return None;
         }
         Some(match self.refused {
@@ -208,11 +229,11 @@ impl<'a> Attached<'a> {
     }
 
     /// What is to be changed of weights: the server's, and those of what hands requests on to it.
-    pub(super) fn weights(&self, own: Option<Group>) -> io::Result<Vec<Weighed>> {
+    pub(super) fn weights(&self, own: Vec<Group>) -> io::Result<Vec<Weighed>> {
         let Some(share) = self.options.share else {
             return Ok(Vec::new());
         };
-        let mut groups: Vec<Group> = own.into_iter().collect();
+        let mut groups = own;
         for pid in ports::processes(&self.options.front_ports) {
             groups.extend(Group::of(pid));
         }
@@ -359,26 +380,6 @@ impl<'a> Attached<'a> {
             true => Ok(()),
             false => self.record.put_back(),
         }
-    }
-}
-
-/// What weighs the server's workers as one; an error where nice values cannot order them.
-pub fn group_of(options: &Options, workers: &[Worker]) -> Result<Option<Group>, AttachError> {
-    let first = workers.first().ok_or(AttachError::NoWorker)?;
-    let group = Group::of(first.process);
-    if let (Some(Group::Autogroup { .. }), false) = (&group, options.real_time) {
-        one_session(workers)?;
-    }
-    Ok(group)
-}
-
-/// Nice values order only what is in one session.
-fn one_session(workers: &[Worker]) -> Result<(), AttachError> {
-    let name = |worker: &Worker| sooner_kernel::priority::autogroup_name(worker.process).ok();
-    let sessions: BTreeSet<String> = workers.iter().filter_map(name).collect();
-    match sessions.len() {
-        0 | 1 => Ok(()),
-        many => Err(AttachError::Sessions(many)),
     }
 }
 

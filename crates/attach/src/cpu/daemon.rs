@@ -5,20 +5,24 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::process::{Pid, getpid};
 use sooner_kernel::clock::monotonic_ns;
 use sooner_kernel::scheduling::RealTime;
 use sooner_kernel::signals::EndSignals;
 use sooner_kernel::workers::{Workers, WorkersWanted, lacks_for_workers};
 use sooner_kernel::{capability, descriptors, priority};
 use sooner_processor::Next;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 
-use super::attached::{AttachError, Attached, group_of};
+use super::attached::{AttachError, Attached};
 use super::changes::Changes;
+use super::groups::Groups;
 use super::options::{Options, WantedRule};
 use super::server::Family;
+use super::snapshot::Snapshot;
 use super::source::{Proc, Source};
 use super::trial::{self, Trial, Tried};
+use super::waiting::Waiting;
 use crate::control::{self, Control};
 use crate::record::{self, Cleaned, name_of};
 use crate::turn::Turn;
@@ -119,7 +123,7 @@ pub struct Surroundings<'a> {
 pub fn run(
     options: &Options,
     surroundings: &mut Surroundings<'_>,
-) -> Result<Option<super::snapshot::Snapshot>, DaemonError> {
+) -> Result<Option<Snapshot>, DaemonError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -129,7 +133,7 @@ pub fn run(
 async fn run_until_ended(
     options: &Options,
     surroundings: &mut Surroundings<'_>,
-) -> Result<Option<super::snapshot::Snapshot>, DaemonError> {
+) -> Result<Option<Snapshot>, DaemonError> {
     // Before anything is changed, so that no signal can come too early.
     let mut ends = EndSignals::listen()?;
     has_what_rule_needs(options, lacks(options))?;
@@ -152,9 +156,9 @@ async fn run_until_ended(
         },
     };
     let mut told_waiting = false;
-    let ends_at = Instant::now() + surroundings.ends_after.unwrap_or_default();
+    let mut waiting = None;
     loop {
-        let work = attach_once(options, &trials, surroundings, &mut ends);
+        let work = attach_once(options, &trials, surroundings, &mut ends, &mut waiting);
         let error = match work.await {
             Ok(snapshot) => return Ok(snapshot),
             Err(DaemonError::Attach(error)) if is_awaited(&error, told_waiting) => error,
@@ -176,7 +180,7 @@ async fn run_until_ended(
                 return Ok(None);
             }
             () = sleep(RETRY_PAUSE) => {}
-            () = sleep_until(ends_at), if surroundings.ends_after.is_some() => return Ok(None),
+            never = Waiting::answer(waiting.as_ref()) => match never {},
         }
     }
 }
@@ -186,7 +190,7 @@ fn is_free(options: &Options) -> Result<(), DaemonError> {
     let family = Family::find(&options.server).map_err(AttachError::from)?;
     let roots = family.roots();
     let server = roots.first().ok_or(AttachError::NoWorker)?;
-    group_of(options, &family.workers(&BTreeSet::new()))?;
+    Groups::of(options, &family.workers(&BTreeSet::new()))?;
     if let Some(path) = record::left::<Changes>(server.pid)?
         && control::holder(&name_of::<Changes>(server.pid))?.is_none()
     {
@@ -196,7 +200,9 @@ fn is_free(options: &Options) -> Result<(), DaemonError> {
 }
 
 fn no_other_is_attached(server: u32) -> Result<(), DaemonError> {
-    match control::holder(&name_of::<Changes>(server))? {
+    // This one may wait for a server that now has the same number.
+    let is_other = |pid: &Pid| *pid != getpid();
+    match control::holder(&name_of::<Changes>(server))?.filter(is_other) {
         Some(pid) => Err(DaemonError::Attached(pid.as_raw_nonzero().get())),
         None => Ok(()),
     }
@@ -281,20 +287,22 @@ async fn tried(
     Ok(trials)
 }
 
-/// One life of the server.
+/// One life of the server. `waiting` gives way to the answers of this one, which stay when it is
+/// over.
 async fn attach_once(
     options: &Options,
     trials: &[Trial],
     surroundings: &mut Surroundings<'_>,
     ends: &mut EndSignals,
-) -> Result<Option<super::snapshot::Snapshot>, DaemonError> {
+    waiting: &mut Option<Waiting>,
+) -> Result<Option<Snapshot>, DaemonError> {
     // Before programs are loaded.
     Family::find(&options.server).map_err(AttachError::from)?;
     let mut attached = Attached::new(options, trials, source(options)?, monotonic_ns())?;
     let server = attached.server().pid;
     let control = match options.observes {
-        true => take_place_to_look(server, surroundings)?,
-        false => take_place(server)?,
+        true => take_place_to_look(server, surroundings, waiting)?,
+        false => take_place(server, waiting)?,
     };
     if !options.observes {
         if let Some(path) = record::left::<Changes>(server)? {
@@ -331,9 +339,19 @@ async fn attach_once(
     let snapshot = attached.snapshot(monotonic_ns());
     // The socket last: when it is gone everything is as it was.
     attached.end()?;
-    drop(control);
-    ended?;
-    Ok(Some(snapshot))
+    match ended {
+        Ok(()) => Ok(Some(snapshot)),
+        // What was seen until then is all that there is to report.
+        Err(error @ AttachError::Gone) if surroundings.ends_after.is_some() => {
+            let words = format!("the server has ended ({error}); the figures are those until then");
+            (surroundings.tell)(DaemonEvent::Problem(words));
+            Ok(Some(snapshot))
+        }
+        Err(error) => {
+            *waiting = Some(Waiting::after(control, snapshot));
+            Err(error.into())
+        }
+    }
 }
 
 fn ready_line(attached: &Attached<'_>) -> String {
@@ -354,10 +372,12 @@ fn ready_line(attached: &Attached<'_>) -> String {
 }
 
 /// Answers for the server from now on, unless another process does.
-fn take_place(server: u32) -> Result<Control, DaemonError> {
+fn take_place(server: u32, waiting: &mut Option<Waiting>) -> Result<Control, DaemonError> {
     let folder = control::own_folder()?;
     let _turn = Turn::wait(&folder)?;
     no_other_is_attached(server)?;
+    // It may have the same place.
+    drop(waiting.take());
     Ok(Control::listen(&name_of::<Changes>(server))?)
 }
 
@@ -365,9 +385,10 @@ fn take_place(server: u32) -> Result<Control, DaemonError> {
 fn take_place_to_look(
     server: u32,
     surroundings: &mut Surroundings<'_>,
+    waiting: &mut Option<Waiting>,
 ) -> Result<Control, DaemonError> {
     if control::own_folder().is_ok() {
-        return take_place(server);
+        return take_place(server, waiting);
     }
     let control = Control::listen_if_possible(&name_of::<Changes>(server))?;
     if let Some(words) = control.problem() {

@@ -14,6 +14,8 @@ pub struct Snapshot {
     pub server_pid: u32,
     /// Its program.
     pub program: String,
+    /// Whether the server has ended, and is waited for.
+    pub is_waiting: bool,
     /// Since it is attached.
     pub uptime_s: f64,
     /// Whether it only looks.
@@ -40,6 +42,8 @@ pub struct Snapshot {
     pub active: usize,
     /// Whether all are on top, because beginnings are not seen and too few wait for requests.
     pub is_suspended: bool,
+    /// Whether requests are counted by the sleeps of workers, because none is seen to begin.
+    pub counts_sleeps: bool,
     /// Requests that are over.
     pub requests: u64,
     /// Processor time that half of them used at most, ms; 95 of 100.

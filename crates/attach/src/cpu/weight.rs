@@ -65,6 +65,14 @@ impl Group {
         is_on.then_some(Group::Autogroup { name, process })
     }
 
+    /// For messages.
+    pub fn name(&self) -> String {
+        match self {
+            Group::Autogroup { process, .. } => format!("the session of process {}", process.pid),
+            Group::Control { file } => file.parent().unwrap_or(file).display().to_string(),
+        }
+    }
+
     /// Whether both are the same.
     pub fn is_same(&self, other: &Group) -> bool {
         match (self, other) {

@@ -41,7 +41,7 @@ enum RuleName {
 #[command(group(ArgGroup::new("server").args(["pid", "cgroup", "port"]).required(true)))]
 pub struct CpuArgs {
     /// Process ID of the server's first process
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
     /// Control group of the server's processes, such as php8.2-fpm.service
     #[arg(long, value_name = "NAME")]

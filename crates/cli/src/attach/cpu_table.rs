@@ -12,6 +12,12 @@ const REQUESTS_MIN: u64 = 100;
 
 /// One line: which server, how, since when.
 pub fn status_line(snapshot: &Snapshot) -> String {
+    if snapshot.is_waiting {
+        return format!(
+            "workers of {} (process {}): ended, waits for the server to start again, process {}\n",
+            snapshot.program, snapshot.server_pid, snapshot.pid,
+        );
+    }
     let what = match snapshot.observes {
         true => "only observed",
         false => "ordered",
@@ -106,15 +112,20 @@ fn rows(snapshot: &Snapshot) -> Vec<[String; 2]> {
                 snapshot.looks
             ),
         ),
-        row(
-            "seen by",
-            match &snapshot.lacks {
-                None => "BPF programs".into(),
-                Some(lacks) if lacks == NO_PROGRAMS => format!("/proc ({lacks})"),
-                Some(lacks) => format!("/proc; BPF programs need {lacks}"),
-            },
-        ),
+        row("seen by", seen_by(snapshot)),
     ]
+}
+
+/// What says what workers do.
+fn seen_by(snapshot: &Snapshot) -> String {
+    match &snapshot.lacks {
+        None if snapshot.counts_sleeps => {
+            "BPF programs, which see none of its requests begin: a sleep of 10 ms ends one".into()
+        }
+        None => "BPF programs".into(),
+        Some(lacks) if lacks == NO_PROGRAMS => format!("/proc ({lacks})"),
+        Some(lacks) => format!("/proc; BPF programs need {lacks}"),
+    }
 }
 
 /// How many requests have a history, and how good it is.

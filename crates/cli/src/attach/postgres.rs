@@ -46,7 +46,7 @@ pub struct PostgresArgs {
     #[arg(long, value_name = "URL", conflicts_with_all = ["pid", "data"])]
     url: Option<String>,
     /// Process ID of the server's first process, where several servers run
-    #[arg(long, value_name = "PID", conflicts_with = "data")]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "data")]
     pid: Option<u32>,
     /// Data directory of the server, where several servers run
     #[arg(long, value_name = "DIR")]

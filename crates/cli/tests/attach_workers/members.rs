@@ -19,13 +19,13 @@ fn counted() -> u64 {
     top["workers"].as_u64().unwrap()
 }
 
-fn weighs_sessions() -> bool {
+pub fn weighs_sessions() -> bool {
     let is_on = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
     is_on.is_ok_and(|text| text.trim() == "1") && !super::is_in_a_control_group(std::process::id())
 }
 
 /// Ends a process of another session, which is not ended with the one that began it.
-fn end(pid: u32) {
+pub fn end(pid: u32) {
     let pid = Pid::from_raw(pid.cast_signed()).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
 }

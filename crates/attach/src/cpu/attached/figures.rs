@@ -1,7 +1,6 @@
 //! All that is known, as values.
 
 use sooner_kernel::process::cpu_time_ns;
-use sooner_kernel::process_table;
 use sooner_processor::Rule;
 
 use super::Attached;
@@ -29,7 +28,8 @@ impl Attached<'_> {
         Snapshot {
             pid: std::process::id(),
             server_pid: self.record.server.pid,
-            program: process_table::name(self.record.server.pid).unwrap_or_default(),
+            program: self.program.clone(),
+            is_waiting: false,
             uptime_s,
             observes: self.options.observes,
             has_programs: matches!(self.source, Source::Programs(_)),
@@ -48,6 +48,7 @@ impl Attached<'_> {
             levels,
             active,
             is_suspended: self.order.is_suspended(),
+            counts_sleeps: self.order.counts_sleeps(),
             requests: self.order.requests(),
             used_p50_ms: bounds.quantile_ns(0.5).map(ms),
             used_p95_ms: bounds.quantile_ns(0.95).map(ms),

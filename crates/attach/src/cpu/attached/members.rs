@@ -244,7 +244,7 @@ impl Attached<'_> {
         if self.options.observes || self.options.front_ports.is_empty() {
             return Ok(());
         }
-        for planned in self.weights(None)? {
+        for planned in self.weights(Vec::new())? {
             let mut known = self.record.weights.iter();
             if known.any(|one| one.group.is_same(&planned.group)) {
                 continue;
@@ -294,7 +294,7 @@ impl Attached<'_> {
                 Err(error) if is_gone(&error) => continue,
                 Err(_) => {
                     // One with real time is above all by itself.
-                    self.refused += 1;
+                    self.refused += u64::from(self.left_out.insert(worker.thread.pid));
                     continue;
                 }
             };
