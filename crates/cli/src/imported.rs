@@ -6,11 +6,32 @@ use sooner_import::Imported;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Where `-` leads.
+const STANDARD_INPUT: &str = "/dev/stdin";
+
+/// The file that an argument names: `-` is standard input.
+pub fn file(argument: &Path) -> String {
+    match argument.as_os_str() == "-" {
+        true => STANDARD_INPUT.into(),
+        false => argument.display().to_string(),
+    }
+}
 
 /// Reads a file; what is no text becomes a letter that stands for that: in a comment it does no
-/// harm.
+/// harm. A file is read more than once; a pipe gives its text once, so that is kept.
 pub fn read(file: &Path) -> io::Result<String> {
-    Ok(String::from_utf8_lossy(&fs::read(file)?).into_owned())
+    static PIPED: OnceLock<String> = OnceLock::new();
+    let is_piped = file == Path::new(STANDARD_INPUT);
+    if let (true, Some(text)) = (is_piped, PIPED.get()) {
+        return Ok(text.clone());
+    }
+    let text = String::from_utf8_lossy(&fs::read(file)?).into_owned();
+    if is_piped {
+        PIPED.get_or_init(|| text.clone());
+    }
+    Ok(text)
 }
 
 /// Writes the configuration to a file or to standard output, and says how many of its `noun`s were

@@ -46,6 +46,7 @@ mod secured;
 mod serve;
 mod sim;
 mod solve;
+mod standard_input;
 mod surge;
 mod unwritable;
 mod unwritable_stderr;

@@ -28,7 +28,9 @@ impl Family {
         if let (true, Some(unseen)) = (all.is_empty(), ports::unseen(servers)) {
             return Err(unseen);
         }
-        let parent = |pid: u32| Some((pid, process_table::parent(pid).ok()?));
+        // One that has ended is there until its parent asks for it, and does not count: a worker whose
+        // program is over is a worker.
+        let parent = |pid: u32| Some((pid, process_table::birth(pid).ok()?.parent));
         Ok(Family {
             parents: all.into_iter().filter_map(parent).collect(),
         })
@@ -191,6 +193,28 @@ mod tests {
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         }
         shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_worker_whose_program_is_over_is_a_worker() {
+        // What it begins ends, and it never asks for it: so does one that a script has begun.
+        let script = "true & exec sleep 60";
+        let mut worker = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let has_ended = |child: &u32| {
+            process_table::parent(*child).is_ok_and(|parent| parent == worker.id())
+                && process_table::birth(*child).is_err()
+        };
+        let begin = std::time::Instant::now();
+        while !process_table::all().unwrap().iter().any(has_ended) {
+            assert!(begin.elapsed().as_secs() < 30, "it does not end");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let family = Family::find(&Servers::Process(worker.id())).unwrap();
+        let workers = family.workers(&BTreeSet::new());
+        let processes: Vec<u32> = workers.iter().map(|worker| worker.process).collect();
+        assert_eq!(processes, [worker.id()]);
+        worker.kill().unwrap();
+        worker.wait().unwrap();
     }
 
     /// The processes below one, the nearest first, once there are so many.

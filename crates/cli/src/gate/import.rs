@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// started: file names in a pgbouncer.ini are relative to that.
 #[derive(Args)]
 pub struct ImportArgs {
-    /// File to convert
+    /// File to convert, or - for standard input
     #[arg(value_name = "PGBOUNCER.INI")]
     pub file: PathBuf,
     /// File to write [default: standard output]
@@ -26,7 +26,7 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         folder: &std::env::current_dir()?,
         read: &imported::read,
     };
-    let found = import(&args.file.display().to_string(), &files)?;
+    let found = import(&imported::file(&args.file), &files)?;
     imported::write(
         &found,
         args.out.as_deref(),

@@ -10,7 +10,8 @@ use std::process::ExitCode;
 
 /// Converts an nginx.conf to a sooner.toml, and says what it leaves out.
 ///
-/// FILE is a whole nginx.conf, a file of conf.d or sites-available, or what `nginx -T` prints.
+/// FILE is a whole nginx.conf, a file of conf.d or sites-available, or what `nginx -T` prints; `-`
+/// is standard input.
 /// Names of included files are relative to the folder of nginx.conf.
 #[derive(Args)]
 pub struct ImportArgs {
@@ -29,7 +30,7 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         read: &imported::read,
         list: &list,
     };
-    let found = import_nginx(&args.file.display().to_string(), files)?;
+    let found = import_nginx(&imported::file(&args.file), files)?;
     imported::write(
         &found,
         args.out.as_deref(),

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// A system, or every combination of what is given several times.
 #[derive(Args)]
 pub struct SystemArgs {
-    /// Model file, as `sooner sim`, `sooner solve model` and `sooner load model` read it; flags
-    /// override its keys
+    /// Model file (- for standard input), as `sooner sim`, `sooner solve model` and `sooner load
+    /// model` read it; flags override its keys
     #[arg(value_name = "MODEL.toml")]
     pub model: Option<PathBuf>,
     /// Distribution of job sizes, such as h2:mean=1,c2=4 or trace:epa; repeatable

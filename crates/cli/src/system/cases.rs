@@ -225,9 +225,13 @@ fn mark_varied(cases: &mut [Case]) {
     }
 }
 
-/// A model file; what is wrong with it is told with its name and the line.
+/// A model file, `-` for standard input; what is wrong with it is told with its name and the line.
 pub fn read(path: &std::path::Path) -> Result<Model> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = match path.as_os_str() == "-" {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    };
+    let text = text.with_context(|| path.display().to_string())?;
     let model = Model::read(&text, check_policy);
     model.map_err(|mistake| anyhow::anyhow!("{}:{mistake}", path.display()))
 }

@@ -110,7 +110,7 @@ impl<'a> Maker<'a> {
         if !has_root {
             self.sites(&root);
         }
-        let servers = self.upstreams(is_first);
+        let servers = self.upstreams();
         let path = self.routes();
         self.classes();
         let expected = Expected {
@@ -293,7 +293,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn upstreams(&mut self, is_first: bool) -> Vec<usize> {
+    fn upstreams(&mut self) -> Vec<usize> {
         self.begin("proxy", "[proxy]");
         self.may("trusted", &["[]", "[\"127.0.0.0/8\"]"]);
         self.may("response_buffer_bytes", &["0", "100", "1000000"]);
@@ -307,9 +307,10 @@ impl<'a> Maker<'a> {
         let named: Vec<_> = (servers.iter())
             .map(|server| format!("\"http://{}\"", self.servers[*server]))
             .collect();
-        // In the first upstream a long response keeps a place to the end: others need one more.
-        let fewest = match (is_first, servers.len()) {
-            (true, 1) => "2",
+        // A long response keeps its place to the end, of the same server also after reloads: others
+        // need one more.
+        let fewest = match servers.len() {
+            1 => "2",
             _ => "1",
         };
         self.upstream("app", &format!("[{}]", named.join(", ")), fewest);
