@@ -322,7 +322,8 @@ impl Pool {
 
     /// A new session has been told this.
     pub fn note_initial_parameters(&mut self, owner: &Owner, parameters: &Parameters) {
-        self.initial.note(owner, parameters);
+        self.initial
+            .note(owner, parameters, std::time::Instant::now());
     }
 }
 

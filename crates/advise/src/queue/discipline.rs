@@ -273,18 +273,8 @@ fn classes(alone_ns: &[f64]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inside::tests::visit;
     use super::*;
-
-    fn visit(enter_ns: u64, leave_ns: u64) -> Visit {
-        Visit {
-            at_ns: enter_ns,
-            enter_ns,
-            leave_ns,
-            kind: 0,
-            amount: None,
-            client: None,
-        }
-    }
 
     fn alone(visits: &[Visit], servers: usize) -> Vec<f64> {
         in_turn_ns(visits, &arrivals(visits, 1), servers).0

@@ -156,10 +156,11 @@ pub fn inside_at_arrival(visits: &[Visit]) -> Vec<usize> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn visit(enter_ns: u64, leave_ns: u64) -> Visit {
+    /// One that enters at once.
+    pub fn visit(enter_ns: u64, leave_ns: u64) -> Visit {
         Visit {
             at_ns: enter_ns,
             enter_ns,

@@ -5,9 +5,7 @@ use std::io;
 
 use super::connection::{CREATE, Connection, EXCLUSIVE};
 use super::message::u32_at;
-use super::traffic::{
-    RTM_DELQDISC, RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TrafficHandle, body, kind_of,
-};
+use super::traffic::{RTM_DELQDISC, RTM_NEWQDISC, TCA_KIND, TrafficHandle, body};
 
 const RTM_NEWTFILTER: u16 = 44;
 const RTM_DELTFILTER: u16 = 45;
@@ -50,19 +48,8 @@ impl Connection {
 
     /// Whether the device has the qdisc.
     pub fn has_clsact(&mut self, device: u32) -> io::Result<bool> {
-        let mut found = false;
-        let place = TrafficHandle {
-            device,
-            handle: 0,
-            parent: 0,
-        };
-        let take = |kind, payload: &[u8]| {
-            if kind == RTM_NEWQDISC && u32_at(payload, 4) == Some(device) {
-                found |= kind_of(payload).as_deref() == Some("clsact");
-            }
-        };
-        self.dump(RTM_GETQDISC, |request| request.body(&body(place)), take)?;
-        Ok(found)
+        let qdiscs = self.qdiscs(device)?;
+        Ok(qdiscs.iter().any(|qdisc| qdisc.kind == "clsact"))
     }
 
     /// The filters of both directions; none without the qdisc.

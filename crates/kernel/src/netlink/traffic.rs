@@ -258,11 +258,6 @@ pub fn body(place: TrafficHandle) -> [u8; BODY_BYTES] {
     body
 }
 
-/// The kind in the payload of a RTM_NEWQDISC.
-pub fn kind_of(payload: &[u8]) -> Option<String> {
-    Some(qdisc(payload)?.kind)
-}
-
 /// What the payload of a RTM_NEWQDISC says.
 fn qdisc(payload: &[u8]) -> Option<QdiscReply> {
     let kind = attribute(payload.get(BODY_BYTES..)?, TCA_KIND)?;

@@ -6,7 +6,7 @@ use crate::pool::Owner;
 use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, in_time};
 use sooner_postgres::parameters::Parameters;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A server that does not answer sooner is believed to be as it was.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -18,7 +18,9 @@ impl Client {
         db: &Database,
         owner: &Owner,
     ) -> Result<(), Departure> {
-        let must_look = db.upstream.pool.borrow_mut().initial.must_look(owner);
+        let now = Instant::now();
+        let pool = &db.upstream.pool;
+        let must_look = pool.borrow_mut().initial.must_look(owner, now);
         if !must_look {
             return Ok(());
         }

@@ -31,12 +31,12 @@ impl InitialParameters {
         self.0.get(owner).map(|known| &known.parameters)
     }
 
-    /// A new session has been told this.
-    pub fn note(&mut self, owner: &Owner, parameters: &Parameters) {
+    /// A new session has been told this now.
+    pub fn note(&mut self, owner: &Owner, parameters: &Parameters, now: Instant) {
         self.note_standby(parameters);
         let known = Known {
             parameters: parameters.clone(),
-            since: Instant::now(),
+            since: now,
             is_doubtful: false,
         };
         self.0.insert(owner.clone(), known);
@@ -71,15 +71,15 @@ impl InitialParameters {
     /// Whether the server has to be asked again before a client of this owner is told anything; if
     /// so, this client asks. A standby may have been promoted, and clients that want a primary
     /// leave before they would find out.
-    pub fn must_look(&mut self, owner: &Owner) -> bool {
+    pub fn must_look(&mut self, owner: &Owner, now: Instant) -> bool {
         let Some(known) = self.0.get_mut(owner) else {
             return false;
         };
         let standby = known.parameters.get(STANDBY).map(Vec::as_slice);
         let may_differ = known.is_doubtful || standby == Some(b"on");
-        let looks = may_differ && known.since.elapsed() >= LOOK_PAUSE;
+        let looks = may_differ && now.saturating_duration_since(known.since) >= LOOK_PAUSE;
         if looks {
-            known.since = Instant::now();
+            known.since = now;
         }
         looks
     }
@@ -124,5 +124,31 @@ impl InitialParameters {
     /// These owners' sessions may be told something else from now on.
     pub fn forget(&mut self, is_theirs: impl Fn(&Owner) -> bool) {
         self.0.retain(|owner, _| !is_theirs(owner));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standby_is_looked_at_again_after_a_pause_and_a_primary_is_not() {
+        let owner = Owner {
+            user: "bob".into(),
+            database: "app".into(),
+        };
+        let told = |standby: &str| {
+            let mut told = Parameters::new();
+            told.extend([(STANDBY.to_vec(), standby.as_bytes().to_vec())]);
+            told
+        };
+        let (mut initial, begin) = (InitialParameters::default(), Instant::now());
+        initial.note(&owner, &told("on"), begin);
+        let mut looks = |after: Duration| initial.must_look(&owner, begin + after);
+        assert!(!looks(LOOK_PAUSE / 2) && looks(LOOK_PAUSE));
+        // Another client asks already.
+        assert!(!looks(LOOK_PAUSE * 3 / 2) && looks(2 * LOOK_PAUSE));
+        initial.note(&owner, &told("off"), begin);
+        assert!(!initial.must_look(&owner, begin + 9 * LOOK_PAUSE));
     }
 }
