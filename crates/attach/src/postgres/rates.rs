@@ -8,10 +8,10 @@ use super::counts::Rate;
 use super::tally::{ClassTally, Tally};
 
 /// The server adds a transaction to its count when it also has something else to add: those that
-/// read no table are missing. Below this part of what ages say, ages are believed.
+/// read no table are missing. Below this part of the least that ages say, ages are believed.
 const COUNTED_MIN: f64 = 0.8;
-/// It also counts what no client's session does: above this part of what ages say, they are believed,
-/// if they say it with so many looks, and do not miss what is over in a moment.
+/// It also counts what no client's session does: above this part of the most that ages say, they are
+/// believed, if they say it with so many looks, and do not miss what is over in a moment.
 const COUNTED_MAX: f64 = 1.25;
 const BELIEVED_LOOKS_MIN: u64 = 500;
 const MOMENT_MAX: f64 = 1.25;
@@ -55,11 +55,12 @@ pub fn rates(tally: &Tally, counted: Option<Rate>) -> Rates {
     let by_age: Vec<f64> = by_age.collect();
     let sum: f64 = by_age.iter().sum();
     let error_of_ages = all_ages(tally).relative_error(look_s(tally));
+    let least = COUNTED_MIN * sum * (1.0 - error_of_ages);
     let most = COUNTED_MAX * sum * (1.0 + error_of_ages);
     let is_believed = |counted: &Rate| {
         let is_more = counted.per_sec > most && are_sure(tally, sum);
         let is_sure = counted.error <= COUNT_ERROR_MAX.max(error_of_ages);
-        counted.per_sec >= COUNTED_MIN * sum && !is_more && is_sure
+        counted.per_sec >= least && !is_more && is_sure
     };
     let Some(counted) = counted.filter(is_believed) else {
         return Rates {

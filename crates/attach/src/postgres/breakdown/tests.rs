@@ -195,6 +195,16 @@ fn what_no_client_did_is_not_counted() {
 }
 
 #[test]
+fn a_count_is_not_too_low_where_ages_may_be_too_high() {
+    // Half of the 95 per cent interval of the ages is half of the rate at 200 looks, and a
+    // tenth at 6000.
+    for (seconds, count_of) in [(2.0, CountOf::Server), (60.0, CountOf::Ages)] {
+        let found = found(&steady(seconds), 70.0);
+        assert_eq!(found.count_of, count_of, "{seconds}");
+    }
+}
+
+#[test]
 fn an_early_end_leaves_only_slices_that_were_looked_at() {
     // All slices are alike, and a mean is as sure as they are.
     let error_ms = |seconds| found(&steady(seconds), 100.0).all.error_ms;
