@@ -9,6 +9,7 @@ use crate::{
 };
 use anyhow::{Context, Result};
 use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -139,6 +140,10 @@ fn format(tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
+/// What clippy's own driver is told, as `cargo clippy` hands it on; it must be the same wherever
+/// crates are checked once for two steps.
+const CLIPPY_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
 fn clippy(tally: &mut Tally) -> Result<()> {
     let arguments = [
         "clippy",
@@ -157,14 +162,24 @@ fn clippy(tally: &mut Tally) -> Result<()> {
 }
 
 /// Links between items in the documentation must lead somewhere. Only what tests leave of the
-/// processors is used.
+/// processors is used, and what the step `clippy` has checked is not checked once more: the same
+/// program reads the crates, and an example brings the features that the tests' dependencies have.
 fn doc(tally: &mut Tally) -> Result<()> {
     let mut command = process::cargo(&[
         "doc",
         "--workspace",
         "--no-deps",
         "--document-private-items",
+        "--lib",
+        "--bins",
+        "--example",
+        "play",
     ]);
+    let driver = Path::new(command.get_program()).with_file_name("clippy-driver");
+    if driver.exists() {
+        command.env("RUSTC_WORKSPACE_WRAPPER", driver);
+        command.env("CLIPPY_ARGS", CLIPPY_ARGS);
+    }
     tally.step(
         "doc",
         process::run(&mut process::at_idle(
