@@ -5,6 +5,7 @@ pub mod authentication;
 pub mod cancel;
 pub mod cancel_queued;
 pub mod connection;
+mod greeting;
 pub mod handle;
 mod hearing;
 mod made_room;
@@ -170,23 +171,7 @@ impl Client {
                     held = Box::pin(self.lease_now(db)).await?;
                 }
             }
-            None => {
-                let mut lease = Box::pin(self.begin_transaction())
-                    .await?
-                    .ok_or(Departure::Left)?
-                    .lease;
-                if let Some(server) = &mut lease.server {
-                    self.state.reported = server.state.reported.clone();
-                    notices = std::mem::take(&mut server.session.notices);
-                }
-                if by_session {
-                    held = Some(lease);
-                } else {
-                    // No transaction: its time says nothing about its class's.
-                    lease.fail();
-                    Box::pin(self.give_back(lease)).await;
-                }
-            }
+            None => (held, notices) = Box::pin(self.ask_parameters(&db, by_session)).await?,
         }
         if let Some(lease) = &held {
             lease.show(&self.handle);
@@ -195,6 +180,37 @@ impl Client {
         }
         self.note_session();
         Ok((held, notices))
+    }
+
+    /// Asks the server: on a connection of its pool, on a new one where no place is free, or when it
+    /// has had its turn.
+    async fn ask_parameters(
+        &mut self,
+        db: &Rc<Database>,
+        by_session: bool,
+    ) -> Result<(Option<Lease>, BytesMut), Departure> {
+        let mut lease = match Box::pin(self.lease_if_free(db)).await? {
+            Some(lease) => lease,
+            None => {
+                if let Some(notices) = Box::pin(self.greet(db)).await? {
+                    return Ok((None, notices));
+                }
+                let transaction = Box::pin(self.begin_transaction()).await?;
+                transaction.ok_or(Departure::Left)?.lease
+            }
+        };
+        let mut notices = BytesMut::new();
+        if let Some(server) = &mut lease.server {
+            self.state.reported = server.state.reported.clone();
+            notices = std::mem::take(&mut server.session.notices);
+        }
+        if by_session {
+            return Ok((Some(lease), notices));
+        }
+        // No transaction: its time says nothing about its class's.
+        lease.fail();
+        Box::pin(self.give_back(lease)).await;
+        Ok((None, notices))
     }
 
     async fn welcome(

@@ -6,6 +6,7 @@ use crate::pool::Owner;
 use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, in_time};
 use sooner_postgres::parameters::Parameters;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A server that does not answer sooner is believed to be as it was.
@@ -15,7 +16,7 @@ impl Client {
     /// Asks where that is needed.
     pub(super) async fn renew_parameters(
         &mut self,
-        db: &Database,
+        db: &Rc<Database>,
         owner: &Owner,
     ) -> Result<(), Departure> {
         let now = Instant::now();
@@ -24,7 +25,7 @@ impl Client {
         if !must_look {
             return Ok(());
         }
-        let looked = tokio::time::timeout(PATIENCE, Box::pin(self.look(owner))).await;
+        let looked = tokio::time::timeout(PATIENCE, Box::pin(self.look(db, owner))).await;
         // It has been told nothing so far.
         self.state.reported = Parameters::new();
         match looked {
@@ -33,9 +34,10 @@ impl Client {
         }
     }
 
-    async fn look(&mut self, owner: &Owner) -> Result<(), Departure> {
-        let transaction = self.begin_transaction().await?;
-        let mut lease = transaction.ok_or(Departure::Left)?.lease;
+    async fn look(&mut self, db: &Rc<Database>, owner: &Owner) -> Result<(), Departure> {
+        let Some(mut lease) = self.lease_if_free(db).await? else {
+            return self.greet(db).await.map(|_| ());
+        };
         let upstream = lease.db.upstream.clone();
         let question = upstream.pool.borrow().initial.question(owner);
         if let (Some(server), Some(question)) = (&mut lease.server, question) {

@@ -148,7 +148,7 @@ impl LeaseRequest<'_> {
     }
 
     /// A lease without its server connection, for a client that has been admitted.
-    fn pending(&self, permits: Vec<Permit>) -> Lease {
+    pub fn pending(&self, permits: Vec<Permit>) -> Lease {
         let owner = self.owner();
         Lease {
             server: None,

@@ -17,6 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// A server, and the one queue of all who want into it.
 pub struct Upstream {
@@ -50,6 +51,8 @@ pub struct Upstream {
     /// nothing takes no place from those who have.
     pub lookup_pool: RefCell<Pool>,
     pub lookup_limiter: Limiter,
+    /// Sessions that begin only to tell what new clients are told, at a time.
+    pub greetings: Semaphore,
     /// The session that asks who waits for which lock, while it is not used.
     pub lock_watch: RefCell<Option<Box<ServerConnection>>>,
     /// Whether it is used.
@@ -94,6 +97,7 @@ impl Upstream {
                 waiting_max: None,
                 kind_memory: KIND_MEMORY,
             }),
+            greetings: Semaphore::new(GREETINGS),
             lock_watch: RefCell::default(),
             watches_locks: Cell::default(),
             cancels_by_command: Cell::new(true),
@@ -268,6 +272,8 @@ const LOCK_WATCH_IDLE: Duration = Duration::from_secs(5);
 
 /// Secrets that are looked up in a server at a time.
 const LOOKUPS: usize = 2;
+/// So many logins at a time may ask a server beside its places.
+const GREETINGS: usize = 2;
 
 /// So many transactions of a kind tell how long the next one will take: their times vary, and a
 /// wrong guess admits it at the wrong time.

@@ -3,6 +3,7 @@
 
 mod first_packets;
 mod idle_sessions;
+mod logins;
 mod settings;
 mod statements;
 mod texts;
@@ -46,19 +47,27 @@ fn message_of(word: &str) -> Vec<u8> {
 impl Session {
     /// One that asks for these parameters, and what it is told at its beginning.
     fn begin(folder: &Path, port: u16, parameters: &[(&str, &str)]) -> (Self, String) {
+        let mut session = Self::open(folder, port, parameters);
+        let told = session.hear(1);
+        (session, told)
+    }
+
+    /// One that has sent its first packet.
+    fn open(folder: &Path, port: u16, parameters: &[(&str, &str)]) -> Self {
         let socket = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut body = vec![0, 3, 0, 0];
         let usual = [("user", "postgres"), ("database", "postgres")];
-        for (name, value) in usual.iter().chain(parameters) {
+        let is_own = |name: &str| parameters.iter().any(|(own, _)| *own == name);
+        let usual = usual.iter().filter(|(name, _)| !is_own(name));
+        for (name, value) in usual.chain(parameters) {
             body.extend(format!("{name}\0{value}\0").as_bytes());
         }
         body.push(0);
         let mut session = Self(socket);
         let packet = message(b' ', &body);
         session.0.write_all(&packet[1..]).unwrap();
-        let told = session.hear(1);
-        (session, told)
+        session
     }
 
     /// Sends all of them at once; what is answered up to the last ReadyForQuery, or the end.

@@ -1,0 +1,101 @@
+//! What a client is told at its login where every place inside is taken: a login is no transaction,
+//! and waits for no place of one.
+//!
+//! The gate logs in to the server for it, as the server itself would let it in, and reads what a new
+//! session is told. That connection goes to the pool, or is closed where there are as many as may be.
+
+use super::Client;
+use crate::client::refusal::{Departure, Refusal};
+use crate::client::session_sync::apply_parameters;
+use crate::pool::admission::{Interrupted, interruption};
+use crate::pool::database::Database;
+use crate::pool::lease::{COMMAND_PATIENCE, Lease, LeaseRequest, in_time, owner};
+use crate::pool::server_session::LoginError;
+use bytes::BytesMut;
+use sooner_postgres::parameters::Parameters;
+use std::rc::Rc;
+
+impl Client {
+    /// A lease, if it need not wait for one; none as well where the server connections are all in
+    /// use.
+    pub(super) async fn lease_if_free(
+        &mut self,
+        db: &Rc<Database>,
+    ) -> Result<Option<Lease>, Departure> {
+        let upstream = &db.upstream;
+        let most = upstream.connections(&self.pooler.configuration().config.limits);
+        let has_room = {
+            let (pool, owner) = (upstream.pool.borrow(), owner(&self.handle.user, db));
+            pool.has_idle(&owner) || pool.open() < most
+        };
+        match has_room {
+            true => Box::pin(self.lease_now(db.clone())).await,
+            false => Ok(None),
+        }
+    }
+
+    /// Learns from a new server session what this client is told; gives what the server remarks.
+    /// None where that cannot be had now, as in a pause: the client has to wait for its turn.
+    pub(super) async fn greet(&mut self, db: &Rc<Database>) -> Result<Option<BytesMut>, Departure> {
+        let (pooler, requested, state) = (&self.pooler, &self.requested, &mut self.state);
+        let request = LeaseRequest {
+            user: &self.handle.user,
+            db: db.clone(),
+            proof: self.handle.proof.as_deref(),
+        };
+        let owner = request.owner();
+        let greeting = async {
+            let _place = db.upstream.greetings.acquire().await;
+            if db.is_paused() {
+                return Err(LoginError::Full);
+            }
+            let mut lease = request.pending(Vec::new());
+            let configuration = pooler.configuration();
+            let opening = request.open(&configuration, &owner);
+            let mut server = in_time(COMMAND_PATIENCE, opening).await?;
+            let initial = server.state.reported.clone();
+            let has_room = {
+                let mut pool = db.upstream.pool.borrow_mut();
+                pool.note_initial_parameters(&owner, &initial);
+                let most = db.upstream.connections(&configuration.config.limits);
+                let has_room = pool.open() < most;
+                if has_room {
+                    pool.opens();
+                }
+                has_room
+            };
+            // One that has been counted is counted down when the lease drops it.
+            let server = match has_room {
+                true => &mut **lease.server.insert(server),
+                false => &mut *server,
+            };
+            apply_parameters(state, requested, Some(&initial), server).await?;
+            let notices = std::mem::take(&mut server.session.notices);
+            let reported = server.state.reported.clone();
+            lease.give_back(false).await;
+            Ok((reported, notices))
+        };
+        let greeted = tokio::select! {
+            biased;
+            greeted = greeting => greeted,
+            interrupted = interruption(&mut self.stream, &mut self.input, &self.handle) => {
+                return match interrupted {
+                    Interrupted::Terminated => Err(self.handle.refusal().into()),
+                    _ => Err(Departure::Left),
+                };
+            }
+        };
+        match greeted {
+            Ok((reported, notices)) => {
+                self.state.reported = reported;
+                Ok(Some(notices))
+            }
+            Err(LoginError::Full | LoginError::AtLimit(..) | LoginError::Unreachable(_)) => {
+                // It has been told nothing so far.
+                self.state.reported = Parameters::new();
+                Ok(None)
+            }
+            Err(error) => Err(Refusal::of_login(error, &db.upstream.address, &owner).into()),
+        }
+    }
+}
