@@ -39,7 +39,10 @@ pub async fn serve(pooler: Rc<Pooler>, stream: Stream, login_slot: LoginSlot) {
     let served = client.begin_and_serve(version).await;
     drop(registered);
     if let Err(Departure::Refused(refusal)) = served {
-        refuse(&mut client.stream, &refusal).await;
+        log(&format!(
+            "a client of user {user:?} in database {database:?}: {refusal}"
+        ));
+        tell(&mut client.stream, &refusal).await;
     }
 }
 
@@ -132,6 +135,10 @@ impl Drop for Registered {
 /// Tells a client why, and the operator in one line.
 pub async fn refuse(stream: &mut Stream, refusal: &Refusal) {
     log(&refusal.to_string());
+    tell(stream, refusal).await;
+}
+
+async fn tell(stream: &mut Stream, refusal: &Refusal) {
     let mut out = BytesMut::new();
     refusal.write(&mut out);
     let told = stream.flush_all(&mut out);

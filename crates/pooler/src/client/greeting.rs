@@ -51,8 +51,7 @@ impl Client {
             }
             let mut lease = request.pending(Vec::new());
             let configuration = pooler.configuration();
-            let opening = request.open(&configuration, &owner);
-            let mut server = in_time(COMMAND_PATIENCE, opening).await?;
+            let mut server = request.open(&configuration, &owner).await?;
             let initial = server.state.reported.clone();
             let has_room = {
                 let mut pool = db.upstream.pool.borrow_mut();
@@ -77,7 +76,8 @@ impl Client {
         };
         let greeted = tokio::select! {
             biased;
-            greeted = greeting => greeted,
+            // A server that does not answer keeps the next clients waiting no longer than this one.
+            greeted = in_time(COMMAND_PATIENCE, greeting) => greeted,
             interrupted = interruption(&mut self.stream, &mut self.input, &self.handle) => {
                 return match interrupted {
                     Interrupted::Terminated => Err(self.handle.refusal().into()),
