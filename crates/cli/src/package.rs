@@ -1,13 +1,13 @@
 //! `sooner package DIR`: manual pages and shell completions, made from the description that the
 //! command line itself is read by.
 
+mod completions;
 mod facts;
 mod manual;
 
 use crate::output;
 use anyhow::Context;
 use clap::Args;
-use clap_complete::Shell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub fn run(args: &PackageArgs, command: clap::Command) -> anyhow::Result<ExitCod
     let (man, completions) = (args.dir.join("man"), args.dir.join("completions"));
     make(&man)?;
     make(&completions)?;
-    write_completions(command.clone(), &completions)?;
+    completions::write(&command, &completions)?;
     manual::write(command, &date, &man)
         .with_context(|| format!("cannot write manual pages to {}", man.display()))?;
     output::line(args.dir.display())?;
@@ -51,14 +51,6 @@ fn date(epoch: Option<&str>) -> anyhow::Result<String> {
 
 fn make(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
-}
-
-fn write_completions(mut command: clap::Command, folder: &Path) -> anyhow::Result<()> {
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command, "sooner", folder)
-            .with_context(|| format!("cannot write completions for {shell}"))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

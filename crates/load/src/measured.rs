@@ -90,11 +90,8 @@ impl<'run> Measured<'run> {
     /// Planned work of the measured part / what the link carries in it; none where nothing was
     /// planned.
     pub fn offered_load(&self) -> Option<f64> {
-        let arrivals = self.planned?.plan.arrivals.iter();
-        let works = arrivals
-            .filter(|arrival| arrival.at_ns >= self.warm_up_ns)
-            .map(|arrival| arrival.work_bytes);
-        Some(works.sum::<u64>() as f64 / self.planned_capacity_bytes)
+        let bytes = planned_bytes(self.planned?.plan, self.warm_up_ns);
+        Some(bytes as f64 / self.planned_capacity_bytes)
     }
 
     /// Work of the requests of the measured part / what the link carries in it.
@@ -185,6 +182,7 @@ impl<'run> Measured<'run> {
             without_port: count(Failure::Ports),
             send_lag_p99_ns: percentile(&lags, 990).unwrap_or(0),
             mean_ideal_srpt_ns: ideal.unwrap_or(0.0) as u64,
+            chosen_load: None,
             offered_load: self.offered_load(),
             realised_load: self.realised_load(),
             unsent,
@@ -197,6 +195,13 @@ impl<'run> Measured<'run> {
             silent_ns: self.played.silent_ns,
         }
     }
+}
+
+/// Work of what is planned from `warm_up_ns` on.
+pub fn planned_bytes(plan: &Plan, warm_up_ns: u64) -> u64 {
+    let arrivals = plan.arrivals.iter();
+    let measured = arrivals.filter(|arrival| arrival.at_ns >= warm_up_ns);
+    measured.map(|arrival| arrival.work_bytes).sum()
 }
 
 /// How long was measured of a run that should last `duration_ns`: less where it was stopped. Never

@@ -16,11 +16,12 @@
 //! together.
 
 mod error;
+mod offer;
 mod report;
 
 use crate::client::Client;
 use crate::counters::TcpCounters;
-use crate::model::{Model, Offered};
+use crate::model::Model;
 use crate::patience::Patience;
 use crate::play::{self, PlayOptions, Progress};
 use crate::pool::{Pool, Reuse};
@@ -29,13 +30,12 @@ use crate::script::Script;
 use crate::socket::{SocketOptions, UnconnectedSocket};
 use crate::target::Target;
 pub use error::ReplayError;
+pub use offer::ASKED_TOLERANCE;
 use report::Facts;
 use sooner_kernel::descriptors;
 use sooner_kernel::scheduling::RealTime;
 use sooner_stats::{Run, Sample};
-use sooner_workload::{
-    Behaviour, Plan, PlanError, PlanOptions, Rate, Schedule, Trace, Users, UsersOptions, Visits,
-};
+use sooner_workload::{Behaviour, Rate, Trace, Users, UsersOptions};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -93,6 +93,8 @@ pub struct Replay {
     pub samples: Vec<Sample>,
     /// For each of them, whether it is reported: not those of the warm-up.
     pub measured: Vec<bool>,
+    /// Mean load that was requested of the measured part; none in a closed system.
+    pub asked_load: Option<f64>,
     /// Requests of the trace passed over to make the load exact.
     pub passed_over: u64,
     /// What responses cost beside their bodies, as measured before the run.
@@ -118,9 +120,10 @@ async fn carry_out(
     descriptors::raise_hard_limit(DESCRIPTORS).ok();
     check_sockets(options)?;
     let costs = probe(options).await?;
-    let plan = plan(options, &costs)?;
+    let offer = offer::offer(options, &costs)?;
+    let plan = offer.as_ref().map(|offer| &offer.plan);
     let end_ns = options.duration.as_nanos() as u64;
-    let script = match &plan {
+    let script = match plan {
         Some(plan) => Script::Planned {
             plan,
             visits_until_ns: matches!(options.model, Model::PartlyOpen(..)).then_some(end_ns),
@@ -134,7 +137,7 @@ async fn carry_out(
         pools: pools(options),
         patience: options.patience,
         drain: options.drain,
-        planned: plan.as_ref().map(|plan| plan.arrivals.len() as u64),
+        planned: plan.map(|plan| plan.arrivals.len() as u64),
     };
     // Without the privilege the send lag shows whether it was needed.
     let real_time = RealTime::enter().ok();
@@ -147,7 +150,7 @@ async fn carry_out(
         .map(|(now, before)| now.since(before));
     let facts = Facts {
         options,
-        plan: plan.as_ref(),
+        offer: offer.as_ref(),
         played: &played,
         costs,
         counters,
@@ -250,66 +253,6 @@ async fn probe(options: &ReplayOptions) -> Result<Costs, ReplayError> {
 
 fn clients(options: &ReplayOptions) -> NonZeroU32 {
     NonZeroU32::new(options.sources.len() as u32).unwrap_or(NonZeroU32::MIN)
-}
-
-fn plan(options: &ReplayOptions, costs: &Costs) -> Result<Option<Plan>, PlanError> {
-    match &options.model {
-        Model::Open(offered) => plan_offered(options, costs, offered, None).map(Some),
-        Model::PartlyOpen(offered, visits) => {
-            plan_offered(options, costs, offered, Some(*visits)).map(Some)
-        }
-        Model::Closed { .. } => Ok(None),
-    }
-}
-
-/// A constant load is planned as two phases, warm-up and the rest, so that it is exact in the part
-/// that is reported; where no requests fit that, as one.
-fn plan_offered(
-    options: &ReplayOptions,
-    costs: &Costs,
-    offered: &Offered,
-    visits: Option<Visits>,
-) -> Result<Plan, PlanError> {
-    let with = |schedule: Schedule| {
-        let plan_options = PlanOptions {
-            schedule,
-            duration_s: options.duration.as_secs_f64(),
-            rate: options.rate,
-            seed: options.seed,
-            process: offered.process,
-            wire: costs.wire,
-            head_bytes: options.plan_head_bytes.unwrap_or(costs.head_bytes),
-            requests_per_connection: options.reuse.requests_per_connection,
-            clients: clients(options),
-            visits,
-            crowd: offered.crowd,
-        };
-        let mut plan = sooner_workload::plan(&options.trace, &plan_options)?;
-        // Chosen by one length of head, they are as much work as this server makes of them.
-        for arrival in &mut plan.arrivals {
-            let (size, new) = (arrival.size_bytes, arrival.new_connection);
-            arrival.work_bytes = costs.wire.work_bytes(size, costs.head_bytes, new);
-        }
-        Ok(plan)
-    };
-    match split_at_warm_up(&offered.schedule, options) {
-        Some(split) => with(split).or_else(|_| with(offered.schedule.clone())),
-        None => with(offered.schedule.clone()),
-    }
-}
-
-fn split_at_warm_up(schedule: &Schedule, options: &ReplayOptions) -> Option<Schedule> {
-    let [phase] = schedule.phases() else {
-        return None;
-    };
-    let rest = options.duration - options.warm_up;
-    let text = format!(
-        "{load},{load},{},{}",
-        options.warm_up.as_secs_f64(),
-        rest.as_secs_f64(),
-        load = phase.load
-    );
-    text.parse().ok()
 }
 
 fn closed_script(options: &ReplayOptions, costs: &Costs) -> Script<'static> {

@@ -3,6 +3,7 @@
 //! Every rule has its limit here, with its reason; the first rule that is broken is the verdict's
 //! one line. Nothing here judges the server by its speed.
 
+use crate::replay::ASKED_TOLERANCE;
 use sooner_stats::{GapLaw, Interarrivals, Verdict};
 use sooner_workload::arrivals::MAX_REQUESTS;
 
@@ -44,7 +45,10 @@ pub struct Evidence {
     pub send_lag_p99_ns: u64,
     /// Mean response time of the same arrivals under ideal SRPT, in ns.
     pub mean_ideal_srpt_ns: u64,
-    /// Requested load; none in a closed system.
+    /// Load of the requests that were chosen for the measured part, and the load that was asked
+    /// for; none in a closed system.
+    pub chosen_load: Option<(f64, f64)>,
+    /// Planned load; none in a closed system.
     pub offered_load: Option<f64>,
     /// Load of the requests really sent.
     pub realised_load: f64,
@@ -79,12 +83,13 @@ pub fn judge(evidence: &Evidence) -> (Verdict, String) {
         };
         return (Verdict::Invalid, reason);
     }
-    let rules: [fn(&Evidence) -> Option<String>; 13] = [
+    let rules: [fn(&Evidence) -> Option<String>; 14] = [
         anything_sent,
         descriptors,
         ports,
         errors,
         anything_completed,
+        chosen,
         cpu,
         send_lag,
         users,
@@ -199,6 +204,16 @@ fn visits(evidence: &Evidence) -> Option<String> {
     })
 }
 
+fn chosen(evidence: &Evidence) -> Option<String> {
+    let (chosen, asked) = evidence.chosen_load?;
+    ((chosen / asked - 1.0).abs() > ASKED_TOLERANCE).then(|| {
+        format!(
+            "the requests measured are a load of {chosen:.3}, not the {asked:.3} requested: none \
+             of this trace fit better; give a longer --for or another --warm-up"
+        )
+    })
+}
+
 fn load(evidence: &Evidence) -> Option<String> {
     let offered = evidence.offered_load?;
     let realised = evidence.realised_load + evidence.unsent_load;
@@ -270,6 +285,7 @@ mod tests {
             without_port: 0,
             send_lag_p99_ns: 80_000,
             mean_ideal_srpt_ns: 40_000_000,
+            chosen_load: Some((0.803, 0.8)),
             offered_load: Some(0.8),
             realised_load: 0.801,
             unsent: 0,
@@ -416,6 +432,13 @@ mod tests {
             reason.contains("7 requests were never answered"),
             "{reason}"
         );
+    }
+
+    #[test]
+    fn another_load_than_the_requested_one_is_not_valid() {
+        let chosen = |chosen| reason(move |run| run.chosen_load = Some((chosen, 0.8)));
+        assert_eq!(chosen(0.78), "VALID");
+        assert!(chosen(0.585).contains("a load of 0.585, not the 0.800 requested"));
     }
 
     #[test]

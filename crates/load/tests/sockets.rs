@@ -1,6 +1,7 @@
 //! The generator against a real server on loopback.
 
 mod closed;
+mod exact;
 mod few_streams;
 mod models;
 mod nginx;

@@ -10,7 +10,13 @@ const WIDTHS: [usize; 5] = [10, 10, 10, 13, 11];
 const HEADINGS: [&str; 5] = ["mean", "p99", "slowdown", "ideal SRPT", "ideal PS"];
 
 /// Groups with one row a policy, then one row a run saying how it was measured. Times are in ms.
+/// A run does not keep the load that was requested: the table has the one that was planned.
 pub fn render(report: &Report) -> String {
+    render_requested(report, &[])
+}
+
+/// The same with the loads that were requested of the runs, in their order, where they are known.
+pub fn render_requested(report: &Report, loads: &[Option<f64>]) -> String {
     let mut out = String::new();
     row(&mut out, "response time, ms", HEADINGS.map(str::to_owned));
     for group in &groups::ALL {
@@ -32,7 +38,7 @@ pub fn render(report: &Report) -> String {
         }
     }
     out.push('\n');
-    runs(&mut out, &report.runs);
+    runs(&mut out, &report.runs, loads);
     out
 }
 
@@ -48,12 +54,18 @@ fn figures(group: &Group) -> [String; 5] {
 }
 
 /// How each run was measured, and loudly what may not be believed.
-fn runs(out: &mut String, runs: &[Run]) {
-    line(
-        out,
-        "run      verdict  load asked  realised       goodput  errors  incomplete  send lag p99",
+fn runs(out: &mut String, runs: &[Run], loads: &[Option<f64>]) {
+    let load = if loads.is_empty() {
+        "offered"
+    } else {
+        "load asked"
+    };
+    let heading = format!(
+        "run      verdict  {load:>10}  realised       goodput  errors  incomplete  send lag p99"
     );
-    for run in runs {
+    line(out, &heading);
+    for (at, run) in runs.iter().enumerate() {
+        let requested = loads.get(at).copied().flatten();
         let text = format!(
             "{:<8} {:<7} {:>11.3} {:>9.3} {:>13} {:>7} {:>11} {:>13}",
             run.policy,
@@ -62,7 +74,7 @@ fn runs(out: &mut String, runs: &[Run]) {
             } else {
                 "INVALID"
             },
-            run.offered_load,
+            requested.unwrap_or(run.offered_load),
             run.realised_load,
             bits_per_sec(run.goodput_bits_per_sec),
             count(run.all.errors),

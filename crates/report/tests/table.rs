@@ -69,3 +69,25 @@ fn an_invalid_run_says_why() {
         "{text}"
     );
 }
+
+#[test]
+fn the_load_that_was_requested_is_shown_beside_what_came() {
+    let report = support::fair_and_srpt(0.5, 3);
+    let column = |text: &str, heading: &str, policy: &str| {
+        let (_, runs) = text.split_once(heading).expect("its heading");
+        let mut rows = runs.lines().skip(1);
+        let row = rows.find(|row| row.starts_with(policy)).expect("its row");
+        row.split_whitespace().nth(2).map(str::to_owned)
+    };
+    let text = table::render_requested(&report, &[Some(0.8), None]);
+    assert_eq!(
+        column(&text, "load asked", "fair").as_deref(),
+        Some("0.800")
+    );
+    assert_eq!(
+        column(&text, "load asked", "srpt").as_deref(),
+        Some("0.500")
+    );
+    let text = table::render(&report);
+    assert_eq!(column(&text, "offered", "fair").as_deref(), Some("0.500"));
+}

@@ -207,7 +207,10 @@ impl MeasureArgs {
     }
 
     fn print(&self, replay: Replay, options: &ReplayOptions, remarks: Remarks) -> Result<()> {
-        let Remarks { words, figures } = remarks;
+        let Remarks { words, mut figures } = remarks;
+        if let Some(load) = replay.asked_load {
+            figures.insert("asked_load".into(), load.into());
+        }
         if self.json {
             let report = Report::new(vec![replay.run]);
             if figures.is_empty() {
@@ -224,11 +227,16 @@ impl MeasureArgs {
 }
 
 fn print(replay: Replay, options: &ReplayOptions, remarks: &str) -> Result<()> {
-    let Replay { run, costs, .. } = replay;
+    let Replay {
+        run,
+        costs,
+        asked_load,
+        ..
+    } = replay;
     let wire = said_of_wire(run.protocol.as_deref(), &costs);
     let impatience = options.patience.map(|_| said_of_aborts(&run));
     let report = Report::new(vec![run]);
-    output::print(&table::render(&report))?;
+    output::print(&table::render_requested(&report, &[asked_load]))?;
     output::line(format_args!("\n{remarks}"))?;
     output::line(wire)?;
     if let Some(words) = impatience {

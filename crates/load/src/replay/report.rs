@@ -1,21 +1,21 @@
 //! From a played script to what is reported of it.
 
+use super::offer::Offer;
 use super::{Replay, ReplayOptions};
 use crate::counters::TcpCounters;
 use crate::measured::{Measured, Planned, measured_ns};
 use crate::outcome;
 use crate::play::Played;
 use crate::probe::Costs;
-use crate::verdict;
+use crate::verdict::{self, Evidence};
 use sooner_stats::{Run, RunFacts, by_client};
-use sooner_workload::Plan;
 
 /// Everything that is known of a run.
 pub struct Facts<'run> {
     /// What the caller requested.
     pub options: &'run ReplayOptions,
     /// What was planned; none in a closed system.
-    pub plan: Option<&'run Plan>,
+    pub offer: Option<&'run Offer>,
     /// What happened.
     pub played: &'run Played,
     /// What responses cost beside their bodies.
@@ -57,7 +57,8 @@ impl Facts<'_> {
         Replay {
             run,
             measured: measured.flags(),
-            passed_over: self.plan.map_or(0, |plan| plan.passed_over),
+            asked_load: self.offer.map(|offer| offer.asked_load),
+            passed_over: self.offer.map_or(0, |offer| offer.plan.passed_over),
             samples,
             costs: self.costs,
         }
@@ -65,13 +66,21 @@ impl Facts<'_> {
 
     fn planned(&self) -> Option<Planned<'_>> {
         let process = self.options.model.offered()?.process;
-        self.plan.map(|plan| Planned { plan, process })
+        self.offer.map(|offer| Planned {
+            plan: &offer.plan,
+            process,
+        })
     }
 
     fn run_facts(&self, measured: &Measured<'_>) -> RunFacts {
         let options = self.options;
-        let (verdict, verdict_reason) =
-            verdict::judge(&measured.evidence(options.expects_refusals));
+        let evidence = Evidence {
+            chosen_load: self
+                .offer
+                .map(|offer| (offer.chosen_load, offer.asked_load)),
+            ..measured.evidence(options.expects_refusals)
+        };
+        let (verdict, verdict_reason) = verdict::judge(&evidence);
         let is_one_host = options.target.endpoint.address.ip().is_loopback();
         RunFacts {
             policy: options.label.clone(),

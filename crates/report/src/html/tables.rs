@@ -83,7 +83,7 @@ pub fn runs(runs: &[Run]) -> String {
         .collect();
     let heads = [
         "Verdict",
-        "Load asked",
+        "Load offered",
         "Realised",
         "Goodput",
         "Errors",
