@@ -1,5 +1,7 @@
 //! Where transactions spend their time: milliseconds by part, of what was tallied in seconds.
 
+mod active;
+
 use serde::Serialize;
 
 use super::ages::Ages;
@@ -9,24 +11,12 @@ use super::rates::{CountOf, Rates, rates};
 use super::resolve::{Resolved, resolve};
 use super::row::{Counted, Row, Shape};
 use super::tally::{ClassTally, NamedTally, SLICES, Seconds, Tally};
+pub use active::ActiveRow;
 
 /// From so much on, the kernel's figures are a class's own: its sessions do not change classes.
 const CONSTANT_MIN: f64 = 0.98;
 /// From so much of its time on, a class's kinds are all of it.
 const TOLD_MIN: f64 = 0.95;
-
-/// While so many were in a transaction.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ActiveRow {
-    /// At least.
-    pub from: u32,
-    /// At most.
-    pub to: u32,
-    /// For this part of the time, 0 to 1.
-    pub time_share: f64,
-    /// What they did, 0 to 1, as in [`Part::ALL`]; parts that are 0 are left out.
-    pub shares: Vec<(Part, f64)>,
-}
 
 /// One class and what is in it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -95,7 +85,7 @@ impl Breakdown {
             let kinds = kinds(class, own, rates[at], tally.time_s);
             classes.push((at, ClassRows { row, kinds }));
         }
-        let by_active = by_active(tally);
+        let by_active = active::rows(tally, &per_class);
         Breakdown {
             count_of,
             all,
@@ -185,23 +175,6 @@ fn of_a_kind(seen: &Seconds, class: &Resolved, before_s: f64) -> Seconds {
     seconds[running] = on_processor_s * runs;
     seconds[waiting] = on_processor_s * (1.0 - runs);
     seconds
-}
-
-fn by_active(tally: &Tally) -> Vec<ActiveRow> {
-    let rows = tally.by_active.iter();
-    let rows = rows.map(|(to, seen)| {
-        let seconds = resolve(&seen.seconds, &seen.woken, seen.run_s, seen.wait_s).seconds;
-        let total: f64 = seconds.iter().sum();
-        let shares = Part::ALL.iter().zip(&seconds);
-        let shares = shares.map(|(part, own)| (*part, own / total.max(f64::MIN_POSITIVE)));
-        ActiveRow {
-            from: to / 2 + 1,
-            to: *to,
-            time_share: seen.time_s / tally.time_s,
-            shares: shares.filter(|(_, share)| *share > 0.0).collect(),
-        }
-    });
-    rows.collect()
 }
 
 #[cfg(test)]

@@ -215,3 +215,91 @@ fn an_early_end_leaves_only_slices_that_were_looked_at() {
     let by_age = found(&steady(60.0), 300.0).all.error_ms.unwrap();
     assert!(by_age > 0.1 && by_age < 2.0, "{by_age}");
 }
+
+/// Two sessions, each with a transaction of 2 ms (half on a processor, half in line) every 8 ms,
+/// or a longer one that waits for a lock; looked at about every 10 ms.
+fn short() -> Tally {
+    let stages: [Stages; 2] = [
+        vec![
+            (Part::Running, 0.001),
+            (Part::ProcessorWait, 0.001),
+            (Part::Other, 0.006),
+        ],
+        vec![
+            (Part::Running, 0.001),
+            (Part::RowLocks, 0.004),
+            (Part::Other, 0.012),
+        ],
+    ];
+    let mut tally = Tally::new(2, 60.0);
+    let (mut last_s, mut now_s, mut phase) = (0.0, 0.0, 0.0);
+    while now_s < 60.0 {
+        phase = (phase + 0.618) % 1.0;
+        now_s += 0.01 * (0.5 + phase);
+        let seen = |(class, stages): (usize, &Stages)| {
+            let (number, part, age_s, _) = at(stages, now_s);
+            let since = |part| until(stages, part, now_s) - until(stages, part, last_s);
+            let shown = if part == Part::ProcessorWait {
+                Part::Running
+            } else {
+                part
+            };
+            let age_ns = (1e9 * age_s) as u64;
+            Seen {
+                pid: class as i32,
+                class,
+                run_s: since(Part::Running),
+                wait_s: since(Part::ProcessorWait),
+                is_woken: Some(false),
+                // The last stage is the pause behind the transaction.
+                transaction: (part != Part::Other).then(|| SeenTransaction {
+                    began_us: number as i64,
+                    part: shown,
+                    age_ns,
+                    statement_age_ns: age_ns,
+                    kind: None,
+                    statement: "select ?".into(),
+                }),
+            }
+        };
+        let sessions: Vec<Seen> = stages.iter().enumerate().map(seen).collect();
+        tally.look(now_s - last_s, &sessions);
+        last_s = now_s;
+    }
+    tally.finish();
+    tally
+}
+
+#[test]
+fn rows_by_number_agree_with_the_whole_where_transactions_are_short() {
+    let tally = short();
+    let names = ["one".to_owned(), "two".to_owned()];
+    let found = Breakdown::of(&tally, &names, None);
+    assert_eq!(found.by_active.len(), 2);
+    let whole = |part: Part| {
+        let own = found.all.parts.iter().find(|own| own.part == part);
+        own.map_or(0.0, |own| own.share)
+    };
+    assert!(
+        whole(Part::Running) > 0.2 && whole(Part::Other) < 0.05,
+        "{:?}",
+        found.all
+    );
+    // Weighted by how long how many were in a transaction: one, or two.
+    let weight = |row: &ActiveRow| row.time_share * f64::from(row.to);
+    let weights: f64 = found.by_active.iter().map(weight).sum();
+    for part in Part::ALL {
+        let of_row = |row: &ActiveRow| {
+            let mut shares = row.shares.iter();
+            let own = shares.find(|(own, _)| *own == part);
+            weight(row) * own.map_or(0.0, |(_, share)| *share)
+        };
+        let mean = found.by_active.iter().map(of_row).sum::<f64>() / weights;
+        let rows = &found.by_active;
+        assert!(
+            (mean - whole(part)).abs() < 0.02,
+            "{part:?} {mean} {}: {rows:?}",
+            whole(part)
+        );
+    }
+}
