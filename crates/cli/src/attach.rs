@@ -1,5 +1,6 @@
 //! `sooner attach`: scheduling for servers that already run.
 
+mod chosen;
 mod cpu;
 mod cpu_table;
 mod explanation;
@@ -13,6 +14,7 @@ mod web_table;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use sooner_attach::web::ports;
 use std::process::ExitCode;
 
 /// Orders the work of servers that already run, from outside.
@@ -49,6 +51,21 @@ pub fn run(args: AttachArgs) -> Result<ExitCode> {
         AttachCommand::Top(args) => look::top(&args),
         AttachCommand::Remove(args) => look::remove(&args),
     }
+}
+
+/// That no process listens on some of the ports that were named; none where each has one.
+fn silent_ports(ports: &[u16]) -> Option<String> {
+    let silent: Vec<String> = ports::silent(ports)
+        .ok()?
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let (last, others) = silent.split_last()?;
+    let others = others.join(", ");
+    let and = if others.is_empty() { "" } else { " and " };
+    Some(format!(
+        "nothing listens on port {others}{and}{last} now; a server that begins there later is ordered as well"
+    ))
 }
 
 /// A port of a server.

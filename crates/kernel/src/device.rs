@@ -103,13 +103,17 @@ impl From<Link> for Device {
     }
 }
 
-/// The device called `name`; not found otherwise, with the names there are.
+/// The device called `name`, which may be an alternative name (`altname` of ip-link(8)); not found
+/// otherwise, with the names there are.
 pub fn by_name(name: &str) -> io::Result<Device> {
-    let devices = all()?;
-    if let Some(device) = devices.iter().find(|device| device.name == name) {
-        return Ok(device.clone());
+    let links = Connection::open()?.links()?;
+    let is_called = |link: &&Link| {
+        link.name == name || link.alternative_names.iter().any(|other| other == name)
+    };
+    if let Some(link) = links.iter().find(is_called) {
+        return Ok(link.clone().into());
     }
-    let names: Vec<_> = devices.into_iter().map(|device| device.name).collect();
+    let names: Vec<_> = links.into_iter().map(|link| link.name).collect();
     Err(io::Error::new(
         io::ErrorKind::NotFound,
         format!(

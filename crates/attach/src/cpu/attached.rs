@@ -43,6 +43,11 @@ pub enum AttachError {
     /// There is no such server, or no more.
     #[error(transparent)]
     Server(#[from] PortsError),
+    /// No control group of version 2 has this name, and the machine has others of version 1.
+    #[error(
+        "no control group `{0}` of version 2: groups of version 1, which this machine uses, cannot be named here; name the server with --port or --pid"
+    )]
+    Version1(String),
     /// It has no process that works.
     #[error("the server has no worker; name its first process with --pid, or its port with --port")]
     NoWorker,

@@ -18,7 +18,7 @@ use super::attached::{AttachError, Attached};
 use super::changes::Changes;
 use super::groups::Groups;
 use super::options::{Options, WantedRule};
-use super::server::Family;
+use super::server::{self, Family};
 use super::snapshot::Snapshot;
 use super::source::{Proc, Source};
 use super::trial::{self, Trial, Tried};
@@ -27,7 +27,6 @@ use crate::control::{self, Control};
 use crate::record::{self, Cleaned, name_of};
 use crate::turn::Turn;
 use crate::web::config::Servers;
-use crate::web::ports;
 
 /// This process's real time where workers have some: above them and above what hands requests on.
 const READER_REAL_TIME: u8 = 3;
@@ -187,7 +186,7 @@ async fn run_until_ended(
 
 /// Refuses before anything is tried what would be refused after it.
 fn is_free(options: &Options) -> Result<(), DaemonError> {
-    let family = Family::find(&options.server).map_err(AttachError::from)?;
+    let family = Family::find(&options.server)?;
     let roots = family.roots();
     let server = roots.first().ok_or(AttachError::NoWorker)?;
     Groups::of(options, &family.workers(&BTreeSet::new()))?;
@@ -212,7 +211,7 @@ fn no_other_is_attached(server: u32) -> Result<(), DaemonError> {
 fn is_awaited(error: &AttachError, is_waiting: bool) -> bool {
     match error {
         AttachError::Gone => true,
-        AttachError::Server(_) | AttachError::NoWorker => is_waiting,
+        AttachError::Server(_) | AttachError::Version1(_) | AttachError::NoWorker => is_waiting,
         _ => false,
     }
 }
@@ -276,7 +275,7 @@ async fn tried(
     surroundings: &mut Surroundings<'_>,
 ) -> Result<Vec<Trial>, DaemonError> {
     // A server that is not there needs no trial.
-    ports::exists(&options.server).map_err(AttachError::from)?;
+    server::exists(&options.server)?;
     let nice = trial::test(Tried::Nice, &surroundings.competitor).await;
     let weights = trial::test(Tried::Autogroup, &surroundings.competitor).await;
     if !nice.outcome.works() && !options.real_time {
@@ -297,7 +296,7 @@ async fn attach_once(
     waiting: &mut Option<Waiting>,
 ) -> Result<Option<Snapshot>, DaemonError> {
     // Before programs are loaded.
-    Family::find(&options.server).map_err(AttachError::from)?;
+    Family::find(&options.server)?;
     let mut attached = Attached::new(options, trials, source(options)?, monotonic_ns())?;
     let server = attached.server().pid;
     let control = match options.observes {

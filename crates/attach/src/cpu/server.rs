@@ -9,6 +9,7 @@ use std::io;
 
 use sooner_kernel::process_table;
 
+use super::attached::AttachError;
 use crate::process_id::ProcessId;
 use crate::web::config::Servers;
 use crate::web::ports::{self, PortsError};
@@ -20,13 +21,37 @@ pub struct Family {
     parents: BTreeMap<u32, u32>,
 }
 
+/// Whether there is such a server; an error says what would be right.
+pub fn exists(servers: &Servers) -> Result<(), AttachError> {
+    ports::exists(servers).map_err(|error| match error {
+        PortsError::NoGroup(name) if uses_version_1() => AttachError::Version1(name),
+        error => error.into(),
+    })
+}
+
+/// Whether this machine orders its processes with control groups of version 1, beside an empty
+/// tree of version 2.
+fn uses_version_1() -> bool {
+    let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    has_controllers_of_version_1(&text)
+}
+
+/// Whether a line of /proc/PID/cgroup has controllers: those of version 2 have none, and those of
+/// systemd's own tree have a name instead.
+fn has_controllers_of_version_1(text: &str) -> bool {
+    let controllers = text.lines().filter_map(|line| line.split(':').nth(1));
+    controllers
+        .filter(|own| !own.is_empty())
+        .any(|own| !own.starts_with("name="))
+}
+
 impl Family {
     /// Looks at all processes; an error where the server has none.
-    pub fn find(servers: &Servers) -> Result<Family, PortsError> {
-        ports::exists(servers)?;
+    pub fn find(servers: &Servers) -> Result<Family, AttachError> {
+        exists(servers)?;
         let all = ports::family(servers);
         if let (true, Some(unseen)) = (all.is_empty(), ports::unseen(servers)) {
-            return Err(unseen);
+            return Err(unseen.into());
         }
         // One that has ended is there until its parent asks for it, and does not count: a worker whose
         // program is over is a worker.
@@ -264,6 +289,25 @@ mod tests {
         );
         assert_eq!(family.masters(&BTreeSet::from([line[1]])), BTreeSet::new());
         end(&line, &mut child);
+    }
+
+    #[test]
+    fn a_group_that_is_not_of_version_2_is_refused_with_the_reason() {
+        let pure = "0::/user.slice/session-1.scope\n";
+        assert!(!has_controllers_of_version_1(pure));
+        assert!(!has_controllers_of_version_1(&format!(
+            "1:name=systemd:/\n{pure}"
+        )));
+        assert!(has_controllers_of_version_1(
+            "2:cpu,cpuacct:/try3\n1:name=systemd:/\n0::/\n"
+        ));
+        let missing = Servers::Group("no/such".into());
+        let Err(error) = Family::find(&missing) else {
+            panic!("there is a group no/such");
+        };
+        let said = error.to_string();
+        assert!(said.starts_with("no control group `no/such`"), "{said}");
+        assert!(!uses_version_1() || said.contains("version 2"), "{said}");
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl<S: Source> Desk<S> {
             }
         };
         if path == "/metrics" {
-            return answer::metrics(exposition::encode(&snapshot));
+            return answer::metrics(exposition::encode(std::slice::from_ref(&snapshot)));
         }
         let history = self.history.borrow();
         let status = Status::new(&snapshot, &history.seconds, SystemTime::now());

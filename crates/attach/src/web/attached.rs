@@ -202,7 +202,7 @@ impl Attached {
         format!(
             "responses of port {} on {} {order} ({via}, {lengths}; {})",
             ports.join(", "),
-            self.config.device,
+            self.device.name,
             self.sources.description(),
         )
     }

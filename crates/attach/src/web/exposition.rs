@@ -5,27 +5,34 @@ use super::snapshot::{BandView, SizeView, Snapshot, UplinkView};
 use sooner_operate::metrics::{Families, Labels, Unit};
 use std::fmt;
 
-/// The text.
-pub fn encode(all: &Snapshot) -> Result<String, fmt::Error> {
+/// The text, of any number of devices.
+pub fn encode(all: &[Snapshot]) -> Result<String, fmt::Error> {
     let mut to = Families::default();
-    for (name, help, value) in counts(all) {
-        to.counters(&named(name), help, None, [of_device(all, value)]);
+    for (name, help, value) in COUNTS {
+        let rows = all.iter().map(|one| of_device(one, value(one)));
+        to.counters(&named(name), help, None, rows);
     }
-    let under_way = [of_device(all, all.under_way)];
+    let under_way = all.iter().map(|one| of_device(one, one.under_way));
     to.gauges(
         &named("under_way_responses"),
         "Responses under way",
         None,
         under_way,
     );
-    let rate = all.rate_bits_per_sec.map(|bits| of_device(all, bits / 8));
+    let rates = all
+        .iter()
+        .filter_map(|one| Some(of_device(one, one.rate_bits_per_sec? / 8)));
     let help = "What may leave in a second; missing where nothing is limited";
-    to.gauges(&named("uplink_rate"), help, Some(Unit::Bytes), rate);
-    if let Some(uplink) = &all.uplink {
-        of_uplink(&mut to, all, uplink);
+    to.gauges(&named("uplink_rate"), help, Some(Unit::Bytes), rates);
+    let found: Vec<_> = all
+        .iter()
+        .filter_map(|one| Some((one, one.uplink.as_ref()?)))
+        .collect();
+    if !found.is_empty() {
+        of_uplinks(&mut to, &found);
     }
     for (name, help, unit, is_gauge, value) in BANDS {
-        let rows = of_bands(all, value);
+        let rows = all.iter().flat_map(|one| of_bands(one, value));
         if is_gauge {
             to.gauges(&named(name), help, unit, rows);
         } else {
@@ -33,23 +40,28 @@ pub fn encode(all: &Snapshot) -> Result<String, fmt::Error> {
         }
     }
     for (name, help, unit, value) in SIZES {
-        to.counters(&named(name), help, unit, of_sizes(all, value));
+        let rows = all.iter().flat_map(|one| of_sizes(one, value));
+        to.counters(&named(name), help, unit, rows);
     }
     to.encode()
 }
 
-/// Of an uplink with a rate that is found.
-fn of_uplink(to: &mut Families, all: &Snapshot, uplink: &UplinkView) {
-    let carries = uplink
-        .carries_bits_per_sec
-        .map(|bits| of_device(all, bits / 8));
+/// Of uplinks with a rate that is found.
+fn of_uplinks(to: &mut Families, found: &[(&Snapshot, &UplinkView)]) {
+    let carries = found
+        .iter()
+        .filter_map(|(one, uplink)| Some(of_device(one, uplink.carries_bits_per_sec? / 8)));
     let help = "What the link is believed to carry in a second";
     to.gauges(&named("uplink_carries"), help, Some(Unit::Bytes), carries);
-    let mut waits = of_device(all, 0);
-    waits.1 = uplink.waits_ms / 1e3;
+    let waits = found.iter().map(|(one, uplink)| {
+        let (labels, _) = of_device(one, 0);
+        (labels, uplink.waits_ms / 1e3)
+    });
     let help = "What all clients wait for beyond this host";
-    to.gauges(&named("uplink_wait"), help, Some(Unit::Seconds), [waits]);
-    let decided = [of_device(all, uplink.decided)];
+    to.gauges(&named("uplink_wait"), help, Some(Unit::Seconds), waits);
+    let decided = found
+        .iter()
+        .map(|(one, uplink)| of_device(one, uplink.decided));
     let help = "Changes of the rate";
     to.counters(&named("uplink_decisions"), help, None, decided);
 }
@@ -58,53 +70,56 @@ fn named(name: &str) -> String {
     format!("sooner_attach_{name}")
 }
 
-fn counts(all: &Snapshot) -> [(&'static str, &'static str, u64); 11] {
-    [
-        ("responses", "Responses that began", all.responses),
-        (
-            "sized_responses",
-            "Responses of a length known when they began",
-            all.sized_responses,
-        ),
-        (
-            "responses_sized_by_tls",
-            "Responses of a length read before encryption",
-            all.sized_by_tls,
-        ),
-        (
-            "responses_ordered_by_socket",
-            "Responses without a known length for which it counted what stood in their socket",
-            all.ordered_by_socket,
-        ),
-        (
-            "wrong_lengths",
-            "Responses that did not have the length that was known of them",
-            all.wrong_lengths,
-        ),
-        (
-            "tls_writes",
-            "Calls by which servers handed plain text to their TLS libraries",
-            all.tls_writes,
-        ),
-        (
-            "broken_responses",
-            "Responses ended by a reset of their connection",
-            all.broken_responses,
-        ),
-        ("resent_packets", "Packets sent again", all.resent_packets),
-        ("syn_acks", "SYN-ACKs", all.syn_acks),
-        (
-            "lowered_syn_acks",
-            "SYN-ACKs that went last in a flood",
-            all.lowered_syn_acks,
-        ),
-        (
-            "lost_events",
-            "Beginnings and ends of responses that were not seen in time",
-            all.lost_events,
-        ),
-    ]
-}
+/// A family by device: name, help, and where its values are.
+type OfDevices = (&'static str, &'static str, fn(&Snapshot) -> u64);
+
+const COUNTS: [OfDevices; 11] = [
+    ("responses", "Responses that began", |one| one.responses),
+    (
+        "sized_responses",
+        "Responses of a length known when they began",
+        |one| one.sized_responses,
+    ),
+    (
+        "responses_sized_by_tls",
+        "Responses of a length read before encryption",
+        |one| one.sized_by_tls,
+    ),
+    (
+        "responses_ordered_by_socket",
+        "Responses without a known length for which it counted what stood in their socket",
+        |one| one.ordered_by_socket,
+    ),
+    (
+        "wrong_lengths",
+        "Responses that did not have the length that was known of them",
+        |one| one.wrong_lengths,
+    ),
+    (
+        "tls_writes",
+        "Calls by which servers handed plain text to their TLS libraries",
+        |one| one.tls_writes,
+    ),
+    (
+        "broken_responses",
+        "Responses ended by a reset of their connection",
+        |one| one.broken_responses,
+    ),
+    ("resent_packets", "Packets sent again", |one| {
+        one.resent_packets
+    }),
+    ("syn_acks", "SYN-ACKs", |one| one.syn_acks),
+    (
+        "lowered_syn_acks",
+        "SYN-ACKs that went last in a flood",
+        |one| one.lowered_syn_acks,
+    ),
+    (
+        "lost_events",
+        "Beginnings and ends of responses that were not seen in time",
+        |one| one.lost_events,
+    ),
+];
 
 /// A family by band: name, help, unit, whether it is a gauge, and where its values are.
 type OfBands = (
@@ -225,7 +240,7 @@ mod tests {
             }],
             ..Snapshot::default()
         };
-        let text = encode(&snapshot).unwrap();
+        let text = encode(&[snapshot]).unwrap();
         for line in [
             "sooner_attach_responses_total{device=\"eth\\\"0\"} 7.0\n",
             "sooner_attach_response_seconds_total{device=\"eth\\\"0\",up_to_bytes=\"+Inf\"} 0.01\n",
@@ -236,13 +251,34 @@ mod tests {
     }
 
     #[test]
+    fn several_devices_are_told_apart_by_their_labels() {
+        let of = |device: &str, rate_bits_per_sec, responses| Snapshot {
+            device: device.into(),
+            rate_bits_per_sec,
+            responses,
+            ..Snapshot::default()
+        };
+        let text = encode(&[of("eth0", Some(8_000), 7), of("eth1", None, 9)]).unwrap();
+        for line in [
+            "sooner_attach_responses_total{device=\"eth0\"} 7.0\n",
+            "sooner_attach_responses_total{device=\"eth1\"} 9.0\n",
+            "sooner_attach_uplink_rate_bytes{device=\"eth0\"} 1000.0\n",
+        ] {
+            assert!(text.contains(line), "{line} is not in {text}");
+        }
+        assert!(!text.contains("uplink_rate_bytes{device=\"eth1\"}"));
+        let described = text.matches("# TYPE sooner_attach_responses ").count();
+        assert_eq!(described, 1, "{text}");
+    }
+
+    #[test]
     fn dashboard_and_alerts_ask_for_what_is_told() {
         let snapshot = Snapshot {
             rate_bits_per_sec: Some(8_000_000),
             uplink: Some(UplinkView::default()),
             ..Snapshot::default()
         };
-        let told = sooner_testbed::exposition::told(&encode(&snapshot).unwrap());
+        let told = sooner_testbed::exposition::told(&encode(&[snapshot]).unwrap());
         for text in [
             include_str!("../../../../packaging/grafana/attach.json"),
             include_str!("../../../../packaging/prometheus/attach.yml"),

@@ -153,6 +153,15 @@ fn named(ports: &[u16]) -> Result<BTreeSet<u16>, PortsError> {
     Ok(ports.iter().copied().collect())
 }
 
+/// Those of these ports on which no process listens now, ascending.
+pub fn silent(ports: &[u16]) -> io::Result<BTreeSet<u16>> {
+    let mut silent: BTreeSet<u16> = ports.iter().copied().collect();
+    for listener in listeners(Path::new("/proc/thread-self/net"))? {
+        silent.remove(&listener.port);
+    }
+    Ok(silent)
+}
+
 fn nonempty(
     ports: BTreeSet<u16>,
     who: impl FnOnce() -> String,

@@ -164,6 +164,7 @@ pub fn run(args: &CpuArgs) -> Result<ExitCode> {
         true => Supervisor::from_environment().of_above(),
         false => Supervisor::from_environment(),
     };
+    let mut named = [&args.port[..], &args.front_port].concat();
     let tell = |event| match event {
         DaemonEvent::Cleaned(servers) => {
             let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
@@ -179,6 +180,11 @@ pub fn run(args: &CpuArgs) -> Result<ExitCode> {
         DaemonEvent::Ready(how) => {
             print(format_args!("ready: {how}"));
             supervisor.ready(&how);
+            // Once, and not each time the server starts again.
+            let named = std::mem::take(&mut named);
+            if let Some(hint) = super::silent_ports(&named) {
+                say_as(NAME, hint);
+            }
         }
         DaemonEvent::Problem(words) => say_as(NAME, format_args!("{words}")),
         DaemonEvent::Stopping => supervisor.stopping(),

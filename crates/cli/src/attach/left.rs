@@ -41,10 +41,10 @@ impl Left {
 
 /// All that can be seen; with a device, only of that.
 pub fn of_killed(name: Option<&str>) -> Result<Vec<Left>> {
-    // One that is not there is a mistake.
-    name.map(device::by_name).transpose()?;
+    // One that is not there is a mistake; the name may be an alternative one.
+    let wanted = name.map(device::by_name).transpose()?;
     let devices = detach::devices_left_changed()?.into_iter();
-    let devices = devices.filter(|device| name.is_none_or(|name| name == device));
+    let devices = devices.filter(|name| wanted.as_ref().is_none_or(|wanted| wanted.name == *name));
     let mut left: Vec<Left> = devices.map(of_device).collect();
     if name.is_none() {
         left.extend(of_servers::<Leftovers>(

@@ -1,16 +1,14 @@
 //! `sooner attach status`, `top` and `remove`, whatever is attached.
 
-use super::{cpu_table, left, postgres_table, processes, web, web_table};
+use super::chosen::{Choice, Snapshot, attached};
+use super::{left, processes, web};
 use crate::{output, with_causes};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use sooner_attach::control;
 use sooner_attach::cpu::changes::Changes;
-use sooner_attach::cpu::snapshot::Snapshot as WorkersSnapshot;
 use sooner_attach::postgres::leftovers::Leftovers;
-use sooner_attach::postgres::snapshot::Snapshot as ServerSnapshot;
 use sooner_attach::web::exposition;
-use sooner_attach::web::snapshot::Snapshot as DeviceSnapshot;
 use sooner_operate::say_as;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -48,69 +46,17 @@ pub struct RemoveArgs {
 /// Flags of `attach top`.
 #[derive(Args)]
 pub struct TopArgs {
-    /// Device to watch; required where several are attached
-    #[arg(long, value_name = "DEVICE")]
-    dev: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// Print one JSON object and exit
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
-    /// Print metrics in the Prometheus format once and exit
-    #[arg(long)]
+    /// Print metrics of all devices, or of one, in the Prometheus format once and exit
+    #[arg(long, conflicts_with_all = ["postgres", "cpu", "server_pid"])]
     prometheus: bool,
     /// Print once and exit; this is the default when standard output is not a terminal
     #[arg(long)]
     once: bool,
-}
-
-/// Something that is attached.
-enum Snapshot {
-    /// To a device.
-    Device(Box<DeviceSnapshot>),
-    /// To a PostgreSQL server.
-    Server(ServerSnapshot),
-    /// To the workers of a server.
-    Workers(Box<WorkersSnapshot>),
-}
-
-impl Snapshot {
-    fn json(&self) -> Result<serde_json::Value> {
-        Ok(match self {
-            Self::Device(device) => serde_json::to_value(device)?,
-            Self::Server(server) => serde_json::to_value(server)?,
-            Self::Workers(workers) => serde_json::to_value(workers)?,
-        })
-    }
-
-    fn status_line(&self) -> String {
-        match self {
-            Self::Device(device) => web_table::status_line(device),
-            Self::Server(server) => postgres_table::status_line(server),
-            Self::Workers(workers) => cpu_table::status_line(workers),
-        }
-    }
-
-    fn page(&self) -> String {
-        match self {
-            Self::Device(device) => web_table::page(device),
-            Self::Server(server) => postgres_table::page(server),
-            Self::Workers(workers) => cpu_table::page(workers),
-        }
-    }
-}
-
-/// All that answer; with a device, only its own.
-fn attached(device: Option<&str>) -> Result<Vec<Snapshot>> {
-    let mut found: Vec<Snapshot> = web::attached(device)?
-        .into_iter()
-        .map(|device| Snapshot::Device(Box::new(device)))
-        .collect();
-    if device.is_none() {
-        let servers = processes::attached::<Leftovers, _>()?;
-        found.extend(servers.into_iter().map(Snapshot::Server));
-        let workers = processes::attached::<Changes, WorkersSnapshot>()?.into_iter();
-        found.extend(workers.map(|one| Snapshot::Workers(Box::new(one))));
-    }
-    Ok(found)
 }
 
 /// What this user cannot see; none where that is nothing.
@@ -173,32 +119,39 @@ fn nothing(device: Option<&str>) -> Result<String> {
     }))
 }
 
+/// The one that the flags choose.
+fn chosen(choice: &Choice) -> Result<Snapshot> {
+    match choice.one()? {
+        Some(one) => Ok(one),
+        None => bail!("{}", nothing(choice.device())?),
+    }
+}
+
+/// The metrics of all devices, or of the one that was named.
+fn metrics(device: Option<&str>) -> Result<String> {
+    let devices = web::attached(device)?;
+    if devices.is_empty() {
+        ensure!(
+            device.is_some() || attached(None)?.is_empty(),
+            "--prometheus is of devices only, and none has an attachment; use --json"
+        );
+        bail!("{}", nothing(device)?);
+    }
+    Ok(exposition::encode(&devices)?)
+}
+
 /// Shows what it does.
 pub fn top(args: &TopArgs) -> Result<ExitCode> {
-    let ask = || {
-        let mut found = attached(args.dev.as_deref())?;
-        match found.len() {
-            0 => bail!("{}", nothing(args.dev.as_deref())?),
-            1 => Ok(found.remove(0)),
-            _ => bail!(
-                "several things are attached; choose a device with --dev, or see `sooner attach status`"
-            ),
-        }
-    };
+    let page = || Ok::<_, anyhow::Error>(chosen(&args.choice)?.page());
     if args.json {
-        output::line(ask()?.json()?)?;
+        output::line(chosen(&args.choice)?.json()?)?;
     } else if args.prometheus {
-        match ask()? {
-            Snapshot::Device(device) => output::print(&exposition::encode(&device)?)?,
-            Snapshot::Server(_) | Snapshot::Workers(_) => {
-                bail!("--prometheus is for web servers only; use --json")
-            }
-        }
+        output::print(&metrics(args.choice.device())?)?;
     } else if args.once || !io::stdout().is_terminal() {
-        output::print(&ask()?.page())?;
+        output::print(&page()?)?;
     } else {
         loop {
-            let page = ask()?.page();
+            let page = page()?;
             // home, the page, and nothing below it
             output::print(&format!("\x1b[H{}\x1b[J", page.replace('\n', "\x1b[K\n")))?;
             thread::sleep(Duration::from_secs(1));

@@ -15,6 +15,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 
+/// Of servers in plain text and under TLS.
+const DEFAULT_PORTS: [u16; 2] = [80, 443];
+
 /// Almost a gigabyte of kernel memory.
 const FLOWS_MAX: i64 = 4_194_304;
 
@@ -36,8 +39,8 @@ pub struct WebArgs {
     /// the link carries. `auto` finds the rate while traffic flows, auto:100mbit up to a maximum
     #[arg(long, value_name = "RATE|auto")]
     uplink: UplinkRate,
-    /// Ports of the servers, separated by commas
-    #[arg(long = "port", value_name = "PORT", value_delimiter = ',', value_parser = super::port, default_value = "80,443", conflicts_with_all = ["cgroup", "pid"])]
+    /// Ports of the servers, separated by commas [default: 80,443]
+    #[arg(long = "port", value_name = "PORT", value_delimiter = ',', value_parser = super::port, conflicts_with_all = ["cgroup", "pid"])]
     ports: Vec<u16>,
     /// Control group of the servers' processes, such as nginx.service
     #[arg(long, value_name = "NAME", conflicts_with = "pid")]
@@ -86,11 +89,15 @@ impl WebArgs {
             "--share {} is out of range; give 0 to 40 per cent",
             self.share
         );
+        let ports = match self.ports.is_empty() {
+            true => DEFAULT_PORTS.into(),
+            false => self.ports,
+        };
         let servers = match (self.cgroup, self.pid, self.forward) {
             (Some(name), _, _) => Servers::Group(name),
             (_, Some(pid), _) => Servers::Process(pid),
-            (_, _, true) => Servers::Behind(self.ports),
-            _ => Servers::Ports(self.ports),
+            (_, _, true) => Servers::Behind(ports),
+            _ => Servers::Ports(ports),
         };
         let uplink = match self.uplink {
             UplinkRate::Known(rate) => Uplink::Rate(rate.bits_per_sec()),
@@ -119,6 +126,11 @@ impl WebArgs {
 
 /// Attaches until told to stop.
 pub fn web(args: WebArgs) -> Result<ExitCode> {
+    // The default ones are no claim, and those behind this host cannot be seen.
+    let named = match args.forward {
+        true => Vec::new(),
+        false => args.ports.clone(),
+    };
     let config = args.config()?;
     let supervisor = Supervisor::from_environment();
     daemon::run(config, |told| match told {
@@ -129,6 +141,9 @@ pub fn web(args: WebArgs) -> Result<ExitCode> {
         Told::Ready(how) => {
             print(format_args!("ready: {how}"));
             supervisor.ready(&how);
+            if let Some(hint) = super::silent_ports(&named) {
+                say_as("sooner attach", hint);
+            }
         }
         Told::Decided { line, is_done } => {
             let would = if is_done { "" } else { "would be: " };

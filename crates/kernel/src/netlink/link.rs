@@ -23,6 +23,9 @@ const IFLA_STATS64: u16 = 23;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
+/// Holds the further names, each an attribute of the kind below; since Linux 5.5.
+const IFLA_PROP_LIST: u16 = 52;
+const IFLA_ALT_IFNAME: u16 = 53;
 const IFLA_TSO_MAX_SIZE: u16 = 59;
 const IFLA_TSO_MAX_SEGS: u16 = 60;
 const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
@@ -36,6 +39,8 @@ const STATS64_TX_DROPPED: usize = 56;
 pub struct Link {
     pub index: u32,
     pub name: String,
+    /// Further names of up to 127 bytes, each unique among all names.
+    pub alternative_names: Vec<String>,
     /// What drives it, of virtual ones: `veth`, `tun`, `bond`.
     pub kind: String,
     pub is_loopback: bool,
@@ -101,6 +106,11 @@ impl Link {
             let number = u32_at(value, 0);
             match kind {
                 IFLA_IFNAME => link.name = text(value),
+                IFLA_PROP_LIST => {
+                    let names = attributes(value).filter(|(kind, _)| *kind == IFLA_ALT_IFNAME);
+                    let names = names.map(|(_, name)| text(name));
+                    link.alternative_names.extend(names);
+                }
                 IFLA_LINKINFO => {
                     let mut info = attributes(value);
                     let kind = info.find(|(kind, _)| *kind == IFLA_INFO_KIND);
@@ -206,6 +216,9 @@ mod tests {
 
     use super::*;
 
+    /// The bit that the kernel sets in the kind of an attribute with attributes in it.
+    const NESTED: u16 = 0x8000;
+
     #[test]
     fn reads_what_a_kernel_would_send() {
         let mut payload = body(7).to_vec();
@@ -213,7 +226,11 @@ mod tests {
         let mut request = Request::new(RTM_NEWLINK, 0, &payload)
             .attribute_text(IFLA_IFNAME, "eth0")
             .attribute_u32(IFLA_MTU, 1500)
-            .attribute_u32(IFLA_NUM_TX_QUEUES, 4);
+            .attribute_u32(IFLA_NUM_TX_QUEUES, 4)
+            .nested(IFLA_PROP_LIST | NESTED, |names| {
+                let names = names.attribute_text(IFLA_ALT_IFNAME, "enp0s3");
+                names.attribute_text(IFLA_ALT_IFNAME, "towards-clients")
+            });
         request = gso_request(
             request,
             GsoLimits {
@@ -242,6 +259,7 @@ mod tests {
             }
         );
         assert_eq!(link.tso_max, None);
+        assert_eq!(link.alternative_names, ["enp0s3", "towards-clients"]);
     }
 
     #[test]
