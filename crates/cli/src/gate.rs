@@ -7,6 +7,8 @@ mod import;
 mod listen;
 mod look;
 mod orders;
+mod own_socket;
+mod place;
 mod top;
 mod user;
 
@@ -117,7 +119,7 @@ async fn serve(
     // First: a signal that comes while sockets are opened must not leave their files behind.
     let mut signals = Signals::new(args.config.is_some())?;
     let (mut listeners, metrics) = listeners(&config, &source, &mut files).await?;
-    listeners.extend(listen::own_socket::listen(&listeners, &mut files).await);
+    listeners.extend(own_socket::listen(&listeners, &mut files).await);
     user::adopt(&config, &source, args.config.as_deref(), &files)?;
     let args = Rc::new(args);
     let again = args.clone();

@@ -8,7 +8,7 @@ use sooner_testbed::{port, skip};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gate_import_data");
@@ -190,4 +190,45 @@ fn a_star_is_both_kinds_of_address() {
     gate.kill().unwrap();
     gate.wait().unwrap();
     assert_eq!(found, [true, true], "{ready}");
+}
+
+/// Every file in a folder, with what is in it.
+fn files_below(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files_below(&path));
+        } else {
+            let text = fs::read_to_string(&path).unwrap();
+            all.push((path, text));
+        }
+    }
+    all
+}
+
+/// Who installs a package has the manual pages, and no clone.
+#[test]
+fn what_is_installed_or_made_names_no_document_of_the_repository() {
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let mut files = files_below(&packaging);
+    assert!(files.len() > 10);
+    let folder = tempfile::TempDir::new().unwrap();
+    let ini = folder.path().join("pgbouncer.ini");
+    let text = "[databases]\nshop = host=db\n[pgbouncer]\nauth_type = trust\n";
+    fs::write(&ini, text).unwrap();
+    let made = Command::new(env!("CARGO_BIN_EXE_sooner"))
+        .args(["gate", "import"])
+        .arg(&ini)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let made = String::from_utf8(made.stdout).unwrap();
+    assert!(made.contains("man gate.toml"), "{made}");
+    files.push((ini, made));
+    for (path, text) in files {
+        for line in text.lines() {
+            assert!(!line.contains("docs/"), "{}: {line}", path.display());
+        }
+    }
 }

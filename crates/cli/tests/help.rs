@@ -112,3 +112,65 @@ fn completions_offer_values_and_files() {
         assert!(bash.contains(offered), "{offered}");
     }
 }
+
+#[test]
+fn completions_offer_nothing_that_help_hides() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["package", folder.path().to_str().unwrap()];
+    assert!(sooner(&words).status.success());
+    for shell in ["sooner.bash", "_sooner", "sooner.fish"] {
+        let text = fs::read_to_string(folder.path().join("completions").join(shell)).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        let words: Vec<&str> = words.map(|word| word.trim_start_matches('-')).collect();
+        for hidden in ["emulate", "emulate-check", "compete", "clsact"] {
+            assert!(!words.contains(&hidden), "{shell}: {hidden}");
+        }
+        // As a command of each shell: as a word it is in texts.
+        for hidden in [",package)", "'package:", "-a \"package\""] {
+            assert!(!text.contains(hidden), "{shell}: {hidden}");
+        }
+        for offered in [
+            "attach", "replay", "forward", "no-shape", "policy", "version",
+        ] {
+            assert!(words.contains(&offered), "{shell}: {offered}");
+        }
+    }
+}
+
+/// What bash offers behind these words; none without bash.
+fn offered_by_bash(words: &str) -> Option<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let package = ["package", folder.path().to_str().unwrap()];
+    assert!(sooner(&package).status.success());
+    let script = format!(
+        "source completions/sooner.bash; COMP_WORDS=(sooner {words}); \
+         COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+         _sooner sooner \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; echo \"${{COMPREPLY[*]}}\""
+    );
+    let output = std::process::Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(folder.path())
+        .output();
+    let output = output.ok()?;
+    Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+}
+
+#[test]
+fn bash_offers_files_where_an_argument_is_one() {
+    let Some(flags) = offered_by_bash("gate check --") else {
+        eprintln!(
+            "skipped: bash_offers_files_where_an_argument_is_one: no bash; apt-get install bash"
+        );
+        return;
+    };
+    assert!(flags.contains("--observe"), "{flags}");
+    // It offers files itself where it is offered nothing.
+    for words in ["gate check ''", "gate check gate.toml ''"] {
+        assert_eq!(offered_by_bash(words).as_deref(), Some(""), "{words}");
+    }
+    let commands = offered_by_bash("gate ''").unwrap();
+    assert!(
+        commands.contains("check") && commands.contains("import"),
+        "{commands}"
+    );
+}

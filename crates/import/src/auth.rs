@@ -150,6 +150,12 @@ impl Translation<'_> {
 }
 
 const KEYS: [&str; 3] = ["auth_user", "auth_query", "auth_dbname"];
+/// What PgBouncer asks by itself, in its versions.
+const DEFAULT_QUERIES: [&str; 3] = [
+    "SELECT usename, passwd FROM pg_shadow WHERE usename=$1",
+    "SELECT rolname, CASE WHEN rolvaliduntil < now() THEN NULL ELSE rolpassword END FROM pg_authid WHERE rolname=$1 AND rolcanlogin",
+    "SELECT rolname, CASE WHEN rolvaliduntil < pg_catalog.now() THEN NULL ELSE rolpassword END FROM pg_authid WHERE rolname=$1 AND rolcanlogin",
+];
 
 impl Translation<'_> {
     /// `[auth_query]`: one for all databases.
@@ -157,7 +163,8 @@ impl Translation<'_> {
         let [user, query, database] = KEYS.map(|key| self.everywhere(key));
         let Some(user) = user else {
             for key in &KEYS[1..] {
-                if self.source.get(key).is_some() {
+                let said = self.source.get(key);
+                if said.is_some_and(|own| !DEFAULT_QUERIES.contains(&own.value.as_str())) {
                     let why = "without auth_user no query is sent";
                     self.leave_out(Group::AuthQuery, key, why);
                 }

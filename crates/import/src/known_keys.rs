@@ -2,6 +2,7 @@
 //! Up to PgBouncer 1.25.
 
 use crate::document::Group;
+use crate::values;
 use sooner_pooler::pgbouncer::KEYS;
 
 /// Of the process itself, or below what an operator notices: one remark for all of them.
@@ -28,6 +29,7 @@ pub struct LeftOut {
     /// Where they would stand.
     pub group: Group,
     /// `KEY=DEFAULT`, with blanks between: nothing is said of a value that PgBouncer has by itself.
+    /// `|` stands for a blank, and `/` before the default of another version.
     pub keys: &'static str,
     /// Why.
     pub why: &'static str,
@@ -112,7 +114,7 @@ pub const LEFT_OUT: [LeftOut; 25] = [
     ),
     left_out(
         Group::Limits,
-        "server_check_query=<empty>",
+        "server_check_query=<empty>/select|1",
         "the gate asks with an empty query",
     ),
     left_out(
@@ -142,12 +144,12 @@ pub const LEFT_OUT: [LeftOut; 25] = [
     ),
     left_out(
         Group::Tls,
-        "client_tls13_ciphers= client_tls_ciphers=default client_tls_dheparams=auto client_tls_ecdhcurve=auto",
+        "client_tls13_ciphers= client_tls_ciphers=default/fast client_tls_dheparams=auto client_tls_ecdhcurve=auto",
         "the gate chooses among ciphers and curves that are all good",
     ),
     left_out(
         Group::Database,
-        "server_tls13_ciphers= server_tls_ciphers=default",
+        "server_tls13_ciphers= server_tls_ciphers=default/fast",
         "the gate chooses among ciphers that are all good",
     ),
     left_out(
@@ -164,10 +166,21 @@ pub const LEFT_OUT: [LeftOut; 25] = [
 
 impl LeftOut {
     /// The keys with their defaults.
-    pub fn keys(&self) -> impl Iterator<Item = (&'static str, String)> {
+    pub fn keys(&self) -> impl Iterator<Item = (&'static str, Vec<String>)> {
         let pairs = self.keys.split(' ').filter_map(|pair| pair.split_once('='));
-        pairs.map(|(key, default)| (key, default.replace('|', " ")))
+        pairs.map(|(key, defaults)| {
+            let defaults = defaults.split('/').map(|own| own.replace('|', " "));
+            (key, defaults.collect())
+        })
     }
+}
+
+/// Whether a value is a default, however it is written.
+pub fn is_default(value: &str, default: &str) -> bool {
+    let bare = value.trim().trim_end_matches([';', ' ']);
+    let exactly = |text| values::seconds(text).ok().filter(|time| !time.is_rounded);
+    let is_same_number = exactly(bare).is_some_and(|time| exactly(default) == Some(time));
+    bare.eq_ignore_ascii_case(default) || is_same_number
 }
 
 /// What may stand behind a name in `[databases]`.

@@ -88,7 +88,10 @@ impl Translation<'_> {
                 "client_tls_ca_file",
                 "client_tls_protocols",
             ] {
-                if self.source.get(key).is_some() {
+                let said = self.source.get(key);
+                // What PgBouncer has by itself, by both of its names.
+                let is_default = |value: &str| ["secure", "default"].contains(&value);
+                if said.is_some_and(|own| !is_default(&own.value)) {
                     let why =
                         "with client_tls_sslmode = disable, the default, clients cannot encrypt";
                     self.leave_out(Group::Tls, key, why);

@@ -3,7 +3,7 @@
 
 use crate::document::{Document, Group};
 use crate::ini::{At, Files, ImportError};
-use crate::known_keys::{LEFT_OUT, OF_PROCESS};
+use crate::known_keys::{LEFT_OUT, OF_PROCESS, is_default};
 use crate::source::{Entry, Source};
 use crate::values::{self, Seconds};
 
@@ -33,9 +33,7 @@ impl<'a> Translation<'a> {
 
     /// Everything; `file` is what was read.
     pub fn translate(&mut self, file: &str) -> Result<(), ImportError> {
-        let words = format!(
-            "Made from {file} by `sooner gate import`. Every key: man gate.toml, or docs/gate/configuration.md."
-        );
+        let words = format!("Made from {file} by `sooner gate import`. Every key: man gate.toml.");
         self.document.comment(Group::Head, &words);
         self.document.gap(Group::Head);
         self.listen()?;
@@ -55,8 +53,9 @@ impl<'a> Translation<'a> {
     fn rest(&mut self) {
         let source = &self.source;
         for left in &LEFT_OUT {
-            for (key, default) in left.keys() {
-                let said = source.get(key).filter(|setting| setting.value != default);
+            for (key, defaults) in left.keys() {
+                let is_own = |value: &str| defaults.iter().any(|own| is_default(value, own));
+                let said = source.get(key).filter(|own| !is_own(&own.value));
                 if let Some(setting) = said {
                     let setting = format!("{key} = {}", setting.value);
                     self.document.leave_out(left.group, &setting, left.why);

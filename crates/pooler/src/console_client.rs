@@ -11,6 +11,9 @@ use std::time::Duration;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What the versions of all gates have in common.
+const OF_GATES: &str = "(sooner ";
+
 /// A session at the gate itself.
 pub struct ConsoleClient {
     session: ServerSession,
@@ -49,7 +52,12 @@ impl ConsoleClient {
             server_session::log_in(stream, user, OWN_DATABASES[0], secret.as_ref()).await
         };
         let session = in_time(place, open).await?;
-        Ok(Self { session })
+        let version = session.parameters.get(&b"server_version"[..]);
+        let version = version.map(|value| String::from_utf8_lossy(value).into_owned());
+        match version.filter(|own| own.contains(OF_GATES)) {
+            Some(_) => Ok(Self { session }),
+            None => Err(format!("what listens at {place} is no gate")),
+        }
     }
 
     /// Says a command.
@@ -67,10 +75,10 @@ async fn in_time<T>(
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(LoginError::Refused(message))) => {
             let words = message_of_error(&message);
-            Err(format!("the gate at {place} says: {words}"))
+            Err(format!("{place} says: {words}"))
         }
         Ok(Err(error)) => Err(format!("no gate at {place}: {error}")),
-        Err(_) => Err(format!("the gate at {place} does not answer")),
+        Err(_) => Err(format!("what listens at {place} does not answer")),
     }
 }
 

@@ -2,7 +2,6 @@
 //! gate that runs.
 
 use crate::output;
-use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,12 +12,13 @@ use serde::Serialize;
 use sooner_admission::{Observed, ResponseTarget};
 use sooner_config::SourceText;
 use sooner_config::classes::ClassAims;
+use sooner_pooler::Configuration;
 use sooner_pooler::config::{ClassTable, Config};
-use sooner_pooler::{Configuration, ConsoleClient};
 
 use super::listen;
-use super::look::{Class, Look, Target, explained, look, place_of};
+use super::look::{Class, Look, Target, look};
 use super::orders::{self, Orders};
+use super::place::Place as GatePlace;
 use super::{read_files, say};
 use crate::config_file::{all_located, located, read};
 use crate::feasibility::{Found, Jobs, Place, Seen, no_target};
@@ -128,10 +128,9 @@ pub fn probe_servers(settings: &Configuration) -> Result<()> {
 }
 
 async fn observe(args: &CheckArgs, duration: Duration) -> Result<(Look, Look, Orders)> {
-    let place = place_of(args.gate.as_deref())?;
-    let password = env::var("PGPASSWORD").ok();
-    let opened = ConsoleClient::open(&place, &args.user, password).await;
-    let mut console = opened.map_err(|error| explained(error, args.gate.as_deref()))?;
+    let place = GatePlace::of(args.gate.as_deref()).await?;
+    let mut console = place.open(&args.user).await?;
+    let place = place.endpoint;
     let before = of_one_server(look(&mut console, &place).await?)?;
     say(&format!("watching {} for {} s", place, duration.as_secs()));
     tokio::time::sleep(duration).await;

@@ -148,7 +148,7 @@ fn is_of_no_kind(error: &ListenError) -> bool {
     }
 }
 
-async fn listen_at_path(place: &str, files: &mut SocketFiles) -> Result<Listener> {
+pub async fn listen_at_path(place: &str, files: &mut SocketFiles) -> Result<Listener> {
     let path = PathBuf::from(place);
     match UnixStream::connect(&path).await {
         Ok(_) => bail!("another process already listens there"),
@@ -162,51 +162,4 @@ async fn listen_at_path(place: &str, files: &mut SocketFiles) -> Result<Listener
     // As PostgreSQL's own: who may come is for the gate to say, or for the folder's rights.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777))?;
     Ok(Listener::Unix(listener))
-}
-
-/// The socket file through which the user who runs a gate finds it, wherever else it listens.
-pub mod own_socket {
-    use super::*;
-    use std::env;
-    use std::fs::DirBuilder;
-    use std::os::unix::fs::DirBuilderExt;
-
-    /// Its folder, which no other user can enter; `None` where there is none.
-    pub fn folder() -> Option<PathBuf> {
-        let uid = rustix::process::geteuid().as_raw();
-        let folder = match env::var_os("XDG_RUNTIME_DIR") {
-            Some(folder) if !folder.is_empty() => PathBuf::from(folder).join("sooner-gate"),
-            _ if uid == 0 => PathBuf::from("/run/sooner-gate"),
-            _ => PathBuf::from(format!("/run/user/{uid}/sooner-gate")),
-        };
-        // Where others may write, another may have made it.
-        let is_own = |folder: &Path| {
-            fs::symlink_metadata(folder).is_ok_and(|found| {
-                // Root's is that of the user whom a gate became (system_user).
-                let is_owner = found.uid() == uid || uid == 0;
-                found.is_dir() && is_owner && found.mode() & 0o077 == 0
-            })
-        };
-        if !folder.exists() {
-            let _ = DirBuilder::new().mode(0o700).create(&folder);
-        }
-        is_own(&folder).then_some(folder)
-    }
-
-    /// Its name: of the first port that the gate listens at.
-    pub fn name_for(port: u16) -> String {
-        format!(".s.PGSQL.{port}")
-    }
-
-    /// Listens there besides, if it can: a gate that cannot serves all the same.
-    pub async fn listen(others: &[Listener], files: &mut SocketFiles) -> Option<Listener> {
-        let port = others.iter().find_map(|listener| match listener {
-            Listener::Tcp(listener) => Some(listener.local_addr().ok()?.port()),
-            Listener::Unix(_) => None,
-        });
-        let path = folder()?.join(name_for(port?));
-        listen_at_path(&path.display().to_string(), files)
-            .await
-            .ok()
-    }
 }

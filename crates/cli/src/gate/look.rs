@@ -1,18 +1,12 @@
 //! What a gate that runs says of itself, read from its own tables.
 
 use std::collections::BTreeMap;
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::listen::own_socket;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use sooner_pooler::config::Endpoint;
 use sooner_pooler::{Answer, ConsoleClient};
-
-/// PgBouncer's.
-const DEFAULT_PORT: u16 = 6432;
 
 /// The version of what is printed as JSON.
 const SCHEMA: u32 = 1;
@@ -93,58 +87,6 @@ pub struct Target {
     /// Achieved, in parts in a hundred of the target: above 100 it is late.
     pub achieved_percent: Option<u64>,
     pub inside_us: Option<u64>,
-}
-
-/// Where a gate is that nothing is said of: where its own user finds the console, else where it
-/// listens by default.
-pub fn place_of(gate: Option<&str>) -> Result<Endpoint> {
-    if let Some(text) = gate {
-        return place(text);
-    }
-    let own = own_socket::folder().map(|folder| folder.join(own_socket::name_for(DEFAULT_PORT)));
-    match own.filter(|path| UnixStream::connect(path).is_ok()) {
-        Some(path) => place(&path.display().to_string()),
-        None => place(&format!("127.0.0.1:{DEFAULT_PORT}")),
-    }
-}
-
-/// A password is missing, or there is no such user: what to do.
-pub fn explained(error: String, gate: Option<&str>) -> anyhow::Error {
-    if let Some((place, _)) = error.split_once(": it wants user ")
-        && std::env::var_os("PGPASSWORD").is_none()
-    {
-        let place = place.trim_start_matches("no ");
-        return anyhow::anyhow!("the {place} wants a password for this user; set PGPASSWORD");
-    }
-    let is_about_user = ["authentication failed", "may not enter", "no rule lets"];
-    match is_about_user.iter().any(|words| error.contains(words))
-        && gate.is_none_or(|at| !at.starts_with(['/', '.']))
-    {
-        true => anyhow::anyhow!(
-            "{error}; give --user NAME with PGPASSWORD, for one of its admins or watchers (sooner gate --admin NAME), or --gate PATH of its socket file as the user who runs it"
-        ),
-        false => anyhow::Error::msg(error),
-    }
-}
-
-/// Where a gate is: an address with a port, or the path of its socket file.
-pub fn place(text: &str) -> Result<Endpoint> {
-    let is_path = text.starts_with(['/', '.']);
-    let parts = if is_path {
-        text.rsplit_once("/.s.PGSQL.")
-    } else {
-        text.rsplit_once(':')
-    };
-    let Some((at, port)) = parts.and_then(|(at, port)| Some((at, port.parse().ok()?))) else {
-        bail!(
-            "--gate {text}: neither an address with a port, like 127.0.0.1:6432, nor the path of a socket file, like /run/sooner/.s.PGSQL.6432"
-        );
-    };
-    Ok(if is_path {
-        Endpoint::Unix(PathBuf::from(at), port)
-    } else {
-        Endpoint::Tcp(at.trim_matches(['[', ']']).to_owned(), port)
-    })
 }
 
 /// One look.

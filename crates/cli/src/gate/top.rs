@@ -4,17 +4,16 @@ use crate::output;
 use crate::seconds;
 use anyhow::Result;
 use clap::Args;
-use sooner_pooler::ConsoleClient;
 use sooner_pooler::config::Endpoint;
 use sooner_report::columns::aligned;
 use sooner_report::number;
 use std::collections::BTreeMap;
-use std::env;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use super::look::{Class, Look, Target, explained, look, place_of};
+use super::look::{Class, Look, Target, look};
+use super::place::Place;
 
 /// Watch a running gate.
 ///
@@ -22,8 +21,8 @@ use super::look::{Class, Look, Target, explained, look, place_of};
 /// read from PGPASSWORD.
 #[derive(Args)]
 pub struct TopArgs {
-    /// Running gate: an address with a port, or the path of its socket file [default: the socket
-    /// file of the user that runs it, else 127.0.0.1:6432]
+    /// Running gate: an address with a port, or the path of its socket file [default: the one gate
+    /// of this user that runs, found by its socket file; if none runs, 127.0.0.1:6432]
     #[arg(long, value_name = "ADDRESS|PATH")]
     gate: Option<String>,
     /// User of the console: an admin or a watcher; through a socket file, `sooner` is the user that
@@ -51,10 +50,9 @@ pub fn run(args: &TopArgs) -> Result<ExitCode> {
 }
 
 async fn watch(args: &TopArgs) -> Result<()> {
-    let place = place_of(args.gate.as_deref())?;
-    let password = env::var("PGPASSWORD").ok();
-    let opened = ConsoleClient::open(&place, &args.user, password).await;
-    let mut console = opened.map_err(|error| explained(error, args.gate.as_deref()))?;
+    let place = Place::of(args.gate.as_deref()).await?;
+    let mut console = place.open(&args.user).await?;
+    let place = place.endpoint;
     let mut before: Option<(Instant, BTreeMap<String, u64>)> = None;
     let mut looks = 0;
     loop {

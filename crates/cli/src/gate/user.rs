@@ -10,8 +10,8 @@ use sooner_kernel::privilege::Keep;
 use sooner_pooler::config::Config;
 use sooner_web::tls;
 
-use super::listen::{SocketFiles, own_socket};
-use super::say;
+use super::listen::SocketFiles;
+use super::{own_socket, say};
 use crate::config_file::located;
 use sooner_operate::account;
 

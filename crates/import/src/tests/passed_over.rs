@@ -87,3 +87,37 @@ fn the_remark_on_pools_has_the_sizes_that_there_were() {
         assert!(text.contains(expected), "{text}");
     }
 }
+
+/// Versions of PgBouncer differ in some defaults.
+#[test]
+fn defaults_of_any_version_are_no_remark_however_they_are_written() {
+    for setting in [
+        "server_check_query = select 1",
+        "server_check_query = SELECT 1;",
+        "server_check_query = <empty>",
+        "server_reset_query = discard all",
+        "client_tls_protocols = secure",
+        "client_tls_ciphers = fast",
+        "client_tls_ciphers = default",
+        "server_tls_ciphers = fast",
+        "query_timeout = 0.0",
+        "reserve_pool_timeout = 5.0",
+        "dns_max_ttl = 15s",
+        "disable_pqexec = 00",
+    ] {
+        let text = format!("[databases]\na = host=x\n[pgbouncer]\n{setting}\n");
+        let imported = result(&[("p.ini", &text)]).unwrap();
+        assert_eq!(imported.left_out, 0, "{setting}: {}", imported.text);
+    }
+    for setting in [
+        "server_check_query = select 2",
+        "client_tls_ciphers = HIGH",
+        "client_tls_protocols = tlsv1.3",
+        "query_timeout = 0.5",
+        "disable_pqexec = 1",
+    ] {
+        let text = format!("[databases]\na = host=x\n[pgbouncer]\n{setting}\n");
+        let imported = result(&[("p.ini", &text)]).unwrap();
+        assert_eq!(imported.left_out, 1, "{setting}: {}", imported.text);
+    }
+}

@@ -9,6 +9,8 @@ use crate::pool::upstream;
 use crate::pooler::Pooler;
 use crate::readings;
 use crate::statistics::{Phase, Sums, Tally};
+use sooner_postgres::wire::truncate_name;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
@@ -16,6 +18,9 @@ mod connections;
 mod databases;
 mod prediction;
 mod statistics;
+
+/// PgBouncer's name for its own database, and for the user in its pool.
+const PGBOUNCER: &str = "pgbouncer";
 
 /// Makes a table.
 type Make = fn(&Rc<Pooler>) -> Table;
@@ -220,6 +225,17 @@ fn gates(pooler: &Pooler) -> Table {
     table
 }
 
+/// Those that are configured or were here, and PgBouncer's own.
+fn user_names(pooler: &Pooler) -> BTreeSet<String> {
+    let configuration = pooler.configuration();
+    let mut names: BTreeSet<String> = configuration.users.keys().cloned().collect();
+    let tables = configuration.config.user.iter();
+    names.extend(tables.map(|table| truncate_name(table.name.get_ref()).to_owned()));
+    names.extend(pooler.users().into_iter().map(|(name, _)| name));
+    names.insert(PGBOUNCER.to_owned());
+    names
+}
+
 fn users(pooler: &Pooler) -> Table {
     let mut table = Table::new(&[
         "name",
@@ -234,10 +250,8 @@ fn users(pooler: &Pooler) -> Table {
     ]);
     let configuration = pooler.configuration();
     let in_use = pooler.users();
-    let mut names: std::collections::BTreeSet<&str> =
-        configuration.users.keys().map(String::as_str).collect();
-    names.extend(in_use.iter().map(|(name, _)| name.as_str()));
-    for name in names {
+    for name in &user_names(pooler) {
+        let name = name.as_str();
         let own = configuration.user(name);
         let bound = own.and_then(|table| table.transactions);
         let clients = in_use.iter().find(|(known, _)| known == name);
@@ -260,23 +274,23 @@ fn users(pooler: &Pooler) -> Table {
 
 fn lists(pooler: &Pooler) -> Table {
     let mut table = Table::new(&["list", "#items"]);
-    let (open, idle) = pooler
-        .upstreams()
-        .iter()
-        .fold((0, 0), |(open, idle), upstream| {
-            let pool = upstream.pool.borrow();
-            (open + pool.open(), idle + pool.idle().count())
-        });
+    let upstreams = pooler.upstreams();
+    let open = upstreams.iter().map(|own| own.pool.borrow().open()).sum();
+    let (logins, consoles) = (pooler.slots.logins(), pooler.consoles.borrow().len());
     for (list, items) in [
         ("databases", databases::count(pooler)),
-        ("users", pooler.users().len()),
+        ("users", user_names(pooler).len()),
         ("pools", connections::pools_count(pooler)),
         ("free_clients", 0),
-        ("used_clients", pooler.clients.borrow().len()),
-        ("login_clients", pooler.slots.logins()),
+        (
+            "used_clients",
+            pooler.clients.borrow().len() + consoles + logins,
+        ),
+        ("login_clients", logins),
         ("waiting_clients", readings::clients(pooler).waiting),
-        ("free_servers", idle),
-        ("used_servers", open - idle),
+        // In PgBouncer that is memory kept ready, as for clients; an idle connection is in use.
+        ("free_servers", 0),
+        ("used_servers", open),
         ("dns_names", 0),
         ("dns_zones", 0),
         ("dns_queries", 0),

@@ -29,7 +29,7 @@ impl PgBouncer {
         }
         let folder = database.folder().display();
         let ini = format!(
-            "[databases]\npostgres = host={folder}\n[pgbouncer]\nlisten_addr =\nlisten_port = {PORT}\nunix_socket_dir = {folder}\n\
+            "[databases]\npostgres = host={folder} user=postgres\n[pgbouncer]\nlisten_addr =\nlisten_port = {PORT}\nunix_socket_dir = {folder}\n\
              auth_type = any\nadmin_users = postgres\npool_mode = transaction\n"
         );
         let path = database.folder().join("pgbouncer.ini");

@@ -41,8 +41,6 @@ const BUFFERS: [&str; 7] = [
     "#pkt_avail",
     "#send_avail",
 ];
-/// PgBouncer's own database, and the user in its pool.
-const PGBOUNCER: &str = "pgbouncer";
 /// The gate takes none that replicates.
 const NO_REPLICATION: &str = "none";
 

@@ -40,9 +40,9 @@ fn all(pooler: &Pooler, config: &Config) -> Vec<Known> {
     all
 }
 
-/// How many.
+/// How many, with the gate's own.
 pub fn count(pooler: &Pooler) -> usize {
-    all(pooler, &pooler.configuration().config).len()
+    all(pooler, &pooler.configuration().config).len() + 1
 }
 
 pub fn databases(pooler: &Pooler) -> Table {
@@ -68,10 +68,46 @@ pub fn databases(pooler: &Pooler) -> Table {
     ]);
     let configuration = pooler.configuration();
     let config = &configuration.config;
-    for known in all(pooler, config) {
-        table.row(row(pooler, config, &known));
+    let all = all(pooler, config);
+    // A database of a server cannot have this name.
+    let before = all.partition_point(|known| known.name() < PGBOUNCER);
+    for known in &all[..before] {
+        table.row(row(pooler, config, known));
+    }
+    table.row(own_row(pooler, config));
+    for known in &all[before..] {
+        table.row(row(pooler, config, known));
     }
     table
+}
+
+/// The gate itself, as PgBouncer has itself there. The pool of its own console has two places.
+fn own_row(pooler: &Pooler, config: &Config) -> [Field; 18] {
+    let port = config.listen.iter().find_map(|place| {
+        let port = place.get_ref().rsplit([':', '.']).next()?;
+        port.parse::<u16>().ok()
+    });
+    let zero = || Field::from(0u64);
+    [
+        PGBOUNCER.into(),
+        Field::Null,
+        port.map(u64::from).into(),
+        PGBOUNCER.into(),
+        PGBOUNCER.into(),
+        2u64.into(),
+        zero(),
+        zero(),
+        "statement".into(),
+        zero(),
+        zero(),
+        zero(),
+        zero(),
+        zero(),
+        zero(),
+        Field::Null,
+        zero(),
+        pooler.consoles.borrow().len().into(),
+    ]
 }
 
 fn row(pooler: &Pooler, config: &Config, known: &Known) -> [Field; 18] {

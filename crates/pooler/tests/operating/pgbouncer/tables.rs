@@ -1,10 +1,16 @@
 //! What PgBouncer's tables have of databases, servers and the console itself.
 
-use super::answer;
-use crate::support::{Database, Gate, Talk, transactions};
+use super::{PORT, PgBouncer, answer};
+use crate::support::{Database, Gate, Talk, transactions, until};
 
-fn rows(gate: &Gate, database: &Database, command: &str) -> Vec<Vec<(String, String)>> {
-    let (is_told, printed, said) = answer(gate.psql(database, "postgres"), command);
+/// Names of columns with what stands there.
+type Row = Vec<(String, String)>;
+
+fn rows(gate: &Gate, database: &Database, command: &str) -> Vec<Row> {
+    rows_of(answer(gate.psql(database, "postgres"), command), command)
+}
+
+fn rows_of((is_told, printed, said): (bool, String, String), command: &str) -> Vec<Row> {
     assert!(is_told, "{command}: {said}");
     let mut lines = printed.lines().filter(|line| !line.starts_with('('));
     let names: Vec<&str> = lines.next().unwrap_or_default().split('|').collect();
@@ -25,10 +31,14 @@ fn field<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
 }
 
 fn start(test: &str) -> Option<(Database, Gate)> {
+    start_with(test, "")
+}
+
+fn start_with(test: &str, more: &str) -> Option<(Database, Gate)> {
     let database = Database::start(test)?;
     let server = format!("postgresql:///?host={}", database.folder().display());
     let config = format!(
-        "admins = [\"postgres\"]\n{}[[database]]\nname = \"unused\"\nserver = \"{server}\"\n",
+        "admins = [\"postgres\"]\n{}[[database]]\nname = \"unused\"\nserver = \"{server}\"\n{more}",
         transactions(2)
     );
     let gate = Gate::before(&database, &config);
@@ -52,6 +62,74 @@ fn databases_that_no_client_uses_are_listed() {
         // Neither has it been forgotten when no client was seen for a while.
         std::thread::sleep(std::time::Duration::from_millis(1500));
     }
+}
+
+/// What SHOW LISTS counts, beside the rows of the tables that have them.
+fn counts(who: &str, show: &dyn Fn(&str) -> Vec<Row>) {
+    let item = |list: &str| {
+        let lists = show("SHOW LISTS");
+        let row = lists.iter().find(|row| field(row, "list") == list);
+        let items = field(row.unwrap(), "items");
+        items.parse::<usize>().unwrap()
+    };
+    for (list, table) in [
+        ("databases", "SHOW DATABASES"),
+        ("users", "SHOW USERS"),
+        ("pools", "SHOW POOLS"),
+        ("used_clients", "SHOW CLIENTS"),
+        ("used_servers", "SHOW SERVERS"),
+    ] {
+        // A console that was left may be there for a moment more.
+        let what = format!("{who} counts in {list} what {table} has");
+        until(&what, || item(list) == show(table).len());
+    }
+    let databases = show("SHOW DATABASES");
+    let own = databases
+        .iter()
+        .find(|row| field(row, "name") == "pgbouncer");
+    let own = own.unwrap_or_else(|| panic!("{who}: {databases:?}"));
+    for (name, expected) in [
+        ("host", ""),
+        ("database", "pgbouncer"),
+        ("force_user", "pgbouncer"),
+        ("pool_mode", "statement"),
+        ("current_connections", "0"),
+        ("paused", "0"),
+        ("disabled", "0"),
+    ] {
+        assert_eq!(field(own, name), expected, "{who}: {name}");
+    }
+    let users = show("SHOW USERS");
+    let is_there = users.iter().any(|row| field(row, "name") == "pgbouncer");
+    assert!(is_there, "{who}: {users:?}");
+    if who == "the gate" {
+        let is_there = users.iter().any(|row| field(row, "name") == "never_seen");
+        assert!(is_there, "{users:?}");
+    }
+}
+
+#[test]
+fn the_lists_count_what_the_tables_show_as_pgbouncers_do() {
+    let test = "the_lists_count_what_the_tables_show";
+    let Some((database, gate)) = start_with(test, "[[user]]\nname = \"never_seen\"\n") else {
+        return;
+    };
+    let mut busy = Talk::begin(&mut gate.psql(&database, "postgres"));
+    busy.ask("BEGIN");
+    gate.ask(&database, &["SELECT 1"]);
+    let show = |command: &str| rows(&gate, &database, command);
+    counts("the gate", &show);
+    let Some(_bouncer) = PgBouncer::before(&database, test) else {
+        return;
+    };
+    let psql = || database.psql(database.folder(), PORT, "postgres");
+    let mut busy = Talk::begin(psql().args(["-d", "postgres"]));
+    busy.ask("BEGIN");
+    let idle = psql().args(["-d", "postgres", "-c", "SELECT 1"]).output();
+    assert!(idle.unwrap().status.success());
+    counts("PgBouncer", &|command| {
+        rows_of(answer(psql(), command), command)
+    });
 }
 
 #[test]
