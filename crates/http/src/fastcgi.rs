@@ -5,7 +5,7 @@
 //! in, bytes out, every length bounded.
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue, LOCATION};
 use http::{HeaderMap, StatusCode};
 use thiserror::Error;
 
@@ -273,12 +273,26 @@ fn status_of(value: &[u8]) -> Result<StatusCode, HeadError> {
         .ok_or(HeadError::Status)
 }
 
+/// Appends the fields of a request's head; the values of all fields of a name are one.
+pub fn push_fields(headers: &HeaderMap, parameters: &mut Parameters) {
+    for name in headers.keys() {
+        let Some(parameter) = parameter_name(name) else {
+            continue;
+        };
+        let values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        let values: Vec<&[u8]> = values.collect();
+        let between: &[u8] = if name == COOKIE { b"; " } else { b", " };
+        parameters.push((parameter, values.join(between)));
+    }
+}
+
 /// The name of the parameter that holds a field of a request; `None` for one that is not passed on:
 /// `Proxy`, which programs take for their own setting, names with an underscore, which look like
 /// others, and what has a parameter of its own.
-pub fn parameter_name(name: &HeaderName) -> Option<Vec<u8>> {
+fn parameter_name(name: &HeaderName) -> Option<Vec<u8>> {
     let name = name.as_str();
-    if matches!(name, "proxy" | "content-length" | "content-type") || name.contains('_') {
+    let has_own = matches!(name, "content-length" | "content-type" | "host");
+    if has_own || name == "proxy" || name.contains('_') {
         return None;
     }
     let upper = name.to_ascii_uppercase().replace('-', "_");

@@ -16,6 +16,7 @@ mod classes;
 mod config;
 mod connect;
 mod counted_stream;
+mod effects;
 mod endpoint;
 mod facts;
 mod failure;

@@ -6,6 +6,7 @@ mod delivery;
 mod early_answers;
 mod expiring;
 mod fastcgi;
+mod fastcgi_told;
 mod guarded;
 mod leaving;
 mod paths;

@@ -298,7 +298,7 @@ impl<'a> Maker<'a> {
         self.may("trusted", &["[]", "[\"127.0.0.0/8\"]"]);
         self.may("response_buffer_bytes", &["0", "100", "1000000"]);
         self.may("buffer_bytes", &["0", "1000", "1000000"]);
-        self.may("look_bytes", &["0", "100", "1000000"]);
+        self.may("look_bytes", &["1", "100", "1000000"]);
         let servers = match self.random.below(3) {
             0 => vec![0],
             1 => vec![1],

@@ -159,6 +159,20 @@ pub fn clean_trailers(trailers: &mut HeaderMap) {
     }
 }
 
+/// Removes what a program that knows no difference between `-` and `_` takes for `name`: all other
+/// spellings of it. For a header that is ours to say.
+pub fn remove_disguised(headers: &mut HeaderMap, name: &HeaderName) {
+    let is_disguised = |other: &&HeaderName| other.as_str().contains('_') && is_alike(other, name);
+    while let Some(other) = headers.keys().find(is_disguised).cloned() {
+        headers.remove(other);
+    }
+}
+
+fn is_alike(one: &HeaderName, other: &HeaderName) -> bool {
+    let dashed = |name: &HeaderName| name.as_str().replace('_', "-");
+    one.as_str().len() == other.as_str().len() && dashed(one) == dashed(other)
+}
+
 /// How long a server says it keeps an idle connection, s; `None` when it does not say.
 pub fn keep_alive_seconds(headers: &HeaderMap) -> Option<u64> {
     tokens(headers, &KEEP_ALIVE)
@@ -260,6 +274,21 @@ mod tests {
         ] {
             assert!(!is_chunked(wrong), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn no_other_spelling_of_a_name_stays() {
+        let mut headers = map(&[
+            ("x-queue-ms", "1"),
+            ("x_queue_ms", "2"),
+            ("x_queue-ms", "3"),
+            ("x-queue_ms", "4"),
+            ("x-queue-msx", "5"),
+            ("x_mine", "6"),
+        ]);
+        remove_disguised(&mut headers, &HeaderName::from_static("x-queue-ms"));
+        let stays = [("x-queue-ms", "1"), ("x-queue-msx", "5"), ("x_mine", "6")];
+        assert_eq!(headers, map(&stays));
     }
 
     #[test]

@@ -21,7 +21,6 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Method, StatusCode, Uri, Version};
 use std::net::IpAddr;
-use std::sync::Arc;
 
 /// How often a request may have been here before: more is a loop.
 const HOPS_MAX: usize = 8;
@@ -108,8 +107,9 @@ pub struct Outgoing {
     pub expects_continue: bool,
     /// Whether the client takes trailers.
     pub takes_trailers: bool,
-    /// What a server over FastCGI is told in place of all this: an extension of the head.
-    pub parameters: Option<Arc<Parameters>>,
+    /// What a server over FastCGI is told beside the headers, which the head adds: together an
+    /// extension of it.
+    pub parameters: Option<Parameters>,
 }
 
 /// The authority a request is for, with its port if it names one (RFC 9112, 3.2 and 3.3; RFC 9113,

@@ -5,6 +5,7 @@ use super::buffer_budget::BufferBudget;
 use super::classes::{ClassTable, Classes};
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
+use super::effects::{check_classes, check_fields, check_tunnels, check_waiting};
 use super::look::Look;
 use super::upstream::{Settings, Times, Upstream};
 use super::{Proxy, Route};
@@ -45,11 +46,13 @@ impl Proxy {
         let names = tables.upstreams.iter();
         let names: Vec<&str> = names.map(|table| table.name.get_ref().as_str()).collect();
         let classes = Classes::build(tables.classes, tables.late, &names)?;
+        check_classes(tables.classes, tables.proxy)?;
         let mut built: Vec<Built> = Vec::with_capacity(tables.upstreams.len());
         for table in tables.upstreams {
             classes.check_order(table.name.get_ref(), table.order.as_ref())?;
             classes.check_share_by(table.name.get_ref(), table.share_by.as_ref())?;
             check_waiting(table, &classes)?;
+            check_fields(table, tables.proxy)?;
             let name = table.name.get_ref();
             if name.trim().is_empty() {
                 let words = "it is blank; write one, by which routes name it, as \"app\"";
@@ -92,23 +95,6 @@ impl Proxy {
                 budget: BufferBudget::new(proxy.buffer_bytes, proxy.look_bytes),
             },
         })
-    }
-}
-
-/// That requests may wait where it is said how.
-fn check_waiting(table: &UpstreamTable, classes: &Classes) -> Result<(), Misconfigured> {
-    let name = table.name.get_ref();
-    if table.limit.is_some() || classes.have_cap_at(name) {
-        return Ok(());
-    }
-    let words = "has no effect without a limit, because no request waits; write limit = \"auto\" or a number as well, or leave this out";
-    let observe = table.observe.as_ref().filter(|observe| *observe.get_ref());
-    // What runs for too long is not cancelled then.
-    let observe = observe.filter(|_| !classes.have_longest_at(name));
-    match (&table.waiting_max, observe) {
-        (Some(most), _) => Err(Misconfigured::at(most, "upstream.waiting_max", words)),
-        (None, Some(observe)) => Err(Misconfigured::at(observe, "upstream.observe", words)),
-        (None, None) => Ok(()),
     }
 }
 
@@ -234,6 +220,7 @@ fn route(table: &RouteTable, upstreams: &[Built]) -> Result<Route, Misconfigured
             "scripts are found by the whole path; leave strip_prefix out, and put them into a folder of this name",
         ));
     }
+    check_tunnels(table, settings.fastcgi.is_some())?;
     let default = settings.times;
     let or =
         |value, key, default| Ok::<_, Misconfigured>(some_duration(value, key)?.unwrap_or(default));

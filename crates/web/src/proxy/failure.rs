@@ -67,6 +67,11 @@ pub enum Failure {
         "answered with status {0} and not with a plain event stream, after comments had been sent to the client"
     )]
     Unfit(StatusCode),
+    /// So is an event stream that is compressed, as they are not.
+    #[error(
+        "answered with a compressed event stream, after plain comments had been sent to the client"
+    )]
+    Compressed,
     /// The client's body does not come to its end.
     #[error("the client did not send its whole body: {0}")]
     ClientBody(ClientFault),
@@ -90,7 +95,7 @@ impl Failure {
                 StatusCode::GATEWAY_TIMEOUT
             }
             Self::Unfit(status) if status.is_client_error() || status.is_server_error() => *status,
-            Self::Unfit(_) => StatusCode::BAD_GATEWAY,
+            Self::Unfit(_) | Self::Compressed => StatusCode::BAD_GATEWAY,
             Self::ClientBody(ClientFault::BrokeOff) => StatusCode::BAD_REQUEST,
             Self::ClientBody(ClientFault::TooLong) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::ClientBody(ClientFault::TooSlow) => StatusCode::REQUEST_TIMEOUT,
@@ -156,6 +161,9 @@ impl Failure {
                 "the server behind this one answered with an error"
             }
             Self::Unfit(_) => "the server behind this one answered with no event stream",
+            Self::Compressed => {
+                "the server behind this one answered with a compressed event stream"
+            }
             Self::ConnectTimeout(_) => "the server behind this one could not be reached in time",
             Self::RanTooLong(_) => "this took longer than it may",
             Self::ResponseTimeout(_) => "the server behind this one did not answer in time",

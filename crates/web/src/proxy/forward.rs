@@ -140,7 +140,7 @@ impl Forwarding {
         if let (Some(fastcgi), Some(script)) = (&upstream.fastcgi, parts.extensions.get()) {
             let root = &fastcgi.root;
             let parameters = of_request(parts, &outgoing, script, root, &self.origin);
-            outgoing.parameters = Some(Arc::new(parameters));
+            outgoing.parameters = Some(parameters);
         }
         Ok(outgoing)
     }

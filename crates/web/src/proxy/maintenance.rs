@@ -15,7 +15,6 @@ use hyper::{HeaderMap, Method};
 use sooner_http::forwarding::request::{Outgoing, Protocol};
 use std::io;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep, timeout};
@@ -98,7 +97,7 @@ fn probe_request(settings: &Settings) -> Option<Outgoing> {
         parameters: settings
             .fastcgi
             .as_ref()
-            .map(|fastcgi| Arc::new(of_probe(path, &fastcgi.root))),
+            .map(|fastcgi| of_probe(path, &fastcgi.root)),
     })
 }
 

@@ -6,6 +6,7 @@ use super::waiting_stream::Comments;
 use crate::config::Misconfigured;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
+use sooner_http::forwarding::headers::remove_disguised;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toml::Spanned;
 
@@ -17,6 +18,8 @@ const QUEUE_MS: HeaderName = HeaderName::from_static("x-queue-ms");
 const QUEUE_AHEAD: HeaderName = HeaderName::from_static("x-queue-ahead");
 /// Its class, where it is in one.
 const QUEUE_CLASS: HeaderName = HeaderName::from_static("x-queue-class");
+/// All that a server is told.
+static TOLD: [HeaderName; 4] = [REQUEST_START, QUEUE_MS, QUEUE_AHEAD, QUEUE_CLASS];
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// Who is told.
@@ -70,8 +73,10 @@ impl TellWait {
 }
 
 impl Wait<'_> {
-    /// Puts it into the head of the request; what the client wrote there itself goes.
+    /// Puts it into the head of the request; what the client wrote there itself goes, also with `_`
+    /// for `-`.
     pub fn add_to(&self, headers: &mut HeaderMap) {
+        TOLD.iter().for_each(|name| remove_disguised(headers, name));
         if !(self.is_trusted && headers.contains_key(REQUEST_START)) {
             let since_epoch = self.came_at.duration_since(UNIX_EPOCH).unwrap_or_default();
             let (seconds, ms) = (since_epoch.as_secs(), since_epoch.subsec_millis());
@@ -81,6 +86,15 @@ impl Wait<'_> {
         set(headers, QUEUE_MS, Some(&milliseconds(self.wait_ns)));
         set(headers, QUEUE_AHEAD, Some(&self.ahead.to_string()));
         set(headers, QUEUE_CLASS, self.class);
+    }
+}
+
+/// Removes what a client says of its wait itself from the trailers of its request: servers may add
+/// them to the fields of its head.
+pub fn clean_request_trailers(trailers: &mut HeaderMap) {
+    for name in &TOLD {
+        trailers.remove(name);
+        remove_disguised(trailers, name);
     }
 }
 

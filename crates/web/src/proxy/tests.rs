@@ -3,6 +3,8 @@
 mod bodies;
 mod bounds;
 mod commenting;
+mod disguised;
+mod effects;
 mod expecting;
 mod failing;
 mod framing;

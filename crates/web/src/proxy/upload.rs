@@ -4,6 +4,7 @@
 //! size needs the memory of a few pieces. The task that waits for the response can see whether the
 //! upstream is slow or the client, and can end the body.
 
+use super::tell_wait::clean_request_trailers;
 use crate::limits::ReceiveError;
 use crate::request_body::{BodyError, RequestBody};
 use bytes::Bytes;
@@ -202,6 +203,7 @@ fn without_framing(frame: Frame<Bytes>) -> Frame<Bytes> {
     match frame.into_trailers() {
         Ok(mut trailers) => {
             clean_trailers(&mut trailers);
+            clean_request_trailers(&mut trailers);
             Frame::trailers(trailers)
         }
         Err(data) => data,

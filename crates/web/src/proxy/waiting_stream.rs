@@ -24,6 +24,7 @@ use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, UPGRADE,
 };
 use hyper::{HeaderMap, StatusCode};
+use sooner_http::forwarding::headers::remove_disguised;
 use sooner_http::json_fields::{FieldPath, NoFieldPath};
 use std::cell::Cell;
 use std::pin::Pin;
@@ -100,6 +101,7 @@ fn media_type(text: &str) -> &str {
 
 /// Comments stand before what follows as plain text, so it has to come as plain text.
 pub fn want_plain(headers: &mut HeaderMap) {
+    remove_disguised(headers, &ACCEPT_ENCODING);
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
 

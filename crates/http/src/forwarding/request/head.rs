@@ -2,10 +2,12 @@
 //! its protocol.
 
 use super::Outgoing;
+use crate::fastcgi;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Method, Request, Uri, Version};
+use std::sync::Arc;
 
 /// What an upstream is spoken to in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,10 @@ impl Outgoing {
         self.connect(&mut headers, protocol, body_bytes);
         let mut request = Request::new(());
         if let Some(parameters) = &self.parameters {
-            request.extensions_mut().insert(parameters.clone());
+            // Only now: what the server is told of the wait has come into the fields since.
+            let mut parameters = parameters.clone();
+            fastcgi::push_fields(&self.headers, &mut parameters);
+            request.extensions_mut().insert(Arc::new(parameters));
         }
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = uri;

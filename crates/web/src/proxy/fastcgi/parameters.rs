@@ -2,10 +2,9 @@
 //! has them.
 
 use super::scripts::Script;
-use hyper::HeaderMap;
-use hyper::header::{AsHeaderName, CONTENT_TYPE, COOKIE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
-use sooner_http::fastcgi::{Parameters, parameter_name};
+use sooner_http::fastcgi::Parameters;
 use sooner_http::forwarding::request::Outgoing;
 use sooner_http::forwarding::routes::host_name;
 use std::net::{IpAddr, SocketAddr};
@@ -29,7 +28,7 @@ pub struct Origin {
 #[derive(Clone, Debug)]
 pub struct User(pub Box<[u8]>);
 
-/// The parameters of a request but for the length of its body.
+/// The parameters of a request but for the length of its body and the fields of its head.
 pub fn of_request(
     parts: &Parts,
     outgoing: &Outgoing,
@@ -76,13 +75,6 @@ pub fn of_request(
     if !host.is_empty() {
         put("HTTP_HOST", host.as_bytes());
     }
-    for name in headers.keys() {
-        if let Some(parameter) = parameter_name(name)
-            && parameter != b"HTTP_HOST"
-        {
-            all.push((parameter, joined(headers, name, name == COOKIE)));
-        }
-    }
     all
 }
 
@@ -119,14 +111,4 @@ fn of_script(script: &Script, root: &Path) -> Parameters {
     ]
     .map(|(name, value)| (name.as_bytes().to_vec(), value))
     .to_vec()
-}
-
-/// The values of all fields of a name as one.
-fn joined(headers: &HeaderMap, name: impl AsHeaderName, is_cookie: bool) -> Vec<u8> {
-    let values: Vec<&[u8]> = headers
-        .get_all(name)
-        .iter()
-        .map(HeaderValue::as_bytes)
-        .collect();
-    values.join(if is_cookie { &b"; "[..] } else { &b", "[..] })
 }

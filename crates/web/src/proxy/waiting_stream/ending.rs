@@ -23,11 +23,14 @@ pub async fn of(response: Response, report: &SharedReport, patience: Duration) -
     let failure = report.lock().failure.clone();
     let (failure, body) = match failure {
         Some(failure) => (failure, None),
-        None if is_plain_event_stream(&response) => return response.source,
         None => {
-            let failure = Failure::Unfit(response.status);
+            let is_plain = is(&response, CONTENT_ENCODING, "identity", true);
+            let failure = match is_event_stream(&response) {
+                true if is_plain => return response.source,
+                true => Failure::Compressed,
+                false => Failure::Unfit(response.status),
+            };
             report.lock().failure = Some(failure.clone());
-            let is_plain = !response.headers.contains_key(CONTENT_ENCODING);
             let read = timeout(patience, text(response.source)).await;
             (failure, read.ok().flatten().filter(|_| is_plain))
         }
@@ -35,18 +38,17 @@ pub async fn of(response: Response, report: &SharedReport, patience: Duration) -
     Source::Memory(error_event(&failure, body.as_deref()))
 }
 
-/// Whether a response can follow comments.
-fn is_plain_event_stream(response: &Response) -> bool {
-    let is = |name: HeaderName, wanted: &str, otherwise: bool| {
-        let value = response.headers.get(name);
-        value.map_or(otherwise, |value| {
-            let text = value.to_str().map(media_type);
-            text.is_ok_and(|text| text.eq_ignore_ascii_case(wanted))
-        })
-    };
-    response.status == StatusCode::OK
-        && is(CONTENT_TYPE, EVENT_STREAM, false)
-        && is(CONTENT_ENCODING, "identity", true)
+/// Whether a response can follow comments, if it is not compressed.
+fn is_event_stream(response: &Response) -> bool {
+    response.status == StatusCode::OK && is(response, CONTENT_TYPE, EVENT_STREAM, false)
+}
+
+/// Whether a field of a response is what is wanted; `otherwise` where it is not there.
+fn is(response: &Response, name: HeaderName, wanted: &str, otherwise: bool) -> bool {
+    response.headers.get(name).map_or(otherwise, |value| {
+        let text = value.to_str().map(media_type);
+        text.is_ok_and(|text| text.eq_ignore_ascii_case(wanted))
+    })
 }
 
 /// What the server says in its answer, if it is short.
