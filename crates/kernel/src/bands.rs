@@ -12,8 +12,8 @@
 //! the highest band that has something to send, and each may use the whole rate.
 //!
 //! **Super-packets.** TCP hands a device packets of up to 64 KB, 52 ms at 10 Mbit/s, and HTB sends
-//! them whole. While the bands are there, a super-packet is limited to 250 us of the rate, one
-//! frame at least; connections older than the bands keep theirs.
+//! them whole. While the bands are there, a super-packet is limited to 250 us of the rate (500 us
+//! from 1 Gbit/s on), one frame at least; connections older than the bands keep theirs.
 //!
 //! **What is replaced.** A root qdisc with handle 0: is the kernel's default (noqueue, fq_codel,
 //! pfifo_fast, on devices with several hardware queues mq) and comes back by itself when ours goes.
