@@ -149,13 +149,14 @@ fn by_turns(users: &mut [Talk], rounds: usize) -> BTreeSet<String> {
     all.collect()
 }
 
-/// A column of a table that has one row.
+/// A column of a table that has one row, that of the console apart.
 fn column(gate: &Gate, database: &Database, table: &str, name: &str) -> String {
     let mut psql = gate.psql(database, "postgres");
     psql.args(["-d", "sooner", "-P", "tuples_only=off", "-c"]);
     let shown = printed(psql.arg(format!("SHOW {table}")));
     let mut rows = shown
         .lines()
+        .filter(|line| !line.starts_with("pgbouncer|"))
         .map(|line| line.split('|').collect::<Vec<_>>());
     let (names, row) = (rows.next().unwrap(), rows.next().unwrap());
     let at = names.iter().position(|known| *known == name).unwrap();

@@ -54,6 +54,14 @@ impl PgBouncer {
         until("PgBouncer listens", || socket.exists());
         Some(bouncer)
     }
+
+    /// A psql through it.
+    fn psql(database: &Database) -> Command {
+        let mut psql = database.psql(database.folder(), PORT, "postgres");
+        // Debian's PgBouncer knows no newer protocol.
+        psql.env("PGMAXPROTOCOLVERSION", "3.0");
+        psql
+    }
 }
 
 impl Drop for PgBouncer {
@@ -141,12 +149,7 @@ fn what_reads_pgbouncers_tables_reads_ours() {
     let Some((database, _bouncer, gate)) = start("what_reads_pgbouncers_tables") else {
         return;
     };
-    let bouncer = || {
-        let mut psql = database.psql(database.folder(), PORT, "postgres");
-        // Debian's PgBouncer knows no newer protocol.
-        psql.env("PGMAXPROTOCOLVERSION", "3.0");
-        psql
-    };
+    let bouncer = || PgBouncer::psql(&database);
     gate.ask(&database, &["SELECT 1"]);
     let head = |text: &str| -> Vec<String> {
         let line = text.lines().next().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What PgBouncer's tables have of databases, servers and the console itself.
 
-use super::{PORT, PgBouncer, answer};
+use super::{PgBouncer, answer};
 use crate::support::{Database, Gate, Talk, transactions, until};
 
 /// Names of columns with what stands there.
@@ -122,7 +122,7 @@ fn the_lists_count_what_the_tables_show_as_pgbouncers_do() {
     let Some(_bouncer) = PgBouncer::before(&database, test) else {
         return;
     };
-    let psql = || database.psql(database.folder(), PORT, "postgres");
+    let psql = || PgBouncer::psql(&database);
     let mut busy = Talk::begin(psql().args(["-d", "postgres"]));
     busy.ask("BEGIN");
     let idle = psql().args(["-d", "postgres", "-c", "SELECT 1"]).output();
