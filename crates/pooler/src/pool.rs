@@ -320,10 +320,14 @@ impl Pool {
         self.initial.get(owner)
     }
 
-    /// A new session has been told this.
-    pub fn note_initial_parameters(&mut self, owner: &Owner, parameters: &Parameters) {
-        self.initial
-            .note(owner, parameters, std::time::Instant::now());
+    /// A new session has been told this now.
+    pub fn note_initial_parameters(
+        &mut self,
+        owner: &Owner,
+        parameters: &Parameters,
+        now: Instant,
+    ) {
+        self.initial.note(owner, parameters, now);
     }
 }
 

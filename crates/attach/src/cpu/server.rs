@@ -53,8 +53,8 @@ impl Family {
         if let (true, Some(unseen)) = (all.is_empty(), ports::unseen(servers)) {
             return Err(unseen.into());
         }
-        // One that has ended is there until its parent asks for it, and does not count: a worker whose
-        // program is over is a worker.
+        // One that has ended is there until its parent asks for it, and does not count: its parent is
+        // a worker all the same.
         let parent = |pid: u32| Some((pid, process_table::birth(pid).ok()?.parent));
         Ok(Family {
             parents: all.into_iter().filter_map(parent).collect(),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_whose_program_is_over_is_a_worker() {
+    fn a_worker_with_a_program_that_is_over_is_a_worker() {
         // What it begins ends, and it never asks for it: so does one that a script has begun.
         let script = "true & exec sleep 60";
         let mut worker = Command::new("sh").args(["-c", script]).spawn().unwrap();

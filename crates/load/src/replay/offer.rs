@@ -1,4 +1,4 @@
-//! What an open or partly-open run offers: a plan whose load is exact in the part that is measured.
+//! What an open or partly-open run offers: a plan with an exact load in the part that is measured.
 //!
 //! Not every plan can be. A warm-up may be shorter than the objects of the trace are large: then
 //! its requests are the beginning of a longer plan, and only the measured part is exact. Where

@@ -14,6 +14,7 @@ use crate::pool::server_session::LoginError;
 use bytes::BytesMut;
 use sooner_postgres::parameters::Parameters;
 use std::rc::Rc;
+use std::time::Instant;
 
 impl Client {
     /// A lease, if it need not wait for one; none as well where the server connections are all in
@@ -55,7 +56,7 @@ impl Client {
             let initial = server.state.reported.clone();
             let has_room = {
                 let mut pool = db.upstream.pool.borrow_mut();
-                pool.note_initial_parameters(&owner, &initial);
+                pool.note_initial_parameters(&owner, &initial, Instant::now());
                 let most = db.upstream.connections(&configuration.config.limits);
                 let has_room = pool.open() < most;
                 if has_room {

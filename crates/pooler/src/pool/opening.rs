@@ -126,7 +126,8 @@ impl Opening {
                     took: begin.elapsed(),
                     is_again: self.is_again,
                 });
-                pool.note_initial_parameters(&self.owner, &server.state.reported);
+                let now = Instant::now();
+                pool.note_initial_parameters(&self.owner, &server.state.reported, now);
                 pool.give_back(&self.owner, server);
             }
             Err(error) => {

@@ -29,7 +29,7 @@ pub struct ActiveRow {
     pub shares: Vec<(Part, f64)>,
 }
 
-/// The rows of a tally whose classes did this.
+/// The rows of a tally in which classes did this.
 pub fn rows(tally: &Tally, classes: &[Resolved]) -> Vec<ActiveRow> {
     let rows = tally.by_active.iter().zip(seconds(tally, classes));
     let rows = rows.map(|((to, seen), seconds)| {

@@ -48,6 +48,47 @@ fn until(stages: &Stages, part: Part, time_s: f64) -> f64 {
     number as f64 * of_part(whole) + of_part(time_s - number as f64 * whole)
 }
 
+/// Two sessions that go through these stages again and again, looked at about every `step_s`; a stage
+/// of [`Part::Other`] is the pause behind a transaction.
+fn looked_at(all: &[Stages; 2], step_s: f64) -> Tally {
+    let mut tally = Tally::new(2, 60.0);
+    let (mut last_s, mut now_s, mut phase) = (0.0, 0.0, 0.0);
+    while now_s < 60.0 {
+        phase = (phase + 0.618) % 1.0;
+        now_s += step_s * (0.5 + phase);
+        let seen = |(class, stages): (usize, &Stages)| {
+            let (number, part, age_s, _) = at(stages, now_s);
+            let since = |part| until(stages, part, now_s) - until(stages, part, last_s);
+            let shown = if part == Part::ProcessorWait {
+                Part::Running
+            } else {
+                part
+            };
+            let age_ns = (1e9 * age_s) as u64;
+            Seen {
+                pid: class as i32,
+                class,
+                run_s: since(Part::Running),
+                wait_s: since(Part::ProcessorWait),
+                is_woken: Some(false),
+                transaction: (part != Part::Other).then(|| SeenTransaction {
+                    began_us: number as i64,
+                    part: shown,
+                    age_ns,
+                    statement_age_ns: age_ns,
+                    kind: Some("pay".into()),
+                    statement: "select ?".into(),
+                }),
+            }
+        };
+        let sessions: Vec<Seen> = all.iter().enumerate().map(seen).collect();
+        tally.look(now_s - last_s, &sessions);
+        last_s = now_s;
+    }
+    tally.finish();
+    tally
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
     /// Two classes with a session each; the parts and rates that are found are those they have.
@@ -61,36 +102,7 @@ proptest! {
         let first: Stages = parts.into_iter().zip(lengths).collect();
         let second: Stages = first.iter().map(|(part, length)| (*part, length * factor)).collect();
         let all = [first, second];
-        let mut tally = Tally::new(2, 60.0);
-        let (mut last_s, mut now_s, mut phase) = (0.0, 0.0, 0.0);
-        while now_s < 60.0 {
-            phase = (phase + 0.618) % 1.0;
-            now_s += step * (0.5 + phase);
-            let seen = |(class, stages): (usize, &Stages)| {
-                let (number, part, age_s, _) = at(stages, now_s);
-                let since = |part| until(stages, part, now_s) - until(stages, part, last_s);
-                let part = if part == Part::ProcessorWait { Part::Running } else { part };
-                Seen {
-                    pid: class as i32,
-                    class,
-                    run_s: since(Part::Running),
-                    wait_s: since(Part::ProcessorWait),
-                    is_woken: Some(false),
-                    transaction: Some(SeenTransaction {
-                        began_us: number as i64,
-                        part,
-                        age_ns: (1e9 * age_s) as u64,
-                        statement_age_ns: (1e9 * age_s) as u64,
-                        kind: Some("pay".into()),
-                        statement: "select ?".into(),
-                    }),
-                }
-            };
-            let sessions: Vec<Seen> = all.iter().enumerate().map(seen).collect();
-            tally.look(now_s - last_s, &sessions);
-            last_s = now_s;
-        }
-        tally.finish();
+        let tally = looked_at(&all, step);
         let whole = |stages: &Stages| stages.iter().map(|(_, length)| length).sum::<f64>();
         let per_sec = 1.0 / whole(&all[0]) + 1.0 / whole(&all[1]);
         let names = ["one".to_owned(), "two".to_owned()];
@@ -231,43 +243,7 @@ fn short() -> Tally {
             (Part::Other, 0.012),
         ],
     ];
-    let mut tally = Tally::new(2, 60.0);
-    let (mut last_s, mut now_s, mut phase) = (0.0, 0.0, 0.0);
-    while now_s < 60.0 {
-        phase = (phase + 0.618) % 1.0;
-        now_s += 0.01 * (0.5 + phase);
-        let seen = |(class, stages): (usize, &Stages)| {
-            let (number, part, age_s, _) = at(stages, now_s);
-            let since = |part| until(stages, part, now_s) - until(stages, part, last_s);
-            let shown = if part == Part::ProcessorWait {
-                Part::Running
-            } else {
-                part
-            };
-            let age_ns = (1e9 * age_s) as u64;
-            Seen {
-                pid: class as i32,
-                class,
-                run_s: since(Part::Running),
-                wait_s: since(Part::ProcessorWait),
-                is_woken: Some(false),
-                // The last stage is the pause behind the transaction.
-                transaction: (part != Part::Other).then(|| SeenTransaction {
-                    began_us: number as i64,
-                    part: shown,
-                    age_ns,
-                    statement_age_ns: age_ns,
-                    kind: None,
-                    statement: "select ?".into(),
-                }),
-            }
-        };
-        let sessions: Vec<Seen> = stages.iter().enumerate().map(seen).collect();
-        tally.look(now_s - last_s, &sessions);
-        last_s = now_s;
-    }
-    tally.finish();
-    tally
+    looked_at(&stages, 0.01)
 }
 
 #[test]
