@@ -209,6 +209,8 @@ fn event(kind: Kind, content: Bytes) -> Result<Event, RecordError> {
 pub struct Head {
     /// What `Status` says, else 302 with a `Location` and 200 without.
     pub status: StatusCode,
+    /// What stands behind the status, if anything does.
+    pub reason: Option<Vec<u8>>,
     /// All other fields.
     pub headers: HeaderMap,
 }
@@ -255,21 +257,29 @@ pub fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, HeadError> {
         }
         headers.append(name, value);
     }
-    let status = status.unwrap_or(match headers.contains_key(LOCATION) {
+    let implied = || match headers.contains_key(LOCATION) {
         true => StatusCode::FOUND,
         false => StatusCode::OK,
-    });
-    Ok(Some((Head { status, headers }, length)))
+    };
+    let (status, reason) = status.unwrap_or_else(|| (implied(), None));
+    let head = Head {
+        status,
+        reason,
+        headers,
+    };
+    Ok(Some((head, length)))
 }
 
-/// `404`, `404 Not Found`.
-fn status_of(value: &[u8]) -> Result<StatusCode, HeadError> {
+/// `404`, `404 Not Found`: the status, and what stands behind it.
+fn status_of(value: &[u8]) -> Result<(StatusCode, Option<Vec<u8>>), HeadError> {
     let (digits, rest) = value.split_at_checked(3).ok_or(HeadError::Status)?;
     let status = StatusCode::from_bytes(digits).map_err(|_| HeadError::Status)?;
     let is_final = (200..600).contains(&status.as_u16());
     let ends = rest.is_empty() || rest.starts_with(b" ");
+    let reason = rest.trim_ascii();
+    let reason = (!reason.is_empty()).then(|| reason.to_vec());
     (is_final && ends)
-        .then_some(status)
+        .then_some((status, reason))
         .ok_or(HeadError::Status)
 }
 

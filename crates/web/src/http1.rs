@@ -5,10 +5,9 @@ use crate::clock::Moment;
 use crate::limits::{Activity, AwaitedAnswer};
 use crate::peer::ConnectionContext;
 use crate::request_body::{Http1Body, Reading, RequestBody};
-use crate::response::Response;
+use crate::response::{Response, own_reason};
 use crate::service::{Reply, RequestContext};
 use hyper::body::{Body, Incoming};
-use hyper::ext::ReasonPhrase;
 use hyper::header::{CONNECTION, DATE, HeaderMap, HeaderValue, UPGRADE};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
@@ -290,10 +289,8 @@ impl Connection {
             // In HTTP/1.1 hyper would add that it keeps the connection of a client of HTTP/1.0.
             *http_response.version_mut() = sent.version;
         }
-        if response.status.canonical_reason().is_none() {
-            // hyper would write `<none>` otherwise.
-            let extensions = http_response.extensions_mut();
-            extensions.insert(ReasonPhrase::from_static(b""));
+        if let Some(reason) = own_reason(response.status, response.reason) {
+            http_response.extensions_mut().insert(reason);
         }
         http_response
     }
@@ -329,8 +326,11 @@ impl Sent {
 
     /// The length of the head as hyper writes it.
     fn head_bytes(&self, response: &Response) -> u32 {
-        let reason = response.status.canonical_reason().unwrap_or_default();
-        let status_line = "HTTP/1.1 200 ".len() + reason.len() + "\r\n".len();
+        let reason_bytes = match &response.reason {
+            Some(reason) => reason.as_bytes().len(),
+            None => response.status.canonical_reason().map_or(0, str::len),
+        };
+        let status_line = "HTTP/1.1 200 ".len() + reason_bytes + "\r\n".len();
         let headers: usize = response
             .headers
             .iter()
@@ -382,6 +382,7 @@ mod tests {
         headers.insert("content-length", HeaderValue::from_static("0"));
         let response = Response {
             status: StatusCode::NOT_FOUND,
+            reason: None,
             headers,
             source: Source::Empty,
         };

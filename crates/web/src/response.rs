@@ -3,6 +3,7 @@
 
 use crate::body::Source;
 use bytes::Bytes;
+use hyper::ext::ReasonPhrase;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 
@@ -11,10 +12,20 @@ use hyper::{HeaderMap, StatusCode};
 pub struct Response {
     /// The status.
     pub status: StatusCode,
+    /// What a backend wrote behind the status, where these are not the usual words. HTTP/1 alone
+    /// sends it.
+    pub reason: Option<ReasonPhrase>,
     /// All headers but those that depend on the connection and on the clock.
     pub headers: HeaderMap,
     /// The body.
     pub source: Source,
+}
+
+/// What stands behind the status where hyper would write something else: a backend's words, or
+/// nothing, where hyper knows none and would write `<none>`.
+pub fn own_reason(status: StatusCode, reason: Option<ReasonPhrase>) -> Option<ReasonPhrase> {
+    let is_unknown = status.canonical_reason().is_none();
+    reason.or(is_unknown.then(|| ReasonPhrase::from_static(b"")))
 }
 
 /// An answer of plain text: the status and what is wrong.
@@ -32,6 +43,7 @@ pub fn plain(status: StatusCode, what: &str) -> Response {
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     Response {
         status,
+        reason: None,
         headers,
         source: Source::Memory(body),
     }

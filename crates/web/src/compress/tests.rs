@@ -119,6 +119,7 @@ fn html(source: Source) -> Response {
     }
     Response {
         status: StatusCode::OK,
+        reason: None,
         headers,
         source,
     }

@@ -82,6 +82,7 @@ mod tests {
         }
         let mut response = Response {
             status,
+            reason: None,
             headers,
             source,
         };

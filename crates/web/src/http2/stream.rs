@@ -316,6 +316,7 @@ fn refused(refusal: Refusal) -> Response {
         Refusal::Connect => {
             return Response {
                 status: StatusCode::NOT_IMPLEMENTED,
+                reason: None,
                 headers: HeaderMap::new(),
                 source: Source::Empty,
             };

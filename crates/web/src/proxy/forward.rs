@@ -189,6 +189,7 @@ impl Forwarding {
         };
         Ok(Response {
             status: parts.status,
+            reason: parts.extensions.remove(),
             headers: parts.headers,
             source,
         })
@@ -223,7 +224,7 @@ impl Forwarding {
     ) -> Result<(Response, Tunnel), Failure> {
         let mut response: hyper::Response<Incoming> = upstream_response.response;
         let upstream_side = hyper::upgrade::on(&mut response);
-        let (parts, _) = response.into_parts();
+        let (mut parts, _) = response.into_parts();
         let mut headers = parts.headers;
         let agreed = response::switching(outgoing.upgrade.as_ref(), parts.version, &mut headers);
         if let Err(bad) = agreed {
@@ -240,6 +241,7 @@ impl Forwarding {
         });
         let client_response = Response {
             status: StatusCode::SWITCHING_PROTOCOLS,
+            reason: parts.extensions.remove(),
             headers,
             source: Source::Empty,
         };

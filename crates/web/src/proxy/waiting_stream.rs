@@ -145,6 +145,7 @@ pub async fn answer(
     };
     Response {
         status: StatusCode::OK,
+        reason: None,
         headers: HeaderMap::from_iter(headers),
         source: Source::stream(Box::pin(body)),
     }

@@ -174,6 +174,7 @@ fn shown(body: Bytes, mut headers: HeaderMap) -> Response {
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     Response {
         status: StatusCode::OK,
+        reason: None,
         headers,
         source: Source::Memory(body),
     }

@@ -63,6 +63,7 @@ pub fn methods() -> Response {
     headers.insert(ALLOW, HeaderValue::from_static(METHODS));
     Response {
         status: StatusCode::NO_CONTENT,
+        reason: None,
         headers,
         source: Source::Empty,
     }

@@ -86,6 +86,7 @@ pub fn response<B>(
 pub fn whole(file: &Arc<File>, status: StatusCode, delivery: &Delivery) -> Response {
     Response {
         status,
+        reason: None,
         headers: file.headers.clone(),
         source: Source::part(file, 0, file.len, delivery.chunk_bytes),
     }
@@ -137,6 +138,7 @@ fn part(file: &Arc<File>, range: ByteRange, delivery: &Delivery) -> Response {
     );
     Response {
         status: StatusCode::PARTIAL_CONTENT,
+        reason: None,
         headers,
         source: Source::part(file, first, last + 1, delivery.chunk_bytes),
     }
@@ -164,6 +166,7 @@ fn parts(file: &Arc<File>, ranges: &[ByteRange], delivery: &Delivery) -> Respons
     headers.insert(CONTENT_LENGTH, HeaderValue::from(multipart.byte_count));
     Response {
         status: StatusCode::PARTIAL_CONTENT,
+        reason: None,
         headers,
         source: Source::Chain(sources.collect()),
     }
@@ -184,6 +187,7 @@ fn not_modified(file: &File) -> Response {
     }
     Response {
         status: StatusCode::NOT_MODIFIED,
+        reason: None,
         headers,
         source: Source::Empty,
     }

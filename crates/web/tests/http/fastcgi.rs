@@ -33,6 +33,10 @@ const SCRIPTS: &[(&str, &str)] = &[
         "<?php http_response_code((int)$_GET['s']); header('X-A: 1'); header('X-A: 2', false); echo 'status';",
     ),
     (
+        "words.php",
+        "<?php header('HTTP/1.1 422 The title is missing'); echo 'status';",
+    ),
+    (
         "redirect.php",
         "<?php header('Location: /elsewhere?x=y'); setcookie('a', 'b'); setcookie('c', 'd');",
     ),
@@ -184,7 +188,7 @@ fn whole(chunks: &[u8]) -> Vec<u8> {
 }
 
 /// What has to be the same.
-fn facts(response: &Response) -> (u16, Vec<(String, String)>, Vec<u8>) {
+fn facts(response: &Response) -> (u16, String, Vec<(String, String)>, Vec<u8>) {
     let compared = [
         "location",
         "set-cookie",
@@ -198,7 +202,8 @@ fn facts(response: &Response) -> (u16, Vec<(String, String)>, Vec<u8>) {
         .map(|(name, value)| (name.clone(), value.to_ascii_lowercase()))
         .collect();
     headers.sort();
-    (response.status, headers, response.body.clone())
+    let words = response.words.clone();
+    (response.status, words, headers, response.body.clone())
 }
 
 fn form(body: &str) -> String {
@@ -224,6 +229,7 @@ fn scripts_answer_as_they_do_behind_nginx() {
         ("GET", "/status.php?s=503"),
         ("GET", "/status.php?s=201"),
         ("GET", "/status.php?s=204"),
+        ("GET", "/words.php"),
         ("HEAD", "/status.php?s=404"),
         ("GET", "/redirect.php"),
         ("GET", "/length.php"),

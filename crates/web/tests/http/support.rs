@@ -41,6 +41,8 @@ impl Site {
 pub struct Response {
     pub version: String,
     pub status: u16,
+    /// Behind the status.
+    pub words: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -95,6 +97,7 @@ impl Client {
             .unwrap_or_else(|| panic!("no status in {status_line:?}"))
             .parse()
             .unwrap();
+        let words = parts.next().unwrap_or_default().to_owned();
         let mut headers = Vec::new();
         loop {
             let line = self.line();
@@ -102,6 +105,7 @@ impl Client {
                 return Response {
                     version,
                     status,
+                    words,
                     headers,
                     body: Vec::new(),
                 };

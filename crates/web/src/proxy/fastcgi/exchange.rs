@@ -2,6 +2,7 @@
 
 use super::bridge::{Bridge, Slot};
 use crate::proxy::upstream_connection::Transport;
+use crate::response::own_reason;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, Incoming};
@@ -116,6 +117,10 @@ pub async fn exchange(
             });
             *response.status_mut() = head.status;
             *response.headers_mut() = head.headers;
+            let words = head.reason.and_then(|words| words.try_into().ok());
+            if let Some(reason) = own_reason(head.status, words) {
+                response.extensions_mut().insert(reason);
+            }
             Ok(response)
         }
         Err(error) => {
