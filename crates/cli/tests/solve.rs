@@ -127,6 +127,27 @@ fn a_table_has_a_row_a_policy() {
 }
 
 #[test]
+fn several_loads_have_a_table_each() {
+    let words = ["mg1", "--sizes", "exp:mean=2", "--load", "0.5,0.8,0.9"];
+    let words = [&words[..], &["--policy", "fcfs,srpt"]].concat();
+    let document = json(&words);
+    let runs = document["runs"].as_array().unwrap();
+    let loads = runs.iter().map(|run| run["offered_load"].as_f64().unwrap());
+    assert_eq!(loads.collect::<Vec<_>>(), [0.5, 0.5, 0.8, 0.8, 0.9, 0.9]);
+    // M/M/1: 1 / (1 - load).
+    for (run, expected) in [(0, 2.0), (2, 5.0), (4, 10.0)] {
+        near(&runs[run]["all"]["mean_response"], expected);
+    }
+    let text = String::from_utf8(solve(&words).stdout).unwrap();
+    for load in ["load 0.5;", "load 0.8;", "load 0.9;"] {
+        assert!(text.contains(load), "{text}");
+    }
+    let output = solve(&["mg1", "--sizes", "exp:mean=2", "--load", "0.5,1"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+}
+
+#[test]
 fn mistakes_are_one_line() {
     for (words, said) in [
         ("mg1 --sizes exp:mean=1 --load 1.2", "below 1"),

@@ -10,16 +10,17 @@ use sooner_report::columns::aligned;
 use sooner_report::number::significant;
 use sooner_theory::little::Queue;
 use sooner_theory::mg1::{Mg1, Policy};
-use sooner_workload::Sizes;
+use sooner_workload::{Distribution, Sizes};
 
 #[derive(Args)]
 pub struct Mg1Args {
     /// Distribution of job sizes, such as h2:mean=1,c2=4 or trace:epa
     #[arg(long, value_name = "DISTRIBUTION")]
     sizes: Sizes,
-    /// Load: arriving work as a share of the capacity, above 0 and below 1
-    #[arg(long, value_name = "LOAD")]
-    load: f64,
+    /// Loads: arriving work as a share of the capacity, above 0 and below 1; several separated by
+    /// commas
+    #[arg(long, value_name = "LOAD", value_delimiter = ',', required = true)]
+    load: Vec<f64>,
     /// Policies to solve, separated by commas [default: all]
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = choice::solved_policy())]
     policy: Vec<Policy>,
@@ -36,7 +37,7 @@ pub struct Mg1Args {
     json: bool,
 }
 
-/// Every policy in the mean and by size.
+/// Every policy at every load, in the mean and by size.
 pub fn run(args: &Mg1Args) -> Result<()> {
     for share in &args.shares {
         ensure!(
@@ -45,37 +46,57 @@ pub fn run(args: &Mg1Args) -> Result<()> {
         );
     }
     let sizes = args.sizes.open().context("--sizes")?;
-    let queue = Mg1::new(&sizes, args.load)?;
-    let mean = queue.mean_size();
+    let queues: Result<Vec<Mg1>, _> = args
+        .load
+        .iter()
+        .map(|&load| Mg1::new(&sizes, load))
+        .collect();
+    let queues = queues?;
     let policies = match &args.policy[..] {
         [] => &Policy::ALL[..],
         some => some,
     };
-    let runs: Vec<Value> = policies
-        .iter()
-        .map(|&policy| {
-            let solved = queue.solve(policy);
-            let solved_queue = Queue::new(solved.mean_response / mean, 1.0, args.load);
-            let by_size = queue.by_share(policy, &sizes, &args.shares);
-            let by_size = by_size.iter().map(|one| {
-                json!({"share": one.share, "size": one.size, "mean_response": one.mean_response / mean,
-                    "mean_slowdown": one.mean_slowdown})
-            });
-            json!({"policy": policy.name(), "offered_load": args.load,
-                "all": {"mean_response": solved.mean_response / mean, "mean_waiting": solved_queue.waiting,
-                "mean_jobs": solved_queue.jobs, "mean_jobs_waiting": solved_queue.jobs_waiting,
-                "mean_slowdown": solved.mean_slowdown},
-                "by_size": by_size.collect::<Vec<_>>()})
-        })
-        .collect();
-    if args.json {
-        return print_json(&runs);
+    let mut all = Vec::new();
+    for (queue, &load) in queues.iter().zip(&args.load) {
+        let runs: Vec<Value> = policies
+            .iter()
+            .map(|&policy| solved(queue, load, policy, &sizes, &args.shares))
+            .collect();
+        if !args.json {
+            if !all.is_empty() {
+                output::line("")?;
+            }
+            print_table(&args.sizes, queue.mean_size(), load, &runs)?;
+        }
+        all.extend(runs);
     }
+    if args.json {
+        print_json(&all)?;
+    }
+    Ok(())
+}
+
+/// One policy at one load, with times in units of the mean size.
+fn solved(queue: &Mg1, load: f64, policy: Policy, sizes: &Distribution, shares: &[f64]) -> Value {
+    let mean = queue.mean_size();
+    let solved = queue.solve(policy);
+    let solved_queue = Queue::new(solved.mean_response / mean, 1.0, load);
+    let by_size = queue.by_share(policy, sizes, shares);
+    let by_size = by_size.iter().map(|one| {
+        json!({"share": one.share, "size": one.size, "mean_response": one.mean_response / mean,
+            "mean_slowdown": one.mean_slowdown})
+    });
+    json!({"policy": policy.name(), "offered_load": load,
+        "all": {"mean_response": solved.mean_response / mean, "mean_waiting": solved_queue.waiting,
+        "mean_jobs": solved_queue.jobs, "mean_jobs_waiting": solved_queue.jobs_waiting,
+        "mean_slowdown": solved.mean_slowdown},
+        "by_size": by_size.collect::<Vec<_>>()})
+}
+
+fn print_table(sizes: &Sizes, mean: f64, load: f64, runs: &[Value]) -> Result<()> {
     output::line(format_args!(
-        "sizes {}, mean {}, load {}; times in means\n",
-        args.sizes,
+        "sizes {sizes}, mean {}, load {load}; times in means\n",
         significant(mean),
-        args.load
     ))?;
     let mut rows = vec![
         [
@@ -89,7 +110,7 @@ pub fn run(args: &Mg1Args) -> Result<()> {
         ]
         .map(String::from),
     ];
-    for run in &runs {
+    for run in runs {
         let by_size = run["by_size"].as_array().into_iter().flatten();
         let by_size =
             by_size.map(|one| format!("{} at {}", of(one, "/mean_slowdown"), one["share"]));
