@@ -1,6 +1,6 @@
 //! PHP-FPM behind this server and behind nginx: the same scripts, the same answers.
 
-use super::support::{Client, Response, Site};
+use super::support::{Client, Response, Site, unchunked};
 use sooner_testbed::nginx::{self, Nginx};
 use sooner_testbed::{php, port, skip};
 use std::collections::BTreeMap;
@@ -166,25 +166,10 @@ pub(super) fn ask(
     let mut response = client.head();
     let rest = client.rest().unwrap();
     response.body = match response.header("transfer-encoding") {
-        Some("chunked") if method != "HEAD" => whole(&rest),
+        Some("chunked") if method != "HEAD" => unchunked(&rest),
         _ => rest,
     };
     response
-}
-
-/// A body out of its chunks.
-fn whole(chunks: &[u8]) -> Vec<u8> {
-    let (mut body, mut rest) = (Vec::new(), chunks);
-    loop {
-        let line = rest.windows(2).position(|two| two == b"\r\n");
-        let (line, more) = rest.split_at(line.expect("the length of a chunk"));
-        let bytes = usize::from_str_radix(std::str::from_utf8(line).unwrap(), 16).unwrap();
-        if bytes == 0 {
-            return body;
-        }
-        body.extend_from_slice(&more[2..2 + bytes]);
-        rest = &more[bytes + 4..];
-    }
 }
 
 /// What has to be the same.

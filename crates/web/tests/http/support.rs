@@ -152,3 +152,18 @@ impl Client {
         line.trim_end().to_owned()
     }
 }
+
+/// A body out of its chunks.
+pub fn unchunked(chunks: &[u8]) -> Vec<u8> {
+    let (mut body, mut rest) = (Vec::new(), chunks);
+    loop {
+        let line = rest.windows(2).position(|two| two == b"\r\n");
+        let (line, more) = rest.split_at(line.expect("the length of a chunk"));
+        let bytes = usize::from_str_radix(std::str::from_utf8(line).unwrap(), 16).unwrap();
+        if bytes == 0 {
+            return body;
+        }
+        body.extend_from_slice(&more[2..2 + bytes]);
+        rest = &more[bytes + 4..];
+    }
+}
