@@ -7,6 +7,9 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use std::ffi::OsString;
 
+#[cfg(test)]
+mod requirements;
+
 /// More mistakes than this are not told.
 const MOST: usize = 10;
 

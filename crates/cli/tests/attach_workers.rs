@@ -391,6 +391,31 @@ fn a_server_that_is_restarted_is_found_again() {
     assert_eq!(session(), before);
 }
 
+/// As --explain does: a script that looks for a while goes on then, and has figures.
+#[test]
+fn who_observes_for_a_while_gets_a_report() {
+    let Some(server) = Server::start("who_observes_for_a_while_gets_a_report", 2) else {
+        return;
+    };
+    let before = server.standing();
+    let port = server.address.port().to_string();
+    let observe = |more: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_sooner"))
+            .args(["attach", "cpu", "--port", &port, "--observe", "--for", "1s"])
+            .args(more)
+            .output()
+            .unwrap()
+    };
+    let output = observe(&["--json"]);
+    assert!(output.status.success(), "{output:?}");
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(seen["workers"], 2, "{seen}");
+    let text = String::from_utf8(observe(&[]).stdout).unwrap();
+    assert!(text.lines().count() > 1, "{text}");
+    assert!(!text.contains("ready:"), "{text}");
+    assert_eq!(server.standing(), before);
+}
+
 #[test]
 fn mistakes_are_one_line_and_change_nothing() {
     let Some(server) = Server::start("mistakes_are_one_line_and_change_nothing", 1) else {
@@ -398,7 +423,7 @@ fn mistakes_are_one_line_and_change_nothing() {
     };
     let before = server.standing();
     let port = server.address.port().to_string();
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 12] = [
         (&[], "--pid"),
         (&["--pid", "4194304"], "no process 4194304"),
         (&["--pid", "0"], "number from 1 to"),
@@ -415,6 +440,11 @@ fn mistakes_are_one_line_and_change_nothing() {
             "BPF programs",
         ),
         (&["--port", &port, "--json"], "--explain"),
+        (
+            &["--port", &port, "--realtime", "--for", "2s"],
+            "--realtime",
+        ),
+        (&["--port", &port, "--realtime", "--json"], "--realtime"),
     ];
     // Where the kernel's own are seen, 2 is the one that begins the others.
     let kernel: (&[&str], &str) = (&["--pid", "2"], "a thread of the kernel");

@@ -31,6 +31,8 @@ pub fn set_round_robin(process: u32, priority: u8) -> io::Result<()> {
 const ORDINARY: [libc::c_int; 3] = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
 /// That of work that waits a little to disturb less.
 pub const BATCH: i32 = libc::SCHED_BATCH;
+/// That of work that gets what others leave; nice values have no effect on it.
+pub const IDLE: i32 = libc::SCHED_IDLE;
 
 /// Which of the ordinary policies a process's first thread has; an error where it has real time.
 pub fn ordinary(process: u32) -> io::Result<i32> {

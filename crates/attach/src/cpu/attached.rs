@@ -221,7 +221,7 @@ impl<'a> Attached<'a> {
         if watched > 0 && left_out > 0 {
             let all = left_out + watched;
             return Some(format!(
-                "{left_out} of {all} workers are not ordered: they have real time or a deadline already, which is above every nice value"
+                "{left_out} of {all} workers are not ordered: they have real time, a deadline or SCHED_IDLE already, where nice values have no effect"
             ));
         }
         if watched > 0 {
@@ -229,7 +229,7 @@ impl<'a> Attached<'a> {
         }
         Some(match self.refused {
             0 => "the server has no worker yet; each is ordered once it begins".into(),
-            _ => "nothing is ordered: each worker has real time or a deadline already, which is above every nice value".into(),
+            _ => "nothing is ordered: each worker has real time, a deadline or SCHED_IDLE already, where nice values have no effect".into(),
         })
     }
 

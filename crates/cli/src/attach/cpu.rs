@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Before its lines on standard error.
 const NAME: &str = "sooner attach";
+/// How long --explain watches where --for does not say it.
+const WATCH: Duration = Duration::from_secs(30);
 
 /// How workers are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -39,6 +41,7 @@ enum RuleName {
 /// undoes them, or `sooner attach remove`.
 #[derive(Args)]
 #[command(group(ArgGroup::new("server").args(["pid", "cgroup", "port"]).required(true)))]
+#[command(group(ArgGroup::new("watch").args(["observe", "explain"])))]
 pub struct CpuArgs {
     /// Process ID of the server's first process
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
@@ -76,16 +79,17 @@ pub struct CpuArgs {
     #[arg(long)]
     realtime: bool,
     /// Count and report what the order would change, without changing anything
-    #[arg(long, conflicts_with_all = ["realtime"])]
+    #[arg(long, conflicts_with = "realtime")]
     observe: bool,
     /// Watch for a while, and report what the weight and the order would change
-    #[arg(long, conflicts_with_all = ["observe", "realtime"])]
+    #[arg(long, conflicts_with = "realtime")]
     explain: bool,
-    /// Length of the watch, such as 60s or 5min
-    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "30s", requires = "explain")]
-    duration: Duration,
+    /// Length of the watch, such as 60s or 5min; then it reports [default: 30s with --explain, with
+    /// --observe until it is ended]
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, requires = "watch", conflicts_with = "realtime")]
+    duration: Option<Duration>,
     /// Print JSON instead of text
-    #[arg(long, requires = "explain")]
+    #[arg(long, requires = "watch", conflicts_with = "realtime")]
     json: bool,
     /// Read /proc instead of using BPF programs
     #[arg(long)]
@@ -96,6 +100,16 @@ pub struct CpuArgs {
 }
 
 impl CpuArgs {
+    /// How long it watches; none: until it is ended.
+    fn watched_for(&self) -> Option<Duration> {
+        self.duration.or(self.explain.then_some(WATCH))
+    }
+
+    /// Whether it prints at its end what it has seen.
+    fn reports(&self) -> bool {
+        self.watched_for().is_some() || self.json
+    }
+
     fn options(&self) -> Result<Options> {
         ensure!(
             (50.0..=99.0).contains(&self.share),
@@ -178,7 +192,11 @@ pub fn run(args: &CpuArgs) -> Result<ExitCode> {
         }
         DaemonEvent::Ready(how) if args.explain => say_as(NAME, format_args!("{how}")),
         DaemonEvent::Ready(how) => {
-            print(format_args!("ready: {how}"));
+            // Standard output is the report's.
+            match args.reports() {
+                true => say_as(NAME, format_args!("ready: {how}")),
+                false => print(format_args!("ready: {how}")),
+            }
             supervisor.ready(&how);
             // Once, and not each time the server starts again.
             let named = std::mem::take(&mut named);
@@ -192,10 +210,10 @@ pub fn run(args: &CpuArgs) -> Result<ExitCode> {
     let mut surroundings = Surroundings {
         tell: Box::new(tell),
         competitor: Box::new(competitor),
-        ends_after: args.explain.then_some(args.duration),
+        ends_after: args.watched_for(),
     };
     let last = daemon::run(&options, &mut surroundings)?;
-    match last.filter(|_| args.explain) {
+    match last.filter(|_| args.reports()) {
         Some(snapshot) if args.json => output::json(&snapshot)?,
         Some(snapshot) => output::print(&cpu_table::explanation(&snapshot))?,
         None => {}

@@ -24,6 +24,16 @@ use std::time::Duration;
 
 /// Before its lines on standard error.
 const NAME: &str = "sooner attach";
+/// What --explain cannot do: a flag that needs --explain is wrong beside each of them. clap takes what
+/// a flag needs for given where that conflicts with another flag.
+const OF_ORDERING: [&str; 6] = [
+    "inherit",
+    "lower",
+    "mechanism",
+    "gate",
+    "gate_user",
+    "gate_group",
+];
 
 /// Give some sessions of a PostgreSQL server the processor first, or report where its transactions
 /// spend their time.
@@ -40,7 +50,7 @@ pub struct PostgresArgs {
     #[arg(long)]
     explain: bool,
     /// Length of the watch, such as 60s or 5min
-    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "60s", requires = "explain")]
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds::run, default_value = "60s", requires = "explain", conflicts_with_all = OF_ORDERING)]
     duration: Duration,
     /// Address of the server, such as postgresql://monitor@/app?host=/run/postgresql
     #[arg(long, value_name = "URL", conflicts_with_all = ["pid", "data"])]
@@ -62,10 +72,10 @@ pub struct PostgresArgs {
     #[arg(long, value_name = "PERCENT")]
     cost: Option<f64>,
     /// Print JSON instead of tables
-    #[arg(long, requires = "explain")]
+    #[arg(long, requires = "explain", conflicts_with_all = OF_ORDERING)]
     json: bool,
     /// Write the same figures to this file as a web page
-    #[arg(long, value_name = "FILE", requires = "explain")]
+    #[arg(long, value_name = "FILE", requires = "explain", conflicts_with_all = OF_ORDERING)]
     html: Option<PathBuf>,
     /// Raise a session that holds a lock as long as a raised session waits for it
     #[arg(long, conflicts_with = "explain")]
@@ -81,10 +91,20 @@ pub struct PostgresArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     gate: Option<PathBuf>,
     /// User of the gate, if different; needs CAP_CHOWN
-    #[arg(long, value_name = "USER", requires = "gate")]
+    #[arg(
+        long,
+        value_name = "USER",
+        requires = "gate",
+        conflicts_with = "explain"
+    )]
     gate_user: Option<String>,
     /// Group that contains both this user and the gate's user
-    #[arg(long, value_name = "GROUP", requires = "gate")]
+    #[arg(
+        long,
+        value_name = "GROUP",
+        requires = "gate",
+        conflicts_with = "explain"
+    )]
     gate_group: Option<String>,
 }
 

@@ -28,7 +28,7 @@ pub struct ClosedArgs {
     #[command(flatten)]
     protocol: ProtocolArgs,
     /// Use HTTP/1.1, which is the default
-    #[arg(long, conflicts_with = "http2")]
+    #[arg(long, conflicts_with_all = ["http2", "streams"])]
     http1: bool,
     /// Number of connections; connection i always requests URL number i modulo their number
     #[arg(short = 'c', short_alias = 'u', long, alias = "vus", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -57,7 +57,7 @@ pub struct ConnectionArgs {
     #[command(flatten)]
     protocol: ProtocolArgs,
     /// Use HTTP/1.1, which is the default.
-    #[arg(long, conflicts_with = "http2")]
+    #[arg(long, conflicts_with_all = ["http2", "streams"])]
     http1: bool,
     /// Most connections to a server; a request that finds none free waits, and the wait is part of
     /// its response time [default: 10000].
@@ -116,6 +116,7 @@ impl ConnectionArgs {
                 http2_streams: self.protocol.http2_streams(),
             },
             arrivals,
+            stages: None,
             expectations: results.expect.clone(),
             errors_known: 0,
             socket: SocketOptions::default(),
@@ -146,7 +147,10 @@ pub fn run(args: &RateArgs) -> Result<ExitCode> {
             .questions(args.data.as_deref(), connection.tls(), connection.closes())?;
     let duration = Duration::from_secs_f64(stages.seconds());
     let name = if args.constant { "constant" } else { "poisson" };
-    let options = connection.options(&questions, duration, name, &args.results)?;
+    let options = RateOptions {
+        stages: Some(stages.clone()),
+        ..connection.options(&questions, duration, name, &args.results)?
+    };
     let times = stages.times(args.constant, args.seed);
     let mut arrivals = times
         .zip(questions.choices(args.seed))
@@ -183,10 +187,15 @@ fn print(run: &RateRun) -> Result<()> {
     let ms = |value: Option<f64>| value.map_or("-".into(), number::duration);
     let rate = |value: f64| format!("{value:.1}/s");
     output::line(format_args!(
-        "requests     {} in {:.1} s ({} asked, {} sent, {} answered)",
+        "requests     {} in {:.1} s ({} asked, {}{} sent, {} answered)",
         run.sent,
         run.measured_s,
         rate(run.asked_per_sec),
+        if rate(run.offered_per_sec) == rate(run.asked_per_sec) {
+            String::new()
+        } else {
+            format!("{} offered, ", rate(run.offered_per_sec))
+        },
         rate(run.sent_per_sec),
         rate(run.answered_per_sec)
     ))?;

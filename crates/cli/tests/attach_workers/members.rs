@@ -99,11 +99,20 @@ fn it_says_where_no_worker_can_be_ordered() {
         return skip(test, "needs util-linux");
     }
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // Nice values have no effect on a policy of either kind.
+    for (policy, number) in [(["--fifo", "1"], 1), (["--idle", "0"], 5)] {
+        no_worker_is_ordered(&policy, number);
+    }
+}
+
+fn no_worker_is_ordered(policy: &[&str], number: u32) {
     let mut command = Command::new("chrt");
-    command.args(["--fifo", "1", "sleep", "600"]);
+    command.args(policy).args(["sleep", "600"]);
     let mut worker = OwnedChild::spawn(&mut command).unwrap();
-    let is_fifo = |pid: u32| super::standing(pid).starts_with("policy 1 ");
-    until("it has real time", || is_fifo(worker.id()));
+    let shown = format!("policy {number} ");
+    until("it has its policy", || {
+        super::standing(worker.id()).starts_with(&shown)
+    });
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
     command.args(["attach", "cpu", "--pid", &worker.id().to_string()]);
     let mut attached = OwnedChild::spawn(&mut command).unwrap();

@@ -290,10 +290,10 @@ impl Attached<'_> {
             let mut watched = self.watched.values();
             let sibling = watched.find(|watched| watched.worker.process == worker.process);
             let usual = match sibling.map_or_else(|| self.usual_of(worker), |one| Ok(one.usual)) {
-                Ok(usual) => usual,
                 Err(error) if is_gone(&error) => continue,
-                Err(_) => {
-                    // One with real time is above all by itself.
+                Ok(usual) if usual.policy != priority::IDLE || self.options.real_time => usual,
+                // Nice values have no effect on what is idle; what has real time is above them.
+                Ok(_) | Err(_) => {
                     self.refused += u64::from(self.left_out.insert(worker.thread.pid));
                     continue;
                 }
