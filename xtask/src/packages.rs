@@ -83,6 +83,11 @@ pub const FOR_TESTS: &[Need] = &[
         "postgresql",
         "tests of the gate before a PostgreSQL",
     ),
+    program(
+        "check_postgres",
+        "check-postgres",
+        "tests of the gate's console by what monitors PgBouncer",
+    ),
     file(
         "/usr/include/postgresql/15/server/postgres.h",
         "postgresql-server-dev-15",

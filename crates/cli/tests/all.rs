@@ -28,6 +28,7 @@ mod gate_fire;
 mod gate_found;
 mod gate_import;
 mod gate_memory;
+mod gate_probes;
 mod gate_stops;
 mod gate_under_fire;
 mod help;

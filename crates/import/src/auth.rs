@@ -27,10 +27,7 @@ impl Translation<'_> {
         }
         self.reject_clear_text()?;
         match method.as_deref() {
-            None => {
-                self.document.comment(Group::Head, "PgBouncer's default.");
-                self.demand("md5");
-            }
+            None => self.demand_with("PgBouncer's default.", "md5"),
             Some("any") => self.anybody(),
             Some("trust") => self.known_users_only("trust")?,
             Some("cert") => {
@@ -79,6 +76,19 @@ impl Translation<'_> {
         }
     }
 
+    /// The same with a remark above it, wherever it stands.
+    fn demand_with(&mut self, words: &str, method: &str) {
+        if self.must_encrypt() {
+            self.write_rule(&Rule {
+                comment: Some(words.into()),
+                ..Rule::everybody(method)
+            });
+        } else {
+            self.document.comment(Group::Head, words);
+            self.document.text(Group::Head, "auth", method);
+        }
+    }
+
     fn anybody(&mut self) {
         let words = "PgBouncer let anybody in as admin, too: those who shall be admins here have to be named.";
         self.document.comment(Group::Head, words);
@@ -92,8 +102,7 @@ impl Translation<'_> {
             let words = format!(
                 "PgBouncer asked the database (auth_user) whether there is such a user; with {method:?} the gate does not."
             );
-            self.document.comment(Group::Head, &words);
-            self.demand(method);
+            self.demand_with(&words, method);
             return Ok(());
         }
         let words = "The users of auth_file; no others could log in.";

@@ -40,7 +40,7 @@ const fn left_out(group: Group, keys: &'static str, why: &'static str) -> LeftOu
 }
 
 /// All of them.
-pub const LEFT_OUT: [LeftOut; 25] = [
+pub const LEFT_OUT: [LeftOut; 26] = [
     left_out(
         Group::Head,
         "application_name_add_host=0",
@@ -60,6 +60,11 @@ pub const LEFT_OUT: [LeftOut; 25] = [
         Group::Head,
         "ignore_startup_parameters= track_extra_parameters=IntervalStyle",
         "not needed, every setting of a client's first packet follows it",
+    ),
+    left_out(
+        Group::Head,
+        "stats_users_prefix=",
+        "only the PgBouncer of Zalando's image has it; name these users in watchers",
     ),
     left_out(Group::Head, "peer_id=0", "a gate has no peers"),
     left_out(

@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 mod passed_over;
+mod remarks;
 
 /// What comes of files: the first is the pgbouncer.ini.
 fn result(files: &[(&str, &str)]) -> Result<Imported, ImportError> {

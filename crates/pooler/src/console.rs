@@ -12,7 +12,7 @@ use crate::client::handle::{ClientHandle, Termination};
 use crate::client::refusal::Refusal;
 use crate::client::startup::AuthenticatedClient;
 use crate::config::OWN_DATABASES;
-use crate::console::command::Command;
+use crate::console::command::{Command, Invalid};
 use crate::console::sessions::{ConsoleSession, ShownSession};
 use crate::pool::database::Database;
 use crate::pooler::Pooler;
@@ -140,7 +140,13 @@ async fn talk(
 async fn run_all(pooler: &Rc<Pooler>, text: &str, rank: Rank, out: &mut BytesMut) {
     let commands = match command::read(text) {
         Ok(commands) => commands,
-        Err(invalid) => return error(out, "42601", &invalid.to_string()),
+        Err(invalid) => {
+            let sqlstate = match invalid {
+                Invalid::NotHere(..) => "0A000",
+                Invalid::Command(_) | Invalid::NoDatabase(_) => "42601",
+            };
+            return error(out, sqlstate, &invalid.to_string());
+        }
     };
     if commands.is_empty() {
         write_empty(out);
@@ -244,6 +250,9 @@ async fn run(pooler: &Rc<Pooler>, command: Command) -> Result<Answer, String> {
 
 async fn pause(pooler: &Rc<Pooler>, name: Option<String>) -> Result<(), String> {
     let databases = match name {
+        None if pooler.is_paused() => {
+            return Err("already suspended/paused; RESUME ends it".into());
+        }
         None => {
             pooler.set_paused(true);
             pooler.databases()
@@ -282,7 +291,7 @@ fn resume(pooler: &Pooler, name: Option<String>) -> Result<(), String> {
         None => Err("the gate is not paused".into()),
         Some(name) => {
             let db = match unseen(pooler, &name) {
-                // Whatever is paused has been seen.
+                // What is paused has been seen.
                 Some(_) => return Err(unknown_database(&name)),
                 None => database(pooler, &name)?,
             };
@@ -308,6 +317,7 @@ fn unseen(pooler: &Pooler, name: &str) -> Option<String> {
     let configuration = pooler.configuration();
     let table = configuration.config.database(name)?;
     let is_seen = pooler.databases().iter().any(|db| db.name == name);
+    let is_seen = is_seen || pooler.requested.borrow().contains(name);
     let is_seen = is_seen || truncate_name(table.name.get_ref()) == name;
     (!is_seen).then(|| {
         format!("no client has asked for database {name:?} so far; if the name is wrong, undo the command")

@@ -1,7 +1,7 @@
 //! What PgBouncer calls its settings, for those who set one here or bring a file of its own.
 
-/// Keys of `[pgbouncer]` up to PgBouncer 1.25.
-pub const KEYS: [&str; 99] = [
+/// Keys of `[pgbouncer]` up to PgBouncer 1.25, and one that Zalando's image adds.
+pub const KEYS: [&str; 100] = [
     "admin_users",
     "application_name_add_host",
     "auth_dbname",
@@ -83,6 +83,7 @@ pub const KEYS: [&str; 99] = [
     "so_reuseport",
     "stats_period",
     "stats_users",
+    "stats_users_prefix",
     "suspend_timeout",
     "syslog",
     "syslog_facility",

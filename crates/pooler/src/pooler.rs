@@ -23,9 +23,12 @@ use sooner_limiter::Limiter;
 use sooner_postgres::auth::mock::Kind;
 use sooner_postgres::statements::Statements;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tokio::sync::Notify;
+
+/// So many names of databases that clients have asked for are kept: a few hundred kilobytes.
+const REQUESTED_MAX: usize = 4096;
 
 /// All of it.
 pub struct Pooler {
@@ -48,6 +51,10 @@ pub struct Pooler {
     /// Sessions in the gate's own database, by number.
     pub consoles: RefCell<BTreeMap<u64, ConsoleSession>>,
     last_client: Cell<u64>,
+    /// Names of databases that clients have asked for since the start, as many as are kept.
+    pub requested: RefCell<BTreeSet<String>>,
+    /// Commands to the gate itself since the start.
+    pub console_commands: Cell<u64>,
     pub statistics: RefCell<Statistics>,
     /// How the configuration is read again.
     reload: Reload,
@@ -89,6 +96,8 @@ impl Pooler {
             overdue: Seldom::default(),
             clients: RefCell::default(),
             last_client: Cell::new(0),
+            requested: RefCell::default(),
+            console_commands: Cell::new(0),
             statistics: RefCell::default(),
             reload,
             is_stopping: Cell::new(false),
@@ -353,6 +362,14 @@ impl Pooler {
                 return;
             }
             changed.await;
+        }
+    }
+
+    /// Keeps the name of a database that a client asks for.
+    pub fn note_requested(&self, name: &str) {
+        let mut requested = self.requested.borrow_mut();
+        if requested.len() < REQUESTED_MAX && !requested.contains(name) {
+            requested.insert(name.to_owned());
         }
     }
 

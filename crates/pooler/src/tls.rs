@@ -127,10 +127,11 @@ fn trust(server: &ServerAddress) -> Result<Trust, String> {
     })
 }
 
-/// Asks whether the client's first byte begins a handshake, and leaves it where it is.
-pub async fn begins_at_once(stream: &TcpStream) -> io::Result<bool> {
+/// Asks whether the client's first byte begins a handshake, and leaves it where it is. A client
+/// that is gone begins none.
+pub async fn begins_at_once(stream: &TcpStream) -> bool {
     /// How a handshake begins (RFC 8446, 5.1).
     const HANDSHAKE: u8 = 0x16;
     let mut first = [0];
-    Ok(stream.peek(&mut first).await? == 1 && first[0] == HANDSHAKE)
+    matches!(stream.peek(&mut first).await, Ok(1)) && first[0] == HANDSHAKE
 }

@@ -127,15 +127,33 @@ fn a_certificate_opens_for_its_own_name_only() {
     let gate = Gate::at(&server, &config, folder);
     let ask = |parameters: &str| psql(&database, &gate, parameters, "SELECT current_user");
     assert_eq!(out(&ask(&format!("user=ann sslmode=require {ann}"))), "ann");
-    for wrong in [
-        format!("user=ann sslmode=require {bob}"),
-        "user=ann sslmode=require".into(),
-        "user=ann sslmode=disable".into(),
+    // In PostgreSQL's words.
+    let others = "certificate authentication failed for user \"ann\"";
+    let none = "connection requires a valid client certificate";
+    for (wrong, words) in [
+        (format!("user=ann sslmode=require {bob}"), others),
+        ("user=ann sslmode=require".into(), none),
+        ("user=ann sslmode=disable".into(), none),
     ] {
-        let words = "authentication failed for user \"ann\"";
         let said = said(&ask(&wrong));
-        assert!(said.contains(words), "{wrong}: {said}");
+        let words = format!("FATAL:  {words}");
+        assert!(
+            said.lines().any(|line| line.ends_with(&words)),
+            "{wrong}: {said}"
+        );
     }
+    assert_eq!(sqlstate_of_refusal(&gate, "ann"), "28000");
+}
+
+/// The code with which a client in clear text is sent away.
+fn sqlstate_of_refusal(gate: &Gate, user: &str) -> String {
+    let mut client = TcpStream::connect(("127.0.0.1", gate.port())).unwrap();
+    client.write_all(&startup(user, "postgres")).unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    let fields = answer[5..].split(|byte| *byte == 0);
+    let code = fields.filter_map(|field| field.strip_prefix(b"C")).next();
+    String::from_utf8_lossy(code.unwrap_or_default()).into_owned()
 }
 
 #[test]

@@ -25,8 +25,8 @@ pub use frontend::{
     write_sasl_first, write_sync, write_terminate,
 };
 pub use rows::{
-    Column, columns, names_of_columns, texts_of_row, write_columns, write_complete, write_empty,
-    write_question, write_row,
+    Column, ColumnType, columns, names_of_columns, texts_of_row, write_columns, write_complete,
+    write_empty, write_question, write_row,
 };
 pub use startup::{
     FIRST_PACKET_BYTES_MAX, FirstPacket, Startup, StartupError, Version, truncate_name,

@@ -41,13 +41,11 @@ impl Authentication<'_> {
             AuthMethod::Trust => Ok(kept),
             AuthMethod::Reject => Err(Refusal::wrong(self.user)),
             AuthMethod::Certificate => {
-                let name = self
-                    .stream
-                    .certificate()
-                    .and_then(sooner_tls::common_name_of);
-                match name {
+                let certificate = self.stream.certificate();
+                let certificate = certificate.ok_or_else(Refusal::no_certificate)?;
+                match sooner_tls::common_name_of(certificate) {
                     Some(name) if name == self.user => Ok(kept),
-                    _ => Err(Refusal::wrong(self.user)),
+                    _ => Err(Refusal::wrong_certificate(self.user)),
                 }
             }
             AuthMethod::Password => self.password().await,

@@ -89,6 +89,7 @@ fn count_client(
     let db = pooler
         .database(database)
         .ok_or_else(|| Refusal::no_database(database))?;
+    pooler.note_requested(database);
     if db.is_disabled.get() {
         return Err(Refusal::disabled(database));
     }

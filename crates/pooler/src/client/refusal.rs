@@ -266,6 +266,18 @@ impl Refusal {
         Self::new("28P01", message, None)
     }
 
+    /// It has to show a certificate, and did not; in PostgreSQL's words.
+    pub fn no_certificate() -> Self {
+        let message = "connection requires a valid client certificate".to_owned();
+        Self::new("28000", message, None)
+    }
+
+    /// Its certificate is another user's.
+    pub fn wrong_certificate(user: &str) -> Self {
+        let message = format!("certificate authentication failed for user \"{user}\"");
+        Self::new("28000", message, None)
+    }
+
     /// Its secret stands in a database that cannot be asked.
     pub fn not_looked_up() -> Self {
         let message = "the gate cannot look up secrets at the moment".to_owned();

@@ -109,9 +109,7 @@ async fn begin(pooler: &Pooler, stream: Stream) -> Result<Stream, Refusal> {
     let (Stream::Tcp(tcp), Some(config)) = (&stream, &pooler.configuration().tls) else {
         return Ok(stream);
     };
-    let is_direct = tls::begins_at_once(tcp)
-        .await
-        .map_err(|_| Refusal::left())?;
+    let is_direct = tls::begins_at_once(tcp).await;
     match stream {
         Stream::Tcp(tcp) if is_direct => {
             let encrypted = tls::accept(config.clone(), tcp, true).await;

@@ -55,6 +55,16 @@ pub enum Mode {
     Session,
 }
 
+impl Mode {
+    /// As the file has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Transaction => "transaction",
+            Self::Session => "session",
+        }
+    }
+}
+
 fn address<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Spanned<ServerAddress>, D::Error> {
     Spanned::<Address>::deserialize(d).map(|spanned| {
         let span = spanned.span();

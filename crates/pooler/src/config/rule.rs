@@ -33,6 +33,18 @@ pub enum AuthMethod {
 }
 
 impl AuthMethod {
+    /// As the file has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Trust => "trust",
+            Self::Scram => "scram",
+            Self::Md5 => "md5",
+            Self::Password => "password",
+            Self::Certificate => "certificate",
+            Self::Reject => "reject",
+        }
+    }
+
     /// Whether a secret is needed to check the proof.
     pub fn needs_secret(self) -> bool {
         matches!(self, Self::Scram | Self::Md5 | Self::Password)

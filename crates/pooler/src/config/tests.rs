@@ -4,6 +4,7 @@ mod bounds;
 mod classes;
 mod empty_classes;
 mod order;
+mod rows;
 mod rules;
 
 use super::*;

@@ -46,6 +46,9 @@ pub enum Invalid {
     /// Nothing that is known.
     #[error("invalid command {0:?}; SHOW HELP lists those that there are")]
     Command(String),
+    /// PgBouncer has it, and the gate has not.
+    #[error("{0} is a command of PgBouncer that the gate has not: {1}")]
+    NotHere(&'static str, &'static str),
     /// It is about one database, and names none.
     #[error("a database is required: {0} DATABASE")]
     NoDatabase(String),
@@ -76,6 +79,9 @@ fn read_one(text: &str) -> Result<Command, Invalid> {
     };
     let name = object.map(unquoted);
     let upper = object.map(str::to_ascii_uppercase);
+    if let Some(missing) = missing(&verb, upper.as_deref()) {
+        return Err(missing);
+    }
     Ok(match (verb.as_str(), name) {
         ("SHOW", Some(_)) => Command::Show(upper.unwrap_or_default()),
         ("RELOAD", None) => Command::Reload,
@@ -96,6 +102,22 @@ fn read_one(text: &str) -> Result<Command, Invalid> {
         }),
         _ => return Err(invalid()),
     })
+}
+
+/// What PgBouncer has and the gate has not, with what to use instead.
+fn missing(verb: &str, object: Option<&str>) -> Option<Invalid> {
+    let (command, instead) = match (verb, object) {
+        ("SUSPEND", None) => (
+            "SUSPEND",
+            "it is for PgBouncer's restart; use PAUSE instead, which waits until no server connection is in use, and RESUME",
+        ),
+        ("SHOW", Some("FDS")) => (
+            "SHOW FDS",
+            "it hands sockets to PgBouncer's restart; use SHOW SOCKETS instead",
+        ),
+        _ => return None,
+    };
+    Some(Invalid::NotHere(command, instead))
 }
 
 /// The name of a setting in `SET NAME = VALUE` and its other forms; `None` where there is no value.

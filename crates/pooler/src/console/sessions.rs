@@ -52,6 +52,8 @@ impl ShownSession {
 
     /// It has asked something.
     pub fn asks(&self) {
+        let commands = &self.pooler.console_commands;
+        commands.set(commands.get() + 1);
         if let Some(session) = self.pooler.consoles.borrow_mut().get_mut(&self.number) {
             session.asked_at = Instant::now();
         }

@@ -41,7 +41,7 @@ pub fn check(config: &Config, name: &str) -> Result<(), String> {
     }
     if pgbouncer::KEYS.contains(&name) {
         return Err(format!(
-            "{name} is a setting of PgBouncer; docs/reference/gate.md says what it is in gate.toml; write that, then say RELOAD"
+            "{name} is a setting of PgBouncer; `man gate.toml` has the keys of the gate, and `sooner gate import` says what becomes of PgBouncer's; write that into gate.toml, then say RELOAD"
         ));
     }
     Err(format!(

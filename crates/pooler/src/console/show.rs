@@ -112,22 +112,24 @@ const TABLES: &[(&str, &str, Make)] = &[
 const MORE_TABLES: &[(&str, Make)] = &[
     ("ACTIVE_SOCKETS", |pooler| connections::sockets(pooler)),
     // There is no resolver here: the system's is asked at every connection.
-    ("DNS_HOSTS", |_| Table::new(&["hostname", "#ttl", "addrs"])),
+    ("DNS_HOSTS", |_| {
+        Table::new(&["hostname", "ttl int8", "addrs"])
+    }),
     ("DNS_ZONES", |_| {
-        Table::new(&["zonename", "#serial", "#count"])
+        Table::new(&["zonename", "serial int8", "count int4"])
     }),
     // A gate has no peers.
     ("PEERS", |_| {
-        Table::new(&["#peer_id", "host", "#port", "#pool_size"])
+        Table::new(&["peer_id int4", "host", "port int4", "pool_size int4"])
     }),
     ("PEER_POOLS", |_| Table::new(PEER_POOLS)),
 ];
 const PEER_POOLS: &[&str] = &[
-    "#database",
-    "#cl_active_cancel_req",
-    "#cl_waiting_cancel_req",
-    "#sv_active_cancel",
-    "#sv_login",
+    "database int4",
+    "cl_active_cancel_req int4",
+    "cl_waiting_cancel_req int4",
+    "sv_active_cancel int4",
+    "sv_login int4",
 ];
 
 /// What can be said besides, as PgBouncer's own help has it.
@@ -179,13 +181,6 @@ fn state(pooler: &Pooler) -> Table {
     table
 }
 
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Transaction => "transaction",
-        Mode::Session => "session",
-    }
-}
-
 fn config(pooler: &Pooler) -> Table {
     let mut table = Table::new(&["key", "value", "default", "changeable"]);
     let configuration = pooler.configuration();
@@ -194,20 +189,29 @@ fn config(pooler: &Pooler) -> Table {
         let changeable = if is_fixed { "no" } else { "yes" };
         table.row([key.into(), value.into(), default.into(), changeable.into()]);
     }
+    for row in configuration.config.as_pgbouncer_rows() {
+        let changeable = if row.is_changeable { "yes" } else { "no" };
+        table.row([
+            row.key.into(),
+            row.value.into(),
+            row.default.into(),
+            changeable.into(),
+        ]);
+    }
     table
 }
 
 fn gates(pooler: &Pooler) -> Table {
     let mut table = Table::new(&[
         "server",
-        "#limit",
-        "#inside",
-        "#waiting",
-        "#admitted",
-        "#connections",
-        "#idle",
-        "#connections_max",
-        "#yielded",
+        "limit int8",
+        "inside int8",
+        "waiting int8",
+        "admitted int8",
+        "connections int8",
+        "idle int8",
+        "connections_max int8",
+        "yielded int8",
     ]);
     for server in readings::servers(pooler) {
         table.row([
@@ -240,13 +244,13 @@ fn users(pooler: &Pooler) -> Table {
     let mut table = Table::new(&[
         "name",
         "pool_mode",
-        "#max_user_connections",
-        "#clients",
-        "#pool_size",
-        "#reserve_pool_size",
-        "#current_connections",
-        "#max_user_client_connections",
-        "#current_client_connections",
+        "max_user_connections int4",
+        "clients int8",
+        "pool_size",
+        "reserve_pool_size",
+        "current_connections int4",
+        "max_user_client_connections int4",
+        "current_client_connections int4",
     ]);
     let configuration = pooler.configuration();
     let in_use = pooler.users();
@@ -259,7 +263,7 @@ fn users(pooler: &Pooler) -> Table {
         let clients_max = own.and_then(|table| table.clients);
         table.row([
             name.into(),
-            own.and_then(|table| table.mode).map(mode).into(),
+            own.and_then(|table| table.mode).map(Mode::as_str).into(),
             bound.map(|bound| bound.get()).into(),
             clients.into(),
             Field::Null,
@@ -273,7 +277,7 @@ fn users(pooler: &Pooler) -> Table {
 }
 
 fn lists(pooler: &Pooler) -> Table {
-    let mut table = Table::new(&["list", "#items"]);
+    let mut table = Table::new(&["list", "items int4"]);
     let upstreams = pooler.upstreams();
     let open = upstreams.iter().map(|own| own.pool.borrow().open()).sum();
     let (logins, consoles) = (pooler.slots.logins(), pooler.consoles.borrow().len());
@@ -305,7 +309,14 @@ fn lists(pooler: &Pooler) -> Table {
 
 fn memory() -> Table {
     // In pieces of a kilobyte, as PgBouncer counts those of its slabs.
-    let mut table = Table::new(&["name", "#size", "#used", "#free", "#memtotal", "#kilobytes"]);
+    let mut table = Table::new(&[
+        "name",
+        "size int4",
+        "used int4",
+        "free int4",
+        "memtotal int4",
+        "kilobytes int8",
+    ]);
     // Where there is no /proc nothing is known.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     for line in status.lines().filter(|line| line.starts_with("Vm")) {

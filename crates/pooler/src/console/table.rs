@@ -2,11 +2,11 @@
 
 use bytes::BytesMut;
 use sooner_config::printable;
-use sooner_postgres::wire::{write_columns, write_complete, write_row};
+use sooner_postgres::wire::{ColumnType, write_columns, write_complete, write_row};
 
-/// Columns, of which some hold numbers, and rows.
+/// Columns with their types, and rows.
 pub struct Table {
-    columns: Vec<(&'static str, bool)>,
+    columns: Vec<(&'static str, ColumnType)>,
     rows: Vec<Vec<Option<String>>>,
 }
 
@@ -56,16 +56,30 @@ impl<T: Into<Field>> From<Option<T>> for Field {
     }
 }
 
+/// The most that a column of PostgreSQL's `int4` can hold.
+const INT4_MAX: u64 = i32::MAX as u64;
+
+fn typed(column: &'static str) -> (&'static str, ColumnType) {
+    let column_type = match column.split_once(' ') {
+        Some((_, "int4")) => ColumnType::Int4,
+        Some((_, "int8")) => ColumnType::Int8,
+        Some((_, "numeric")) => ColumnType::Numeric,
+        _ => ColumnType::Text,
+    };
+    (bare(column), column_type)
+}
+
+/// The name of a column, without its type.
+pub fn bare(column: &str) -> &str {
+    column.split_once(' ').map_or(column, |(name, _)| name)
+}
+
 impl Table {
-    /// Without rows. Columns with `#` before their name hold numbers, and are called by the rest of
-    /// it.
+    /// Without rows. A column may have a type behind its name, as in SQL: `int4`, `int8` or
+    /// `numeric`; else it is text.
     pub fn new(columns: &[&'static str]) -> Self {
-        let column = |name: &&'static str| match name.strip_prefix('#') {
-            Some(name) => (name, true),
-            None => (*name, false),
-        };
         Self {
-            columns: columns.iter().map(column).collect(),
+            columns: columns.iter().map(|column| typed(column)).collect(),
             rows: Vec::new(),
         }
     }
@@ -81,12 +95,16 @@ impl Table {
 
     /// Adds a row, a field a column.
     pub fn row(&mut self, fields: impl IntoIterator<Item = Field>) {
-        let text = |field| match field {
-            Field::Text(text) => Some(printable(&text).into_owned()),
-            Field::Number(number) => Some(number.to_string()),
-            Field::Null => None,
+        let text = |(at, field)| match (field, self.columns.get(at)) {
+            (Field::Text(text), _) => Some(printable(&text).into_owned()),
+            // What a driver cannot read ends its whole answer.
+            (Field::Number(number), Some((_, ColumnType::Int4))) => {
+                Some(number.min(INT4_MAX).to_string())
+            }
+            (Field::Number(number), _) => Some(number.to_string()),
+            (Field::Null, _) => None,
         };
-        let row: Vec<Option<String>> = fields.into_iter().map(text).collect();
+        let row: Vec<Option<String>> = fields.into_iter().enumerate().map(text).collect();
         debug_assert_eq!(row.len(), self.columns.len(), "{:?}", self.columns);
         self.rows.push(row);
     }

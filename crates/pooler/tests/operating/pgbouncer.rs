@@ -7,7 +7,10 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::{Database, Gate, said, until};
 
+mod commands;
+mod config;
 mod tables;
+mod types;
 
 const PORT: u16 = 6543;
 

@@ -5,10 +5,30 @@ use super::fields::{Fields, Malformed};
 use super::frontend::{write_parse, write_sync};
 use bytes::{BufMut, BytesMut};
 
-/// The type of every column of ours that is text.
-const TEXT_OID: i32 = 25;
-/// And of every number.
-const INT8_OID: i32 = 20;
+/// The type of a column of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// Text.
+    Text,
+    /// A whole number of 32 bits.
+    Int4,
+    /// A whole number of 64 bits.
+    Int8,
+    /// A number of any size.
+    Numeric,
+}
+
+impl ColumnType {
+    /// Its object identifier, and its size in bytes; -1 where sizes vary.
+    fn oid_and_size(self) -> (i32, i16) {
+        match self {
+            Self::Text => (25, -1),
+            Self::Int4 => (23, 4),
+            Self::Int8 => (20, 8),
+            Self::Numeric => (1700, -1),
+        }
+    }
+}
 
 /// The fields of a row (DataRow); `None` is NULL, and what is not UTF-8 is shown as well as it can
 /// be.
@@ -70,17 +90,18 @@ pub fn names_of_columns(body: &[u8]) -> Result<Vec<String>, Malformed> {
     Ok(columns(body)?.iter().map(name).collect())
 }
 
-/// Writes the description of columns by their names; those that hold numbers are said to.
-pub fn write_columns(out: &mut BytesMut, columns: &[(&str, bool)]) {
+/// Writes the description of columns by their names and types.
+pub fn write_columns(out: &mut BytesMut, columns: &[(&str, ColumnType)]) {
     message(out, b'T', |out| {
         out.put_u16(columns.len() as u16);
-        for (name, is_number) in columns {
+        for (name, column_type) in columns {
+            let (oid, size_bytes) = column_type.oid_and_size();
             out.put_slice(name.as_bytes());
             out.put_u8(0);
             out.put_i32(0);
             out.put_u16(0);
-            out.put_i32(if *is_number { INT8_OID } else { TEXT_OID });
-            out.put_i16(if *is_number { 8 } else { -1 });
+            out.put_i32(oid);
+            out.put_i16(size_bytes);
             out.put_i32(-1);
             out.put_u16(0);
         }
@@ -184,8 +205,15 @@ mod tests {
     #[test]
     fn columns_have_names_and_types() {
         let mut out = BytesMut::new();
-        write_columns(&mut out, &[("name", false), ("count", true)]);
-        assert_eq!(names_of_columns(&out[5..]).unwrap(), ["name", "count"]);
+        let columns = [
+            ("name", ColumnType::Text),
+            ("count", ColumnType::Int4),
+            ("bytes", ColumnType::Int8),
+            ("sum", ColumnType::Numeric),
+        ];
+        write_columns(&mut out, &columns);
+        let names = names_of_columns(&out[5..]).unwrap();
+        assert_eq!(names, ["name", "count", "bytes", "sum"]);
         let Some(Message::RowDescription(body)) = Message::parse(&mut out).unwrap() else {
             panic!("no columns");
         };
@@ -195,7 +223,7 @@ mod tests {
             .map(|field| Ok(field.type_oid()))
             .collect()
             .unwrap();
-        assert_eq!(types, [25, 20]);
+        assert_eq!(types, [25, 23, 20, 1700]);
     }
 
     proptest! {

@@ -1,30 +1,30 @@
 //! How well times inside were expected, and what each order would give by that.
 
-use crate::console::table::{Field, Table};
+use crate::console::table::{Field, Table, bare};
 use crate::pooler::Pooler;
 
 const COLUMNS: [&str; 21] = [
     "server",
-    "#transactions",
-    "#ranked_percent",
-    "#ranked_by_kind_percent",
-    "#fifo_wait_us",
-    "#expected_wait_us",
-    "#perfect_wait_us",
+    "transactions int8",
+    "ranked_percent int8",
+    "ranked_by_kind_percent int8",
+    "fifo_wait_us int8",
+    "expected_wait_us int8",
+    "perfect_wait_us int8",
     "order",
-    "#played_transactions",
-    "#fifo_mean_us",
-    "#fifo_p99_us",
-    "#shortest_mean_us",
-    "#shortest_p99_us",
-    "#boost_mean_us",
-    "#boost_p99_us",
-    "#hrrn_mean_us",
-    "#hrrn_p99_us",
-    "#nudge_mean_us",
-    "#nudge_p99_us",
-    "#perfect_mean_us",
-    "#perfect_p99_us",
+    "played_transactions int8",
+    "fifo_mean_us int8",
+    "fifo_p99_us int8",
+    "shortest_mean_us int8",
+    "shortest_p99_us int8",
+    "boost_mean_us int8",
+    "boost_p99_us int8",
+    "hrrn_mean_us int8",
+    "hrrn_p99_us int8",
+    "nudge_mean_us int8",
+    "nudge_p99_us int8",
+    "perfect_mean_us int8",
+    "perfect_p99_us int8",
 ];
 /// The first of those that are about orders.
 const FIRST_ORDER: usize = 9;
@@ -51,10 +51,10 @@ pub fn prediction(pooler: &Pooler) -> Table {
             played.jobs.into(),
         ];
         for columns in COLUMNS[FIRST_ORDER..].chunks(2) {
-            let named = played.figures.iter().find(|one| {
-                let name = columns[0].trim_start_matches('#');
-                name.strip_suffix("_mean_us") == Some(one.name())
-            });
+            let named = played
+                .figures
+                .iter()
+                .find(|one| bare(columns[0]).strip_suffix("_mean_us") == Some(one.name()));
             row.push(named.map(|one| one.mean_ns / 1000).into());
             row.push(named.map(|one| one.p99_ns / 1000).into());
         }

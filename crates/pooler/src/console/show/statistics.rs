@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::LockWait;
+use crate::console::table::bare;
 use sooner_postgres::preemption::Preempt;
 
 /// Microseconds a transaction, PgBouncer's way: whole ones.
@@ -48,28 +49,28 @@ fn of_minute(minute: &Sums) -> [Field; 11] {
 pub fn stats(pooler: &Pooler) -> Table {
     let mut table = Table::new(&[
         "database",
-        "#total_server_assignment_count",
-        "#total_xact_count",
-        "#total_query_count",
-        "#total_received",
-        "#total_sent",
-        "#total_xact_time",
-        "#total_query_time",
-        "#total_wait_time",
-        "#total_client_parse_count",
-        "#total_server_parse_count",
-        "#total_bind_count",
-        "#avg_server_assignment_count",
-        "#avg_xact_count",
-        "#avg_query_count",
-        "#avg_recv",
-        "#avg_sent",
-        "#avg_xact_time",
-        "#avg_query_time",
-        "#avg_wait_time",
-        "#avg_client_parse_count",
-        "#avg_server_parse_count",
-        "#avg_bind_count",
+        "total_server_assignment_count numeric",
+        "total_xact_count numeric",
+        "total_query_count numeric",
+        "total_received numeric",
+        "total_sent numeric",
+        "total_xact_time numeric",
+        "total_query_time numeric",
+        "total_wait_time numeric",
+        "total_client_parse_count numeric",
+        "total_server_parse_count numeric",
+        "total_bind_count numeric",
+        "avg_server_assignment_count numeric",
+        "avg_xact_count numeric",
+        "avg_query_count numeric",
+        "avg_recv numeric",
+        "avg_sent numeric",
+        "avg_xact_time numeric",
+        "avg_query_time numeric",
+        "avg_wait_time numeric",
+        "avg_client_parse_count numeric",
+        "avg_server_parse_count numeric",
+        "avg_bind_count numeric",
     ]);
     for (name, tally) in pooler.statistics.borrow().databases.iter() {
         let figures = sums(&tally.sums)
@@ -77,22 +78,35 @@ pub fn stats(pooler: &Pooler) -> Table {
             .chain(of_minute(&tally.minute));
         table.row([Field::from(name)].into_iter().chain(figures));
     }
+    let figures = sums(&of_console(pooler)).into_iter();
+    let figures = figures.chain(of_minute(&Sums::default()));
+    table.row([Field::from(PGBOUNCER)].into_iter().chain(figures));
     table
+}
+
+/// Commands to the gate itself, which PgBouncer counts as transactions of a database.
+fn of_console(pooler: &Pooler) -> Sums {
+    let commands = pooler.console_commands.get();
+    Sums {
+        transactions: commands,
+        queries: commands,
+        ..Sums::default()
+    }
 }
 
 const COUNTS: [&str; 12] = [
     "database",
-    "#server_assignment_count",
-    "#xact_count",
-    "#query_count",
-    "#bytes_received",
-    "#bytes_sent",
-    "#xact_time",
-    "#query_time",
-    "#wait_time",
-    "#client_parse_count",
-    "#server_parse_count",
-    "#bind_count",
+    "server_assignment_count numeric",
+    "xact_count numeric",
+    "query_count numeric",
+    "bytes_received numeric",
+    "bytes_sent numeric",
+    "xact_time numeric",
+    "query_time numeric",
+    "wait_time numeric",
+    "client_parse_count numeric",
+    "server_parse_count numeric",
+    "bind_count numeric",
 ];
 
 pub fn totals_by_database(pooler: &Pooler) -> Table {
@@ -100,6 +114,8 @@ pub fn totals_by_database(pooler: &Pooler) -> Table {
     for (name, tally) in pooler.statistics.borrow().databases.iter() {
         table.row([Field::from(name)].into_iter().chain(sums(&tally.sums)));
     }
+    let own = sums(&of_console(pooler));
+    table.row([Field::from(PGBOUNCER)].into_iter().chain(own));
     table
 }
 
@@ -112,11 +128,13 @@ pub fn averages(pooler: &Pooler) -> Table {
                 .chain(of_minute(&tally.minute)),
         );
     }
+    let own = of_minute(&Sums::default());
+    table.row([Field::from(PGBOUNCER)].into_iter().chain(own));
     table
 }
 
 pub fn totals(pooler: &Pooler) -> Table {
-    let mut table = Table::new(&["name", "#value"]);
+    let mut table = Table::new(&["name", "value numeric"]);
     let measured = pooler.statistics.borrow();
     let (mut all, mut minute) = (Sums::default(), Sums::default());
     for (_, tally) in measured.databases.iter() {
@@ -127,10 +145,10 @@ pub fn totals(pooler: &Pooler) -> Table {
     for (prefix, fields) in [("total", sums(&all)), ("avg", of_minute(&minute))] {
         for (name, value) in names.iter().zip(fields) {
             // PgBouncer has other names for these two in this table.
-            let name = match *name {
-                "#bytes_received" => "client_bytes",
-                "#bytes_sent" => "server_bytes",
-                name => name.trim_start_matches('#'),
+            let name = match bare(name) {
+                "bytes_received" => "client_bytes",
+                "bytes_sent" => "server_bytes",
+                name => name,
             };
             let name = format!("{prefix}_{name}");
             table.row([name.into(), value]);
@@ -168,18 +186,18 @@ pub fn percentiles(pooler: &Pooler) -> Table {
     let mut table = Table::new(&[
         "kind",
         "name",
-        "#transactions",
-        "#mean_outside_us",
-        "#mean_inside_us",
-        "#outside_p50_us",
-        "#outside_p95_us",
-        "#inside_p50_us",
-        "#inside_p95_us",
-        "#total_p95_us",
-        "#total_p99_us",
-        "#logins",
-        "#mean_opening_us",
-        "#opening_p95_us",
+        "transactions int8",
+        "mean_outside_us int8",
+        "mean_inside_us int8",
+        "outside_p50_us int8",
+        "outside_p95_us int8",
+        "inside_p50_us int8",
+        "inside_p95_us int8",
+        "total_p95_us int8",
+        "total_p99_us int8",
+        "logins int8",
+        "mean_opening_us int8",
+        "opening_p95_us int8",
     ]);
     let measured = pooler.statistics.borrow();
     for (kind, tallies) in [
@@ -205,34 +223,34 @@ pub fn percentiles(pooler: &Pooler) -> Table {
 
 const CLASS_COLUMNS: [&str; 29] = [
     "class",
-    "#priority",
-    "#clients",
-    "#waiting",
-    "#inside",
-    "#transactions",
-    "#mean_outside_us",
-    "#mean_inside_us",
-    "#outside_p50_us",
-    "#outside_p95_us",
-    "#inside_p50_us",
-    "#inside_p95_us",
-    "#total_p95_us",
-    "#total_p99_us",
-    "#outside_sum_us",
-    "#inside_sum_us",
-    "#turns",
-    "#logins",
-    "#mean_opening_us",
-    "#opening_p95_us",
-    "#opening_sum_us",
-    "#conflicts",
-    "#transactions_max",
-    "#longest_us",
-    "#overlong",
-    "#cancelled",
-    "#would_wait",
-    "#mean_would_wait_us",
-    "#would_wait_max_us",
+    "priority int8",
+    "clients int8",
+    "waiting int8",
+    "inside int8",
+    "transactions int8",
+    "mean_outside_us int8",
+    "mean_inside_us int8",
+    "outside_p50_us int8",
+    "outside_p95_us int8",
+    "inside_p50_us int8",
+    "inside_p95_us int8",
+    "total_p95_us int8",
+    "total_p99_us int8",
+    "outside_sum_us int8",
+    "inside_sum_us int8",
+    "turns int8",
+    "logins int8",
+    "mean_opening_us int8",
+    "opening_p95_us int8",
+    "opening_sum_us int8",
+    "conflicts int8",
+    "transactions_max int8",
+    "longest_us int8",
+    "overlong int8",
+    "cancelled int8",
+    "would_wait int8",
+    "mean_would_wait_us int8",
+    "would_wait_max_us int8",
 ];
 
 pub fn classes(pooler: &Pooler) -> Table {
@@ -278,17 +296,17 @@ pub fn classes(pooler: &Pooler) -> Table {
 pub fn lock_waits(pooler: &Pooler) -> Table {
     let mut table = Table::new(&[
         "class",
-        "#wait_target_us",
+        "wait_target_us int8",
         "preempt",
-        "#late",
-        "#again",
-        "#cancelled",
-        "#rolled_back",
-        "#made_room",
-        "#made_room_inside_us",
-        "#repeats",
-        "#looks",
-        "#looks_us",
+        "late int8",
+        "again int8",
+        "cancelled int8",
+        "rolled_back int8",
+        "made_room int8",
+        "made_room_inside_us int8",
+        "repeats int8",
+        "looks int8",
+        "looks_us int8",
     ]);
     let configuration = pooler.configuration();
     let measured = pooler.statistics.borrow();
@@ -326,11 +344,11 @@ pub fn lock_waits(pooler: &Pooler) -> Table {
 pub fn statements(pooler: &Pooler) -> Table {
     let mut table = Table::new(&[
         "kind",
-        "#transactions",
-        "#avg_outside_us",
-        "#avg_inside_us",
-        "#inside_p50_us",
-        "#inside_p95_us",
+        "transactions int8",
+        "avg_outside_us int8",
+        "avg_inside_us int8",
+        "inside_p50_us int8",
+        "inside_p95_us int8",
         "statement",
     ]);
     let measured = pooler.statistics.borrow();
@@ -361,11 +379,11 @@ pub fn targets(pooler: &Pooler) -> Table {
         "server",
         "class",
         "target",
-        "#target_us",
-        "#achieved_us",
-        "#achieved_percent",
-        "#inside_us",
-        "#present",
+        "target_us int8",
+        "achieved_us int8",
+        "achieved_percent int8",
+        "inside_us int8",
+        "present int8",
     ]);
     let us = |ns: u64| ns / 1000;
     for target in readings::targets(pooler) {

@@ -4,13 +4,13 @@ use super::{PgBouncer, answer};
 use crate::support::{Database, Gate, Talk, transactions, until};
 
 /// Names of columns with what stands there.
-type Row = Vec<(String, String)>;
+pub type Row = Vec<(String, String)>;
 
-fn rows(gate: &Gate, database: &Database, command: &str) -> Vec<Row> {
+pub fn rows(gate: &Gate, database: &Database, command: &str) -> Vec<Row> {
     rows_of(answer(gate.psql(database, "postgres"), command), command)
 }
 
-fn rows_of((is_told, printed, said): (bool, String, String), command: &str) -> Vec<Row> {
+pub fn rows_of((is_told, printed, said): (bool, String, String), command: &str) -> Vec<Row> {
     assert!(is_told, "{command}: {said}");
     let mut lines = printed.lines().filter(|line| !line.starts_with('('));
     let names: Vec<&str> = lines.next().unwrap_or_default().split('|').collect();
@@ -25,7 +25,7 @@ fn rows_of((is_told, printed, said): (bool, String, String), command: &str) -> V
     lines.map(row).collect()
 }
 
-fn field<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
+pub fn field<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
     let found = row.iter().find(|(own, _)| own == name);
     &found.unwrap_or_else(|| panic!("no {name}")).1
 }
