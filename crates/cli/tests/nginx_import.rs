@@ -1,6 +1,7 @@
 //! `sooner serve import` against nginx itself: shapes like public configurations, each served by
 //! nginx and by Sooner with what it makes of them, and the same requests to both.
 
+mod balancer;
 mod defaults;
 mod files;
 mod got;
@@ -9,6 +10,7 @@ mod place;
 mod requests;
 mod scripts;
 
+use balancer::BALANCER_CASES;
 use defaults::DEFAULT_CASES;
 use php::Php;
 use place::{Place, SHAPES};
@@ -33,7 +35,8 @@ fn both_answer_the_same() {
     let mut compared = 0;
     let mut kept = 0;
     for shape in SHAPES {
-        let all = CASES.iter().chain(MORE_CASES).chain(DEFAULT_CASES);
+        let all = CASES.iter().chain(MORE_CASES);
+        let all = all.chain(DEFAULT_CASES).chain(BALANCER_CASES);
         let cases: Vec<&Case> = all.filter(|case| case.shape == shape).collect();
         assert!(!cases.is_empty(), "no request for {shape}");
         let place = Place::new(shape, &echo, &php);
@@ -77,6 +80,7 @@ fn every_reason_for_a_difference_is_used() {
         .iter()
         .chain(MORE_CASES)
         .chain(DEFAULT_CASES)
+        .chain(BALANCER_CASES)
         .filter_map(|case| Some(case.differs?.why))
         .collect();
     assert_eq!(used, BTreeSet::from(REASONS));

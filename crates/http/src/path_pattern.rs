@@ -3,7 +3,6 @@
 //! Paths are compared as files are named by them, decoded once and with single slashes, so that no
 //! other spelling of a path leads past a location that refuses it.
 
-use crate::redirect::first_byte;
 use std::borrow::Cow;
 use thiserror::Error;
 
@@ -90,6 +89,18 @@ pub fn plain(path: &str) -> Cow<'_, [u8]> {
         }
     }
     Cow::Owned(plain)
+}
+
+/// The first byte of an escaped path, decoded, and what follows; a `%` that escapes nothing is
+/// itself.
+pub(crate) fn first_byte(path: &[u8]) -> Option<(u8, &[u8])> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    if let [b'%', high, low, tail @ ..] = path
+        && let (Some(high), Some(low)) = (digit(*high), digit(*low))
+    {
+        return Some((((high << 4) | low) as u8, tail));
+    }
+    path.split_first().map(|(&byte, tail)| (byte, tail))
 }
 
 fn decoded(path: &str) -> Vec<u8> {

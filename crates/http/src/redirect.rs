@@ -5,6 +5,7 @@
 //! request is for, by which the client came here.
 
 use crate::host;
+use crate::path_pattern::{self, first_byte};
 use crate::target::push_escape;
 use http::StatusCode;
 use thiserror::Error;
@@ -25,7 +26,7 @@ pub struct Redirect {
 /// Which paths: one, or those that begin with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern {
-    /// Percent-decoded.
+    /// As [`path_pattern::plain`] gives it.
     path: Vec<u8>,
     is_prefix: bool,
 }
@@ -152,19 +153,14 @@ impl Pattern {
         if path.contains('*') {
             return Err(RedirectError::StarWithin);
         }
-        let mut decoded = Vec::with_capacity(path.len());
-        let mut rest = path.as_bytes();
-        while let Some((byte, tail)) = first_byte(rest) {
-            decoded.push(byte);
-            rest = tail;
-        }
         Ok(Self {
-            path: decoded,
+            path: path_pattern::plain(path).into_owned(),
             is_prefix,
         })
     }
 
     /// What follows the pattern in `path`, still escaped; nothing when the path is another one.
+    /// Slashes in a row are one, as for locations, but what follows keeps them.
     fn rest_of<'a>(&self, path: &'a str) -> Option<&'a [u8]> {
         let mut rest = path.as_bytes();
         for &wanted in &self.path {
@@ -172,22 +168,21 @@ impl Pattern {
             if byte != wanted {
                 return None;
             }
-            rest = tail;
+            rest = match byte {
+                b'/' => behind_slashes(tail),
+                _ => tail,
+            };
         }
         (self.is_prefix || rest.is_empty()).then_some(rest)
     }
 }
 
-/// The first byte of an escaped path, decoded, and what follows; a `%` that escapes nothing is
-/// itself.
-pub(crate) fn first_byte(path: &[u8]) -> Option<(u8, &[u8])> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    if let [b'%', high, low, tail @ ..] = path
-        && let (Some(high), Some(low)) = (digit(*high), digit(*low))
-    {
-        return Some((((high << 4) | low) as u8, tail));
+/// What is left of an escaped path behind the slashes that it begins with.
+fn behind_slashes(mut path: &[u8]) -> &[u8] {
+    while let Some((b'/', tail)) = first_byte(path) {
+        path = tail;
     }
-    path.split_first().map(|(&byte, tail)| (byte, tail))
+    path
 }
 
 impl Destination {
@@ -366,6 +361,11 @@ mod tests {
             ("/*", "https://$host/$1", "//a", Some("https://h.org/a")),
             ("/a", "https://$host", "/a", Some("https://h.org")),
             ("/a", "https://$host?b", "/a", Some("https://h.org?b")),
+            ("/a", "/b", "//a", Some("/b")),
+            ("/a", "/b", "/%2fa", Some("/b")),
+            ("//a", "/b", "/a", Some("/b")),
+            ("/", "/b", "//", Some("/b")),
+            ("/old/*", "/new$1", "//old//a//b", Some("/newa//b")),
         ] {
             let got = sent(from, to, path, None);
             assert_eq!(got.as_deref(), location, "{from} {to} {path}");
@@ -447,6 +447,7 @@ mod tests {
             ("/a", "/a?x", 301, Loop),
             ("/*", "/maintenance.html", 302, Loop),
             ("/a/*", "/a/b/$1", 301, Loop),
+            ("/a/b", "/a//b", 301, Loop),
         ] {
             let parsed = Redirect::parse(from, to, status);
             assert_eq!(parsed, Err(error), "{from} {to} {status}");
@@ -465,6 +466,7 @@ mod tests {
             ("/a/*", "/a", false),
             ("/a", "/a*", false),
             ("/a", "/%61", true),
+            ("/a/b", "/a//b", true),
         ] {
             assert_eq!(
                 redirect(first).covers(&redirect(second)),

@@ -14,6 +14,7 @@ mod clock;
 mod compress;
 pub mod config;
 pub mod files;
+mod grace_end;
 mod handshakes;
 mod http1;
 pub mod http2;

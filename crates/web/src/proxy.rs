@@ -57,6 +57,7 @@ pub use report::{Report, SharedReport};
 pub use tunnel::{Tunnel, TunnelEnd};
 pub use upload::ClientFault;
 
+use crate::grace_end::GraceEnd;
 use crate::peer::Peer;
 use crate::request_body::RequestBody;
 use crate::response::Response;
@@ -210,12 +211,13 @@ impl Proxy {
 
     /// Passes `request` on to the upstream of `route`: how that goes, for the log, and the response,
     /// the upstream's or ours in its place. Dropping the future, or later the response's body, cancels
-    /// it: it leaves the queue or the server. Needs a `LocalSet` around it.
+    /// it: it leaves the queue or the server. At `grace_end` it waits no longer. Needs a `LocalSet` around it.
     pub fn forward(
         &self,
         route: &Rc<Route>,
         request: Request<RequestBody>,
         peer: &Peer,
+        grace_end: &GraceEnd,
     ) -> (SharedReport, impl Future<Output = Response> + use<>) {
         let address = peer.remote.ip();
         let finder = FactFinder {
@@ -239,6 +241,7 @@ impl Proxy {
                 is_trusted: self.is_trusted(address),
             },
             budget: self.budget.clone(),
+            grace_end: grace_end.clone(),
         };
         let report = SharedReport::new(forwarding.route.upstream.name.clone());
         let written = report.clone();

@@ -5,6 +5,7 @@ use crate::access_log::Closer;
 use crate::active_config::{ActiveConfig, Means};
 use crate::admin::{Admin, Sources, UplinkReading};
 use crate::config::{Config, Misconfigured};
+use crate::grace_end::{StopGuard, telling_time};
 use crate::handshakes;
 use crate::limits::Connections;
 use crate::metrics::Metrics;
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::time::timeout;
 
 type Stop<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -249,8 +251,11 @@ impl Listening {
     async fn serve(mut self, uplink: Uplink, stop: Stop<'_>) {
         let log_closer = self.log_closer.take();
         let connections = LocalSet::new();
+        // Dropped before the connections, which say why they end.
+        let stop_guard = StopGuard(self.state.service.grace_end().clone());
         let local = polled_when_woken(self.run_local(uplink, stop));
         connections.run_until(local).await;
+        drop(stop_guard);
         // What the grace cut off is logged as well.
         drop(connections);
         drop(log_closer);
@@ -299,7 +304,12 @@ impl Listening {
         self.state.connections.drain();
         // All have ended when the last sending side is dropped.
         let grace = self.state.service.active_config().limits.grace_time();
-        let _ = tokio::time::timeout(grace, all_gone.recv()).await;
+        let telling = telling_time(grace);
+        let ended = timeout(grace - telling, all_gone.recv()).await;
+        if ended.is_err() {
+            self.state.service.grace_end().declare();
+            let _ = timeout(telling, all_gone.recv()).await;
+        }
         sweeping.abort();
         watching.abort();
         maintaining.abort();

@@ -5,21 +5,24 @@
 //! while the request is at hand, [`Service::respond`], which takes it, and, when there is a
 //! response, [`Service::announce`], with a result for the uplink.
 
+mod completion;
 mod entering;
 mod passing;
 mod site_reply;
 
-use crate::access_log::{AccessLog, OpenRecord, Record, ResponseFacts, UpstreamFacts, WallClock};
+use crate::access_log::{AccessLog, OpenRecord, ResponseFacts, UpstreamFacts, WallClock};
 use crate::active_config::ActiveConfig;
 use crate::auth::Checker;
 use crate::body::Source;
 use crate::clock::Moment;
+use crate::grace_end::GraceEnd;
 use crate::metrics::{Metrics, Protocol, RequestFacts};
 use crate::peer::Peer;
-use crate::proxy::{SharedReport, TunnelEnd};
+use crate::proxy::SharedReport;
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain};
 use crate::static_site::Scheme;
+use completion::Completion;
 use entering::{Place, Visit};
 use hyper::{Method, Request, StatusCode, Version};
 use sooner_config::ClientNetwork;
@@ -85,6 +88,7 @@ pub struct RequestContext {
     outcome: Option<Rc<OnceCell<ProxyOutcome>>>,
     /// The name that the client gives where one is needed.
     user: Option<Box<[u8]>>,
+    grace_end: GraceEnd,
 }
 
 impl RequestContext {
@@ -151,6 +155,7 @@ pub struct Service {
     metrics: Arc<Metrics>,
     wall_clock: RefCell<WallClock>,
     checker: Checker,
+    grace_end: GraceEnd,
     /// Whether responses are ordered at all.
     is_ordered: Cell<bool>,
 }
@@ -169,6 +174,7 @@ impl Service {
             metrics,
             wall_clock: RefCell::new(WallClock::new(now)),
             checker: Checker::default(),
+            grace_end: GraceEnd::default(),
             is_ordered: Cell::new(true),
         }
     }
@@ -192,6 +198,11 @@ impl Service {
     /// What is counted.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// When requests that wait are told that the server stops.
+    pub fn grace_end(&self) -> &GraceEnd {
+        &self.grace_end
     }
 
     /// The log.
@@ -228,6 +239,7 @@ impl Service {
             active_config,
             outcome: None,
             user: None,
+            grace_end: self.grace_end.clone(),
         }
     }
 
@@ -325,6 +337,7 @@ impl Service {
             facts,
             record,
             outcome: outcome.cloned(),
+            grace_end: self.grace_end.clone(),
             log: self.log.clone(),
             metrics: self.metrics.clone(),
         };
@@ -341,9 +354,13 @@ impl Service {
 }
 
 impl Service {
-    /// Writes down a request that has no response because its client has left.
+    /// Writes down a request that has no response because its client has left, or the server stops.
     pub fn abandoned(&self, context: RequestContext) {
-        self.unanswered(context, CLIENT_LEFT);
+        let status = match self.grace_end.is_over() {
+            true => StatusCode::SERVICE_UNAVAILABLE.as_u16(),
+            false => CLIENT_LEFT,
+        };
+        self.unanswered(context, status);
     }
 
     /// Writes down a request in place of which its stream was reset.
@@ -367,6 +384,7 @@ impl Service {
             facts,
             record,
             outcome: context.outcome.and_then(|outcome| outcome.get().cloned()),
+            grace_end: self.grace_end.clone(),
             log: self.log.clone(),
             metrics: self.metrics.clone(),
         };
@@ -374,54 +392,6 @@ impl Service {
             completed: false,
             ..NEVER_QUEUED
         });
-    }
-}
-
-/// The line of a response that was forwarded, if it was, as is known at its end.
-fn with_upstream(mut record: Record, outcome: Option<ProxyOutcome>) -> Record {
-    record.set_upstream_facts(outcome.map(|outcome| outcome.upstream_facts()));
-    record
-}
-
-/// What is written down of a response when it is over.
-struct Completion {
-    given: Option<GivenBytes>,
-    facts: RequestFacts,
-    record: Option<Record>,
-    outcome: Option<ProxyOutcome>,
-    log: AccessLog,
-    metrics: Arc<Metrics>,
-}
-
-impl Completion {
-    fn close(mut self, report: &JobReport) {
-        if let Some(given) = &self.given {
-            let body_bytes = given.get();
-            self.facts.body_bytes = Some(body_bytes);
-            if let Some(record) = &mut self.record {
-                record.set_body_bytes(body_bytes);
-            }
-        }
-        self.metrics.request_done(&self.facts, report);
-        if let Some(record) = self.record {
-            let fair_ns = self.metrics.fair_response_ns(report);
-            self.log
-                .write(&with_upstream(record, self.outcome), report, fair_ns);
-        }
-    }
-
-    /// The uplink knows a connection's bytes and its end, but not whether a protocol it does not
-    /// speak had come to its own.
-    fn close_tunnel(self, mut report: JobReport, end: TunnelEnd) {
-        report.sent_bytes = end
-            .to_client_bytes
-            .saturating_add(self.facts.head_bytes.into());
-        report.completed = end.is_clean;
-        self.metrics.tunnel_done(&self.facts, &report);
-        if let Some(record) = self.record {
-            let record = with_upstream(record, self.outcome);
-            self.log.write(&record, &report, None);
-        }
     }
 }
 

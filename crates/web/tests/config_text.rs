@@ -150,6 +150,10 @@ fn what_is_wrong_together_is_found() {
             "f:2: listen_tls: needs a certificate; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\", or give --certificate and --key",
         ),
         (
+            "root = \"/a\"\n[[class]]\nname = \"a\"\ntls_name = [\"x.org\"]",
+            "f:4: class.tls_name: no client names it, as no address speaks TLS; add listen_tls and [[tls]]",
+        ),
+        (
             "root = \"/a\"\nlisten = [\"[::]:80\", \"127.0.0.1:80\",\n\"[::]:80\"]",
             "f:3: listen: [::]:80 is named twice; keep one of them",
         ),

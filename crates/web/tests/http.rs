@@ -1,5 +1,6 @@
 //! The server over real sockets, every byte looked at.
 
+mod breaking_off;
 mod closing;
 mod conditions;
 mod delivery;
@@ -15,4 +16,5 @@ mod proxied;
 mod script_places;
 mod statics_changes;
 mod statics_heads;
+mod stopping;
 mod support;

@@ -2,11 +2,13 @@
 
 /// A script that says how it was called.
 const SCRIPT: &str = "<?php echo $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['QUERY_STRING'];";
+/// A script that says whether there is a path behind its name.
+const INFO: &str = "<?php echo isset($_SERVER['PATH_INFO']) ? 'with' : 'without', ' ', $_SERVER['PATH_INFO'] ?? '';";
 /// Long enough to be compressed.
 const LONG: &str = include_str!("requests.rs");
 
 /// Files that the shapes serve, and what is in them.
-pub const FILES: [(&str, &str); 64] = [
+pub const FILES: [(&str, &str); 65] = [
     ("var/www/html/index.html", "home"),
     ("var/www/html/about.html", "about"),
     ("var/www/html/404.html", "lost"),
@@ -19,6 +21,7 @@ pub const FILES: [(&str, &str); 64] = [
     ("var/www/html/empty/x.txt", "x"),
     ("var/www/html/static/app.js", "app"),
     ("var/www/html/index.php", SCRIPT),
+    ("var/www/html/info.php", INFO),
     ("var/www/html/wp-config.php", SCRIPT),
     ("var/www/html/xmlrpc.php", SCRIPT),
     ("var/www/html/uploads/x.php", SCRIPT),

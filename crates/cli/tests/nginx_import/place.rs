@@ -24,7 +24,7 @@ const USERS: &str = "anna:$apr1$Qx7Jd0Zk$K//PJepOS3aVmsEfGwbjy/\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All shapes.
-pub const SHAPES: [&str; 34] = [
+pub const SHAPES: [&str; 35] = [
     "debian-default",
     "static-www",
     "certbot",
@@ -59,6 +59,7 @@ pub const SHAPES: [&str; 34] = [
     "default-passed-tls",
     "wp-config",
     "pages",
+    "behind-balancer",
 ];
 
 /// A server behind both that says what it was asked.
@@ -107,7 +108,16 @@ fn say(name: &str, connection: TcpStream) {
             field("upgrade") != "-" && field("connection").eq_ignore_ascii_case("upgrade");
         let host = field("host");
         let host = host.split(':').next().unwrap_or_default();
-        let body = format!("{name} {request} host={host}");
+        // What a case would like to know of the head.
+        let asked = field("x-echo");
+        let asked = asked.split(',').filter(|name| *name != "-");
+        let told: Vec<String> = asked
+            .map(|name| format!(" {name}={}", field(name)))
+            .collect();
+        let body = match told.as_slice() {
+            [] => format!("{name} {request} host={host}"),
+            told => format!("{name} {request}{}", told.concat()),
+        };
         let answer = if is_switching {
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
                 .to_owned()

@@ -1,5 +1,6 @@
 //! The requests, and where the answers may differ.
 
+use super::balancer::{INFO, TOLD};
 use super::defaults::{LOOPS, NO_HOST, SHUNNED};
 
 /// One request to a shape.
@@ -88,9 +89,9 @@ const QUERY: &str = "the query of a request goes along with its redirect";
 const VARIABLE: &str = "a header made of variables is left out";
 
 /// All of them.
-pub const REASONS: [&str; 17] = [
+pub const REASONS: [&str; 19] = [
     HEADERS, FIRST, FASTCGI, TWICE, ONE, CLOSED, HIDDEN, PASSWORD, MORE, NO_LIST, SCRIPT, DOTS,
-    QUERY, VARIABLE, NO_HOST, SHUNNED, LOOPS,
+    QUERY, VARIABLE, NO_HOST, SHUNNED, LOOPS, TOLD, INFO,
 ];
 
 /// The requests.

@@ -9,9 +9,7 @@ use super::identity;
 use super::locations::{Kind, Location};
 use super::passwords::{self, Shut};
 use super::path_conditions::{self, About};
-use super::returns::{
-    Place, Redirect, Return, Rewrite, SEE_OTHER, is_see_other, read_return, read_rewrite,
-};
+use super::returns::{Place, Redirect, Return, Rewrite, read_return, read_rewrite};
 use super::scope::Scope;
 use super::servers::place;
 use super::tree::Directive;
@@ -145,6 +143,7 @@ impl<'a> Actions<'_, 'a> {
                 "rewrite" => match read_rewrite(own, at) {
                     Ok(Rewrite::Strip(prefix)) if prefix == location.path => strip = Some(own),
                     Ok(Rewrite::Redirect(redirects)) if is_about_all(&redirects, location) => {
+                        self.remarks_on_redirect(own);
                         return Action::Redirect(redirects);
                     }
                     // The site has these, before its locations.
@@ -299,9 +298,7 @@ impl<'a> Actions<'_, 'a> {
     fn returned(&mut self, own: &Directive, at: Place<'_>) -> Action {
         match read_return(own, at) {
             Ok(Return::Redirect(redirects)) => {
-                if is_see_other(own) {
-                    self.leave_out(own, SEE_OTHER);
-                }
+                self.remarks_on_redirect(own);
                 Action::Redirect(redirects)
             }
             Ok(Return::Fixed(status, text)) => Action::Answer(status, text),
@@ -444,27 +441,6 @@ impl<'a> Actions<'_, 'a> {
             seconds: upstreams::seconds(scope, "proxy_read_timeout"),
             said: expiry::said(scope),
         }))
-    }
-
-    /// What Sooner sets itself needs no word.
-    fn headers_to_upstream(&mut self, scope: &Scope<'a>) {
-        for own in scope.all(&["proxy_set_header", "grpc_set_header"]) {
-            let name = own.first().to_ascii_lowercase();
-            let value = own.args.get(1).map_or("", String::as_str);
-            let why = match name.as_str() {
-                name if identity::is_own(name) => continue,
-                "x-forwarded-port" | "x-forwarded-ssl" | "x-scheme" | "x-forwarded-scheme"
-                | "x-url-scheme" => "X-Forwarded-Proto and X-Forwarded-Host say it",
-                "accept-encoding" if value.is_empty() => "what the client accepts is passed on",
-                _ => identity::CLIENTS_OWN,
-            };
-            self.leave_out(own, why);
-        }
-        for name in ["proxy_pass_request_headers", "grpc_pass_request_headers"] {
-            if let Some(own) = scope.one(name).filter(|own| own.first() == "off") {
-                self.leave_out(own, "the client's own headers are passed on");
-            }
-        }
     }
 }
 

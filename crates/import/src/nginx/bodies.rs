@@ -2,6 +2,7 @@
 
 use super::action::{Action, Files, is_script};
 use super::expiry::{self, Said};
+use super::locations::Location;
 use super::scope::Scope;
 use super::site::Body;
 use super::translate::Builder;
@@ -11,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const UNAVAILABLE: &str = "The page for 502 is one for 503 too: \
     so Sooner answers while a server that failed is left alone.";
+/// Statuses that no file gives.
+const OF_SERVERS: std::ops::RangeInclusive<u16> = 500..=504;
 const NO_FOLDER: &str = "a page is a file below the root of its site, and this one has none";
 
 impl<'a> Builder<'_, 'a> {
@@ -169,7 +172,8 @@ impl<'a> Builder<'_, 'a> {
             return self.errors(scope, Some(&root));
         }
         for own in scope.all(&["error_page"]) {
-            self.actions.leave_out(own, NO_FOLDER);
+            let place = self.place_of(scope);
+            self.actions.leave_out(own, &format!("{place}{NO_FOLDER}"));
         }
         BTreeMap::new()
     }
@@ -187,6 +191,8 @@ impl<'a> Builder<'_, 'a> {
     /// Pages of errors, as far as they are below `root`.
     fn errors(&mut self, scope: &Scope<'a>, root: Option<&str>) -> BTreeMap<u16, String> {
         let mut errors = BTreeMap::new();
+        let others = ["proxy_pass", "grpc_pass", "fastcgi_pass", "return"];
+        let is_of_files = !others.iter().any(|name| scope.own_one(name).is_some());
         for own in scope.all(&["error_page"]) {
             let Some((page, statuses)) = own.args.split_last() else {
                 continue;
@@ -210,13 +216,26 @@ impl<'a> Builder<'_, 'a> {
                         errors.insert(status, page.clone());
                     }
                 }
+                Some(statuses)
+                    if is_of_files && statuses.iter().all(|own| OF_SERVERS.contains(own)) => {}
                 _ => {
+                    let place = self.place_of(scope);
                     let why = "a page is a file below the root, with the status of the error";
-                    self.actions.leave_out(own, why);
+                    self.actions.leave_out(own, &format!("{place}{why}"));
                 }
             }
         }
         errors
+    }
+
+    /// Names the location of a scope, where it is one that a directive of its server is not carried
+    /// over for.
+    fn place_of(&self, scope: &Scope<'a>) -> String {
+        let is_it = |own: &&Location<'a>| std::ptr::eq(own.directive.inside(), scope.own());
+        match self.all.iter().find(is_it).filter(|_| scope.is_location()) {
+            Some(own) => format!("in location {}, ", own.path),
+            None => String::new(),
+        }
     }
 
     /// The directory of a page.

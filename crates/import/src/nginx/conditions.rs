@@ -43,6 +43,10 @@ impl Condition {
             return None;
         }
         let value = self.value.trim_matches('"').to_ascii_lowercase();
+        if self.subject == "$http_host" && value.contains(':') {
+            // Sites are told apart without the port.
+            return None;
+        }
         let (operator, is_right) = match self.operator.strip_prefix('!') {
             Some(operator) => (operator, false),
             None => (self.operator.as_str(), true),
@@ -145,7 +149,11 @@ fn fits(expression: &str, host: &str) -> Option<bool> {
     if let Some((text, tail)) = literal_beginning(expression) {
         match tail {
             "$" => return Some(host == text),
-            "" | ".*" | ".*$" | "(.*)" | "(.*)$" | "(.+)$" => return Some(host.starts_with(&text)),
+            "" | ".*" | ".*$" | "(.*)" | "(.*)$" => return Some(host.starts_with(&text)),
+            ".+" | ".+$" | "(.+)" | "(.+)$" => {
+                let rest = host.strip_prefix(&text);
+                return Some(rest.is_some_and(|rest| !rest.is_empty()));
+            }
             _ => {}
         }
     }

@@ -124,7 +124,14 @@ impl<'a> Actions<'_, 'a> {
                 continue;
             }
             let why = match name {
-                name if name.starts_with("HTTP_") => identity::CLIENTS_OWN,
+                name if name.starts_with("HTTP_") => {
+                    let header = name["HTTP_".len()..].replace('_', "-");
+                    match self.remark_on_header(scope, &header, value) {
+                        Some(why) => why,
+                        None if header == "HOST" => "the client's own Host is passed on",
+                        None => continue,
+                    }
+                }
                 "HTTPS" => {
                     "scripts are told HTTPS for requests that came over TLS, and X-Forwarded-Proto"
                 }
@@ -165,6 +172,10 @@ fn read(pass: &Directive, location: &Location<'_>, blocks: &Blocks<'_>) -> Resul
     let mut left_out = Vec::new();
     let mut upstream = upstreams::of_scripts(&place, blocks, &mut left_out)?;
     upstream.connect_seconds = upstreams::seconds(scope, "fastcgi_connect_timeout");
+    let params = scope.all(&["fastcgi_param"]);
+    let host = params.iter().rfind(|own| own.first() == "HTTP_HOST");
+    let is_bare = host.is_some_and(|own| own.args.get(1).is_some_and(|value| value == "$host"));
+    upstream.host = is_bare.then(|| upstreams::REQUESTED.to_owned());
     let run = Run {
         upstream,
         root: root(location)?,

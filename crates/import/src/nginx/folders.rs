@@ -23,7 +23,12 @@ impl<'a> Actions<'_, 'a> {
             if !scope.own().iter().any(|own| std::ptr::eq(own, named)) {
                 return Err((named, "an alias holds for its own location"));
             }
-            return aliased(location, &text).map_err(|why| (named, why));
+            let files = aliased(location, &text).map_err(|why| (named, why))?;
+            if location.path.contains(".+") {
+                let why = "what (.+) does not match, the directory itself, is sent as well";
+                self.leave_out(named, why);
+            }
+            return Ok(files);
         }
         if text.contains('$') {
             return Err((named, "Sooner has no variables; name the directory"));

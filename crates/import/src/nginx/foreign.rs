@@ -15,6 +15,21 @@ const OF_HAPROXY: [&str; 8] = [
     "userlist",
 ];
 
+/// Says what is in front of the first directive that nginx takes for a part of its name.
+pub fn check_beginning(file: &str, text: &str) -> Result<(), ImportError> {
+    if !text.starts_with('\u{feff}') {
+        return Ok(());
+    }
+    let at = At {
+        file: Arc::from(file),
+        line: 1,
+    };
+    Err(at.wrong(
+        "the file begins with a byte order mark, which nginx takes for an unknown directive; save \
+         it as UTF-8 without one",
+    ))
+}
+
 /// Says of which server a file is, where it is not nginx's.
 pub fn check(file: &str, text: &str) -> Result<(), ImportError> {
     let numbered = text

@@ -9,6 +9,9 @@ use crate::document::{Document, Group};
 use std::collections::BTreeSet;
 use std::path::Path;
 
+const UNTRUSTED: &str = "X-Forwarded-* of clients is dropped; name a proxy in front in \
+    proxy.trusted, and what it says is believed.";
+
 /// The parts of a file that are about everything.
 pub struct Globals<'s, 'a> {
     /// Where it is written.
@@ -322,7 +325,7 @@ impl Globals<'_, '_> {
             );
         }
         if texts.is_empty() {
-            return;
+            return self.remark_on_proxies();
         }
         let has_header = self.servers.iter().any(|server| {
             let header = server.scope.one("real_ip_header");
@@ -350,6 +353,23 @@ impl Globals<'_, '_> {
                 own,
                 "proxies name the client in X-Forwarded-For or Forwarded",
             );
+        }
+    }
+
+    /// Where upstreams are told what a proxy in front says, without a word on which proxies.
+    fn remark_on_proxies(&mut self) {
+        let mut is_told = false;
+        for level in [self.http.own()] {
+            for name in ["proxy_set_header", "grpc_set_header"] {
+                deep(level, name, &mut |own| {
+                    let value = own.args.get(1).map_or("", String::as_str);
+                    is_told |= value == "$proxy_add_x_forwarded_for"
+                        || value.starts_with("$http_x_forwarded_");
+                });
+            }
+        }
+        if is_told {
+            self.document.comment(Group::Log, UNTRUSTED);
         }
     }
 

@@ -37,6 +37,13 @@ pub fn is_own(name: &str) -> bool {
     )
 }
 
+/// Whether a header of this name is dropped unless a proxy in front sends it.
+pub fn is_of_proxies(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with("x-forwarded-")
+        || matches!(name.as_str(), "true-client-ip" | "x-client-subject")
+}
+
 /// Whether a text has a variable of what a client has proved.
 fn says_who(scope: &Scope<'_>, text: Option<&String>, depth: usize) -> bool {
     let text = text.map_or("", String::as_str);

@@ -1,5 +1,6 @@
 //! `listen` and `server_name`.
 
+use super::scope::Scope;
 use super::tree::Directive;
 use crate::ini::ImportError;
 use sooner_http::forwarding::routes::HostPattern;
@@ -117,6 +118,14 @@ pub fn hosts(name: &str) -> Result<Vec<String>, &'static str> {
         return Err("a star stands for the first labels only, as in *.example.org");
     }
     Ok(hosts)
+}
+
+/// `$server_name`: the first name of a server, unless it is an expression or has a variable.
+pub fn first_name(scope: &Scope<'_>) -> Option<String> {
+    let names = scope.all(&["server_name"]);
+    let first = names.first()?.first().to_ascii_lowercase();
+    let name = first.strip_prefix('.').unwrap_or(&first);
+    (!name.is_empty() && !name.starts_with('~') && !name.contains('$')).then(|| name.to_owned())
 }
 
 #[cfg(test)]

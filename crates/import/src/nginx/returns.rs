@@ -1,21 +1,13 @@
 //! `return` and `rewrite`.
 
 use super::tree::Directive;
+use super::values::unbraced;
 use sooner_http::redirect;
 
 /// The one status of nginx's own: the connection is closed without an answer.
 const CLOSE: u16 = 444;
 
 const LOOP: &str = "it leads to itself";
-/// Why 303 is another status.
-pub const SEE_OTHER: &str =
-    "a redirect is 301, 302, 307 or 308; by 302 browsers ask with GET as by 303";
-
-/// Whether this is a `return` with the status 303.
-pub fn is_see_other(own: &Directive) -> bool {
-    own.name == "return" && own.first() == "303"
-}
-
 /// A redirect as Sooner has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
@@ -151,24 +143,29 @@ fn from_path(from: &str, to: &str, status: u16) -> Result<Redirect, String> {
 
 /// A URL of nginx as a `to` of Sooner, for a `from` that is `/*`.
 fn destination(url: &str, place: Place<'_>) -> Result<String, String> {
-    let mut url = url.to_owned();
+    let mut url = unbraced(url);
     if let Some(rest) = url.strip_prefix("$scheme://") {
         let scheme = place
             .scheme
             .ok_or("the scheme of the request is not known here")?;
         url = format!("{scheme}://{rest}");
     }
-    if url.contains("$server_name") {
-        let name = place
-            .name
-            .ok_or("this server has no name for $server_name")?;
-        url = url.replace("$server_name", name);
-    }
     for scheme in ["https://", "http://"] {
-        for host in ["$http_host", "${host}", "$host"] {
-            if let Some(rest) = url.strip_prefix(&format!("{scheme}{host}")) {
-                url = format!("{scheme}$host{rest}");
-            }
+        let Some(rest) = url.strip_prefix(scheme) else {
+            continue;
+        };
+        if let Some(rest) = behind_variable(rest, "$server_name") {
+            let name = place
+                .name
+                .ok_or("this server has no name for $server_name")?;
+            url = format!("{scheme}{name}{rest}");
+        } else if let Some(rest) = behind_variable(rest, "$http_host") {
+            // By a path alone the port stays what it was.
+            let is_same = place.scheme == scheme.strip_suffix("://") && rest.starts_with('/');
+            url = match is_same {
+                true => rest.to_owned(),
+                false => format!("{scheme}$host{rest}"),
+            };
         }
     }
     // The query is kept anyway.
@@ -188,11 +185,21 @@ fn destination(url: &str, place: Place<'_>) -> Result<String, String> {
             break;
         }
     }
-    let variables = url.replacen("://$host", "", 1).replacen("/$1", "", 1);
-    if variables.contains('$') {
+    let variables = match url.split_once("://") {
+        Some((_, rest)) => behind_variable(rest, "$host").unwrap_or(rest),
+        None => &url,
+    };
+    if variables.replacen("/$1", "", 1).contains('$') {
         return Err("Sooner has no variables but $host and the path".into());
     }
     Ok(url)
+}
+
+/// What follows a variable, if the text begins with it and not with a longer name.
+pub fn behind_variable<'t>(text: &'t str, variable: &str) -> Option<&'t str> {
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    text.strip_prefix(variable)
+        .filter(|rest| !rest.starts_with(is_of_name))
 }
 
 fn without_loops(redirects: Vec<Redirect>, place: Place<'_>) -> Result<Vec<Redirect>, String> {

@@ -24,6 +24,7 @@ impl Builder<'_, '_> {
             };
             match read_rewrite(own, at) {
                 Ok(Rewrite::Redirect(redirects)) => {
+                    self.actions.remarks_on_redirect(own);
                     for redirect in redirects {
                         if is_server && redirect.from != "/*" {
                             self.site.places.push(Place {

@@ -7,6 +7,7 @@ use super::listen::{self, Listen};
 use super::returns::{Place, Return, read_return};
 use super::scope::Scope;
 use super::tree::Directive;
+use super::values::unbraced;
 use crate::ini::ImportError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,6 +21,8 @@ pub struct Server<'a> {
     pub scope: Scope<'a>,
     /// Where it listens.
     pub listens: Vec<Listen>,
+    /// `$server_name`, where it is a host.
+    pub name: Option<String>,
     /// Its names.
     pub hosts: Vec<String>,
     /// Whether it is the default for clear text, and for TLS.
@@ -64,6 +67,7 @@ impl<'a> Server<'a> {
         let mut server = Self {
             directive,
             listens: Vec::new(),
+            name: listen::first_name(&scope).filter(|name| !name.contains(['*', '_'])),
             hosts: Vec::new(),
             is_default: [false; 2],
             left_out: Vec::new(),
@@ -179,7 +183,7 @@ impl<'a> Server<'a> {
             if !fitting.is_empty() || is_of_unknown {
                 plans.push(Plan {
                     server: self,
-                    always: Some(self.returned(returned, name, fitting.first())),
+                    always: Some(self.returned(returned, name)),
                     hosts: fitting,
                     scheme: name,
                     is_default: if is_of_unknown {
@@ -194,7 +198,7 @@ impl<'a> Server<'a> {
         for (hosts, is_default) in self.by_conditions_within(rest, is_default) {
             plans.push(Plan {
                 server: self,
-                always: always.map(|own| self.returned(own, name, hosts.first())),
+                always: always.map(|own| self.returned(own, name)),
                 hosts,
                 scheme: name,
                 is_default,
@@ -268,11 +272,10 @@ impl<'a> Server<'a> {
         &self,
         directive: &'a Directive,
         scheme: Option<&str>,
-        name: Option<&String>,
     ) -> Result<Return, (&'a Directive, String)> {
         let place = Place {
             scheme,
-            name: name.or(self.hosts.first()).map(String::as_str),
+            name: self.name.as_deref(),
             paths: &["/*".to_owned()],
         };
         read_return(directive, place).map_err(|why| (directive, why))
@@ -293,6 +296,7 @@ fn depends_on_scheme(level: &[Directive]) -> bool {
     level.iter().any(|own| {
         let is_redirect = matches!(own.name.as_str(), "return" | "rewrite");
         let is_by_scheme = own.args.iter().any(|arg| {
+            let arg = unbraced(arg);
             arg.contains("$scheme")
                 || arg.starts_with("https://$host")
                 || arg.starts_with("https://$http_host")

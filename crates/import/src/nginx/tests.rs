@@ -6,6 +6,7 @@ mod guards;
 mod keeping;
 mod passwords;
 mod scripts;
+mod told;
 
 use super::*;
 use proptest::prelude::*;

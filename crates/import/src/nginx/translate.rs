@@ -6,7 +6,7 @@ use super::compression;
 use super::facts::Facts;
 use super::locations::{self, Kind, Location, Paths};
 use super::passwords;
-use super::returns::{Redirect, Return, SEE_OTHER};
+use super::returns::{Redirect, Return};
 use super::scope::Scope;
 use super::scripts::Known;
 use super::servers::{self, Plan};
@@ -76,11 +76,7 @@ pub fn site<'a>(plan: &Plan<'_, 'a>, common: &mut Common<'a>) -> Result<Site, Im
                 hosts: plan.hosts.clone(),
                 is_default: plan.is_default.contains(&true),
             },
-            name: plan
-                .hosts
-                .first()
-                .or(server.hosts.first())
-                .map(String::as_str),
+            name: server.name.as_deref(),
             left_out: server.left_out.clone(),
         },
         all,
@@ -134,9 +130,7 @@ impl<'a> Builder<'_, 'a> {
             Ok(Return::Redirect(redirects)) => {
                 self.site.body.redirects.clone_from(redirects);
                 let scope = self.server.clone();
-                if let Some(own) = returned(&scope, "303") {
-                    self.actions.leave_out(own, SEE_OTHER);
-                }
+                self.actions.remarks_on_redirects(&scope, redirects);
                 self.site.body.headers = self.headers(&scope);
                 if let Some(Access::Shut(rule, _)) =
                     access::shut_by_condition(&scope, &self.actions.facts)

@@ -98,6 +98,7 @@ pub fn read(sources: &Sources<'_>) -> Result<Vec<Directive>, ImportError> {
             file: name.clone(),
             what: error.to_string(),
         })?;
+    foreign::check_beginning(name, &text)?;
     foreign::check(name, &text)?;
     let mut reader = Reader { sources, files: 1 };
     reader.file(name, &text, 0)
@@ -115,6 +116,7 @@ impl Reader<'_> {
         text: &str,
         depth: usize,
     ) -> Result<Vec<Directive>, ImportError> {
+        foreign::check_beginning(name, text)?;
         let mut words = Words::of(name, text);
         self.block(&mut words, None, depth)
     }

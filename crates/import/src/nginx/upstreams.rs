@@ -1,9 +1,13 @@
 //! `upstream` blocks and `proxy_pass`: which servers stand behind a place.
 
+use super::listen;
 use super::scope::Scope;
 use super::tree::Directive;
-use super::values;
+use super::values::{self, unbraced};
 use std::collections::BTreeMap;
+
+/// What `upstream.host` calls the name that a request is for, without its port.
+pub const REQUESTED: &str = "$host";
 
 /// What goes to servers behind this one.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,10 +85,14 @@ pub fn target(pass: &Directive, scope: &Scope<'_>, blocks: &Blocks<'_>) -> Resul
         ),
         None => (vec![server(place, scheme)?], name_of(place), None),
     };
+    let host = host(scope, place).unwrap_or_else(|(set, why)| {
+        left_out.push((set.clone(), why));
+        None
+    });
     let mut upstream = Upstream {
         name,
         servers,
-        host: host(scope, place),
+        host,
         limit: None,
         fails: None,
         connect_seconds: seconds(scope, "proxy_connect_timeout"),
@@ -214,8 +222,12 @@ fn servers(
     Ok(all)
 }
 
-/// What nginx sends as `Host`: the name in `proxy_pass`, unless it is set.
-fn host(scope: &Scope<'_>, place: &str) -> Option<String> {
+/// What nginx sends as `Host`: the name in `proxy_pass`, unless it is set. The error says why that
+/// is not sent.
+fn host<'a>(
+    scope: &Scope<'a>,
+    place: &str,
+) -> Result<Option<String>, (&'a Directive, &'static str)> {
     let own = if place.starts_with("unix:") {
         "localhost"
     } else {
@@ -226,19 +238,31 @@ fn host(scope: &Scope<'_>, place: &str) -> Option<String> {
         .iter()
         .find(|own| own.first().eq_ignore_ascii_case("host"));
     let Some(set) = set else {
-        return Some(own.to_owned());
+        return Ok(Some(own.to_owned()));
     };
-    let value = scope.expanded(set.args.get(1).map_or("", String::as_str));
+    let value = unbraced(&scope.expanded(set.args.get(1).map_or("", String::as_str)));
+    let is_host = |text: &String| {
+        !text.is_empty()
+            && sooner_http::host::parse(text.as_bytes()).is_some()
+            && !text.contains('@')
+    };
+    let error = |why| Err((*set, why));
     match value.as_str() {
-        "$proxy_host" => Some(own.to_owned()),
-        "$server_name" => {
-            let name = scope
-                .one("server_name")
-                .map(|names| names.first().to_owned());
-            name.filter(|name| !name.is_empty() && name != "_")
+        "$proxy_host" => Ok(Some(own.to_owned())),
+        "$http_host" => Ok(None),
+        "$host" => Ok(Some(REQUESTED.to_owned())),
+        "$server_name" => match listen::first_name(scope).filter(is_host) {
+            Some(name) => Ok(Some(name)),
+            None => error("the server has no such name; the client's own Host is passed on"),
+        },
+        "$host:$server_port" | "$host:$proxy_port" | "$http_host:$server_port" => {
+            error("the client's own Host is passed on, with its port if it names one")
         }
-        value if value.contains('$') || value.is_empty() => None,
-        value => Some(value.to_owned()),
+        value if value.contains('$') => {
+            error("Sooner has no variables; the client's own Host is passed on")
+        }
+        value if is_host(&value.to_owned()) => Ok(Some(value.to_owned())),
+        _ => error("this is no host; the client's own is passed on"),
     }
 }
 

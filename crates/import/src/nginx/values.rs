@@ -65,6 +65,27 @@ pub fn cache_control(args: &[String]) -> Option<String> {
     }
 }
 
+/// A text in which `${name}` is `$name`, where that means the same.
+pub fn unbraced(text: &str) -> String {
+    let mut own = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("${") {
+        own.push_str(before);
+        let Some((name, after)) = behind.split_once('}') else {
+            own.push_str("${");
+            rest = behind;
+            continue;
+        };
+        let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        match name.chars().all(is_of_name) && !after.starts_with(is_of_name) {
+            true => own.push_str(&format!("${name}")),
+            false => own.push_str(&format!("${{{name}}}")),
+        }
+        rest = after;
+    }
+    own + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,6 +26,7 @@ impl Config {
         mistakes.extend(self.check_addresses().err());
         mistakes.extend(self.check_what_is_served().err());
         mistakes.extend(self.misplaced_scripts());
+        mistakes.extend(self.tls_names_without_tls());
         mistakes
     }
 
@@ -78,6 +79,23 @@ impl Config {
             ));
         }
         remarks
+    }
+
+    /// Classes by the name that a client requests in TLS, where no client can: without a
+    /// certificate even a socket that a service manager passes speaks no TLS.
+    fn tls_names_without_tls(&self) -> Vec<Misconfigured> {
+        if !self.listen_tls.is_empty() || !self.tls.is_empty() {
+            return Vec::new();
+        }
+        let names = self
+            .class
+            .iter()
+            .flat_map(|class| class.tls_name.iter().flatten());
+        let names = names.filter(|name| !matches!(name.get_ref().as_str(), "" | "*"));
+        let message = "no client names it, as no address speaks TLS; add listen_tls and [[tls]]";
+        names
+            .map(|name| Misconfigured::at(name, "class.tls_name", message))
+            .collect()
     }
 
     fn check_what_is_served(&self) -> Result<(), Misconfigured> {

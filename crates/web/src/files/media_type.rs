@@ -9,21 +9,29 @@ use std::path::Path;
 const UNKNOWN: &str = "application/octet-stream";
 
 /// Where the common table lacks a type or has one that was registered differently since.
-const BETTER: [(&str, &str); 24] = [
+const BETTER: [(&str, &str); 32] = [
     ("cbor", "application/cbor"),
     ("cjs", "text/javascript"),
     ("deb", "application/vnd.debian.binary-package"),
+    ("dll", "application/octet-stream"),
     ("ipynb", "application/x-ipynb+json"),
     ("jsonl", "application/jsonl"),
     ("m3u8", "application/vnd.apple.mpegurl"),
     ("m4a", "audio/mp4"),
     ("m4v", "video/mp4"),
     ("map", "application/json"),
+    ("mid", "audio/midi"),
+    ("midi", "audio/midi"),
     ("mjs", "text/javascript"),
     ("mka", "audio/matroska"),
     ("mkv", "video/matroska"),
     ("ndjson", "application/x-ndjson"),
     ("otf", "font/otf"),
+    ("pdb", "application/x-pilot"),
+    ("prc", "application/x-pilot"),
+    ("ra", "audio/x-realaudio"),
+    ("rpm", "application/x-redhat-package-manager"),
+    ("sea", "application/x-sea"),
     ("toml", "application/toml"),
     ("ts", "video/mp2t"),
     ("usdz", "model/vnd.usdz+zip"),
@@ -100,6 +108,31 @@ mod tests {
             assert_eq!(of(name.as_bytes()), kind, "{name}");
         }
         assert_eq!(of(b"a.\xff"), UNKNOWN);
+    }
+
+    /// Those that were registered differently since.
+    const UNLIKE_NGINX: [&str; 6] = ["bmp", "deb", "js", "m4a", "m4v", "xml"];
+
+    #[test]
+    fn extensions_that_nginx_knows_are_of_its_types() {
+        let test = "extensions_that_nginx_knows_are_of_its_types";
+        let Ok(text) = std::fs::read_to_string("/etc/nginx/mime.types") else {
+            eprintln!("skipped: {test}: no nginx; apt-get install nginx-light");
+            return;
+        };
+        let types = text.split_once('{').unwrap().1;
+        let mut known = 0;
+        for line in types.split(';') {
+            let mut words = line.split_whitespace();
+            let kind = words.next().unwrap_or_default();
+            for extension in words.filter(|own| !UNLIKE_NGINX.contains(own)) {
+                let own = of(format!("a.{extension}").as_bytes());
+                let own = own.to_str().unwrap().trim_end_matches("; charset=utf-8");
+                assert_eq!(own, kind, "{extension}");
+                known += 1;
+            }
+        }
+        assert!(known > 90, "{known}");
     }
 
     #[test]

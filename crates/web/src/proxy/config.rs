@@ -117,8 +117,8 @@ pub struct UpstreamTable {
     /// What to ask the servers regularly.
     #[serde(default)]
     pub health: Option<HealthTable>,
-    /// The `Host` a server gets: without it the client's, `"upstream"` for the server's own name,
-    /// else this text.
+    /// The `Host` a server gets: without it the client's, `"$host"` for the name in it without the
+    /// port, `"upstream"` for the server's own name, else this text.
     #[serde(default)]
     pub host: Option<Spanned<String>>,
     /// Certificates (PEM) a server's must lead to; without it the system's.

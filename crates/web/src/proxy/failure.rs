@@ -72,6 +72,9 @@ pub enum Failure {
         "answered with a compressed event stream, after plain comments had been sent to the client"
     )]
     Compressed,
+    /// The server stops, and its grace is over.
+    #[error("this server stopped (limits.grace_seconds)")]
+    Stopped,
     /// The client's body does not come to its end.
     #[error("the client did not send its whole body: {0}")]
     ClientBody(ClientFault),
@@ -85,7 +88,8 @@ impl Failure {
             Self::AllDown { .. }
             | Self::QueueFull { .. }
             | Self::QueuedTooLong(_)
-            | Self::Exhausted(_) => StatusCode::SERVICE_UNAVAILABLE,
+            | Self::Exhausted(_)
+            | Self::Stopped => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unreachable(_)
             | Self::Closed(_)
             | Self::ClosedWhileKept(_)
@@ -165,6 +169,7 @@ impl Failure {
                 "the server behind this one answered with a compressed event stream"
             }
             Self::ConnectTimeout(_) => "the server behind this one could not be reached in time",
+            Self::Stopped => "this server stops, try again later",
             Self::RanTooLong(_) => "this took longer than it may",
             Self::ResponseTimeout(_) => "the server behind this one did not answer in time",
             Self::ClientBody(ClientFault::BrokeOff) => "the request ended early",
@@ -176,7 +181,10 @@ impl Failure {
     fn retry_seconds(&self) -> Option<u64> {
         match self {
             Self::AllDown { retry_seconds, .. } => Some((*retry_seconds).max(1)),
-            Self::QueueFull { .. } | Self::QueuedTooLong(_) | Self::Exhausted(_) => Some(1),
+            Self::QueueFull { .. }
+            | Self::QueuedTooLong(_)
+            | Self::Exhausted(_)
+            | Self::Stopped => Some(1),
             _ => None,
         }
     }

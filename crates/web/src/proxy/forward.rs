@@ -19,10 +19,12 @@ use super::upload::{ClientFault, Upload};
 use super::upstream::HostRule;
 use super::{Route, SharedReport};
 use crate::body::Source;
+use crate::grace_end::GraceEnd;
 use crate::http1::UpgradeGuard;
 use crate::request_body::RequestBody;
 use crate::response::Response;
 use hyper::body::{Body, Incoming};
+use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, StatusCode};
@@ -47,6 +49,8 @@ pub struct Forwarding {
     pub origin: Origin,
     /// What responses may use.
     pub budget: Arc<BufferBudget>,
+    /// When it waits no longer.
+    pub grace_end: GraceEnd,
 }
 
 impl Forwarding {
@@ -59,7 +63,11 @@ impl Forwarding {
         report: SharedReport,
     ) -> Response {
         let is_head = request.method() == Method::HEAD;
-        let forwarded = self.run(request, facts, &report).await;
+        let forwarded = tokio::select! {
+            biased;
+            forwarded = self.run(request, facts, &report) => forwarded,
+            () = self.grace_end.wait() => Err(Failure::Stopped),
+        };
         let mut report = report.lock();
         report.answered_at = Some(Instant::now());
         forwarded.unwrap_or_else(|failure| {
@@ -129,13 +137,15 @@ impl Forwarding {
         let rules = Rules {
             strip_prefix: self.route.strips_prefix.then_some(self.route.path.as_str()),
             upgrades: &self.route.upgrades,
-            keeps_host: upstream.host == HostRule::Client,
+            keeps_host: matches!(upstream.host, HostRule::Client | HostRule::Name),
         };
         let body_bytes = upload.size_hint().exact();
         let mut outgoing =
             request::outgoing(parts, body_bytes, &self.client, rules).map_err(Failure::Refused)?;
-        if let HostRule::Fixed(host) = &upstream.host {
-            outgoing.host = Some(host.clone());
+        match &upstream.host {
+            HostRule::Fixed(host) => outgoing.host = Some(host.clone()),
+            HostRule::Name => outgoing.host = outgoing.host.as_ref().and_then(name_alone),
+            HostRule::Client | HostRule::Server => {}
         }
         if let (Some(fastcgi), Some(script)) = (&upstream.fastcgi, parts.extensions.get()) {
             let root = &fastcgi.root;
@@ -247,4 +257,10 @@ impl Forwarding {
         };
         Ok((client_response, tunnel))
     }
+}
+
+/// The name in a `Host`, as nginx's `$host` has it.
+fn name_alone(host: &HeaderValue) -> Option<HeaderValue> {
+    let name = sooner_http::host::parse(host.as_bytes())?;
+    HeaderValue::from_str(&name.to_ascii_lowercase()).ok()
 }

@@ -1,9 +1,11 @@
 //! A request in flight at a server, and the response it waits for: the next request is admitted
 //! when its last byte is here.
 
+use super::failure::Failure;
 use super::failure_log::RequestSummary;
 use super::overtime::Overtime;
 use super::read_ahead::{Feeder, Truncation};
+use super::report::SharedReport;
 use super::server::{Entry, Server};
 use super::upload::Progress;
 use super::upstream::Upstream;
@@ -100,6 +102,8 @@ pub struct InFlight {
     pub tries: u32,
     /// The status of the response.
     pub status: StatusCode,
+    /// How it goes, for the log.
+    pub log_report: SharedReport,
 }
 
 impl InFlight {
@@ -123,6 +127,12 @@ impl InFlight {
     pub fn report(&self, why: &dyn Display) {
         let (upstream, server) = (&self.upstream, self.slot.server());
         upstream.report_failure(server, why, &self.summary, self.tries);
+    }
+
+    /// The response broke off, and `why`, for the log.
+    fn note_cut(&self, why: &dyn Display) {
+        let text = format!("{}: {why}", self.slot.server().name);
+        self.log_report.lock().note_cut(&text);
     }
 
     /// The server did not keep what it began, and `why`.
@@ -168,12 +178,20 @@ impl UpstreamBody {
             Truncation::Idle => has_length && self.progress.is_over(),
             Truncation::Broken(_) => self.progress.client_fault().is_none(),
         };
-        self.progress.abandon();
-        if let Truncation::RanTooLong(_) = cut {
-            self.in_flight.report(&cut);
+        match (&cut, self.progress.client_fault()) {
+            // Its line says so, or that the server stopped.
+            (Truncation::Abandoned, _) => {}
+            (Truncation::Broken(_), Some(fault)) => {
+                let why = Failure::ClientBody(fault);
+                self.in_flight.log_report.lock().note_cut(&why);
+            }
+            _ => self.in_flight.note_cut(&cut),
         }
+        self.progress.abandon();
         if is_server_fault {
             self.in_flight.fail(&cut);
+        } else if let Truncation::RanTooLong(_) | Truncation::Idle = cut {
+            self.in_flight.report(&cut);
         }
     }
 

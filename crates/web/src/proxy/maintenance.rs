@@ -89,7 +89,7 @@ fn probe_request(settings: &Settings) -> Option<Outgoing> {
         headers,
         host: match &settings.host {
             HostRule::Fixed(host) => Some(host.clone()),
-            HostRule::Client | HostRule::Server => None,
+            HostRule::Client | HostRule::Name | HostRule::Server => None,
         },
         upgrade: None,
         expects_continue: false,

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::failure_log::one_line;
 use super::tunnel::Tunnel;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -33,6 +34,8 @@ pub struct Report {
     pub failure: Option<Failure>,
     /// Tries that led to no response, each with its server; the first ones and the last.
     pub failed_tries: Vec<(Arc<str>, Failure)>,
+    /// Why the response, or the request that has none, ended before its end.
+    pub cut: Option<String>,
     /// The connection after the protocol was switched.
     pub tunnel: Option<Tunnel>,
 }
@@ -56,6 +59,7 @@ impl SharedReport {
             tries: 0,
             failure: None,
             failed_tries: Vec::new(),
+            cut: None,
             tunnel: None,
         })))
     }
@@ -99,6 +103,12 @@ impl Report {
         self.failed_tries.push((server.clone(), failure.clone()));
     }
 
+    /// The response, or the request that has none, ended before its end. What is known of that
+    /// already goes before `why`.
+    pub fn note_cut(&mut self, why: &dyn Display) {
+        self.cut.get_or_insert_with(|| one_line(why));
+    }
+
     /// Everything that went wrong, in one line, which servers and how; `None` if nothing did.
     pub fn error(&self) -> Option<String> {
         let mut errors: Vec<String> = self
@@ -113,8 +123,12 @@ impl Report {
                 .filter(|failure| last != Some(*failure))
                 .map(|failure| one_line(failure)),
         );
-        if self.answered_at.is_none() {
-            errors.push("the client left before there was an answer".into());
+        match &self.cut {
+            Some(cut) => errors.push(cut.clone()),
+            None if self.answered_at.is_none() => {
+                errors.push("the client left before there was an answer".into());
+            }
+            None => {}
         }
         (!errors.is_empty()).then(|| errors.join("; "))
     }

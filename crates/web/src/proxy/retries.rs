@@ -157,6 +157,7 @@ impl RoutedRequest<'_> {
                         summary: self.summary,
                         tries: report.tries(),
                         status: response.response.status(),
+                        log_report: report.clone(),
                     };
                     return Ok((response, in_flight));
                 }

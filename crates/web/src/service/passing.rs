@@ -147,7 +147,10 @@ fn forward(
     let compressor = active_config.compression.of(chosen.site, route.compress());
     let compressing = compressor.map(|compressor| (compressor.wanted(&request), compressor));
     let request = request.map(|body| body.metered(&active_config.limits));
-    let (report, forwarding) = active_config.proxy.forward(route, request, peer);
+    let (report, forwarding) =
+        active_config
+            .proxy
+            .forward(route, request, peer, &context.grace_end);
     Reply::Later(Box::pin(async move {
         // Empty until now: nothing is forwarded before a password has been looked at.
         let _ = outcome.set(ProxyOutcome {

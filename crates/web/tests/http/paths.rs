@@ -92,3 +92,34 @@ fn names_beyond_ascii() {
     assert_eq!(site.get("/gr%C3%BCn.txt", "").text(), "g");
     assert_eq!(site.get("/100%25.txt", "").text(), "h");
 }
+
+#[test]
+fn a_redirect_is_about_all_spellings_of_its_path() {
+    let redirect =
+        |from: &str, to: &str| format!("[[site.redirect]]\nfrom = '{from}'\nto = '{to}'\n");
+    let site = Site::start_site(
+        &[
+            redirect("/old", "/new"),
+            redirect("/blog/*", "/b/$1"),
+            redirect("/", "/home"),
+        ]
+        .concat(),
+    );
+    for (target, location) in [
+        ("/old", "/new"),
+        ("//old", "/new"),
+        ("/%6fld", "/new"),
+        ("/./old", "/new"),
+        ("///%2fold?a", "/new?a"),
+        ("/blog/x", "/b/x"),
+        ("//blog/x", "/b/x"),
+        ("/blog//x", "/b/x"),
+        ("//blog//a//b", "/b/a//b"),
+        ("//", "/home"),
+        ("/%2f", "/home"),
+    ] {
+        let response = site.get(target, "");
+        assert_eq!(response.header("location"), Some(location), "{target}");
+    }
+    assert_eq!(site.get("//older", "").status, 404);
+}

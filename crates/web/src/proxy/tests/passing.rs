@@ -78,7 +78,9 @@ fn the_host_and_the_prefix_are_what_the_operator_says() {
         let config = format!(
             "[[upstream]]\nname='own'\nservers=['{url}']\nhost='upstream'\n\
              [[upstream]]\nname='fixed'\nservers=['{url}']\nhost='app.internal'\n\
+             [[upstream]]\nname='name'\nservers=['{url}']\nhost='$host'\n\
              [[route]]\npath='/own'\nupstream='own'\n\
+             [[route]]\npath='/name'\nupstream='name'\n\
              [[route]]\npath='/fixed/'\nupstream='fixed'\nstrip_prefix=true\n"
         );
         let proxy = proxy(&config);
@@ -95,6 +97,18 @@ fn the_host_and_the_prefix_are_what_the_operator_says() {
             seen.request(1)
                 .contains("x-forwarded-host: example.org\r\n")
         );
+        for (said, told) in [
+            ("EXAMPLE.org.:8080", "example.org"),
+            ("[::1]:80", "[::1]"),
+            ("a.org", "a.org"),
+        ] {
+            let mut request = get("/name");
+            let said = hyper::header::HeaderValue::from_static(said);
+            request.headers_mut().insert("host", said);
+            ask(&proxy, request).await;
+            let last = seen.lines(seen.count() - 1);
+            assert_eq!(last[1], format!("host: {told}"));
+        }
     });
 }
 

@@ -2,6 +2,7 @@
 
 use crate::body::Source;
 use crate::config::Misconfigured;
+use crate::grace_end::GraceEnd;
 use crate::peer::Peer;
 use crate::proxy::{
     ClassTable, Proxy, ProxyTable, ProxyTables, Report, RouteTable, SharedReport, UpstreamTable,
@@ -288,7 +289,7 @@ pub fn forward(
 ) -> impl Future<Output = Forwarded> + use<> {
     let route = proxy.route(Some("example.org"), request.uri().path());
     let route = route.expect("a route fits").clone();
-    let (report, answering) = proxy.forward(&route, request, &peer());
+    let (report, answering) = proxy.forward(&route, request, &peer(), &GraceEnd::default());
     async move {
         let response = answering.await;
         Forwarded { response, report }
@@ -408,7 +409,7 @@ async fn respond(
             RequestBody::Http1(Http1Body::new(body).0)
         }
     });
-    let (report, answering) = proxy.forward(&route, request, &peer());
+    let (report, answering) = proxy.forward(&route, request, &peer(), &GraceEnd::default());
     let answer = answering.await;
     reports.borrow_mut().push(report);
     let mut response = Response::new(SourceBody(answer.source));

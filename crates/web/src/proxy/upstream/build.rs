@@ -231,6 +231,9 @@ fn host_rule(table: &UpstreamTable) -> Result<HostRule, Misconfigured> {
     if text == "upstream" {
         return Ok(HostRule::Server);
     }
+    if text == "$host" {
+        return Ok(HostRule::Name);
+    }
     let is_host =
         hyper::http::uri::Authority::try_from(text.as_str()).is_ok() && !text.contains('@');
     HeaderValue::from_str(text)

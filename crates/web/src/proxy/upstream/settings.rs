@@ -37,6 +37,8 @@ pub struct Times {
 pub enum HostRule {
     /// The client's.
     Client,
+    /// The name in the client's: in lower case, without port and final dot.
+    Name,
     /// The server's own.
     Server,
     /// This.
