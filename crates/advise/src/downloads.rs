@@ -15,6 +15,9 @@ const COMPARED_BYTES: u64 = 5000;
 /// Fewest of them.
 const COMPARED_MIN: u64 = 10;
 
+/// No response takes so few microseconds.
+const SMALL: u64 = 20;
+
 /// Collects speeds.
 #[derive(Default)]
 pub struct Downloads {
@@ -27,6 +30,9 @@ pub struct Downloads {
     /// and as large as the response.
     guesses: u64,
     repeated: u64,
+    /// Of all of unknown unit: how many, and how many that are small.
+    numbers: u64,
+    small: u64,
     /// Times that no response takes.
     too_long: u64,
 }
@@ -45,10 +51,14 @@ impl Downloads {
     /// Counts a response that has a time taken.
     pub fn add(&mut self, entry: &Entry, bytes: u64) {
         self.too_long += u64::from(entry.took_ns.is_none() && entry.took_from.is_some());
+        let is_guessed = entry.took_from.is_some_and(Source::is_guess);
+        if is_guessed && let Some(took_ns) = entry.took_ns {
+            self.numbers += 1;
+            self.small += u64::from(took_ns / 1000 < SMALL);
+        }
         let Some(took_ns) = entry.took_ns.filter(|took| *took > 0) else {
             return;
         };
-        let is_guessed = entry.took_from.is_some_and(Source::is_guess);
         if is_guessed && bytes > 0 {
             self.guesses += 1;
             self.repeated += u64::from(entry.took_from == Some(Source::Repeated));
@@ -96,6 +106,12 @@ impl Downloads {
             is_guess_believed = false;
             disbelieved.push(
                 "The whole number at the end of the lines is the size once more: Sooner ignores it."
+                    .into(),
+            );
+        } else if self.small * 2 > self.numbers {
+            is_guess_believed = false;
+            disbelieved.push(
+                "The whole number at the end of the lines is ignored: most are too small for microseconds (%D); give their unit, such as --time-taken s for %T or --time-taken ms for %{ms}T."
                     .into(),
             );
         } else if let Some(speed) = guessed {

@@ -1,9 +1,12 @@
 //! Formats of access logs, as data: which field is what, and in which unit. [`crate::line`] reads
 //! lines by this table, first row first.
 
+mod names;
+
 use crate::models;
 use Field::*;
 use Unit::*;
+use names::{COLUMNS, NGINX, RAILS};
 
 /// What a field is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +56,19 @@ pub enum Field {
     TookPartAtServer(Unit),
     /// A part of that time in which the response was written and nothing computed.
     TookPartOnLink(Unit),
+    /// Likewise the rest from the beginning of the response to its last byte: a server that streams
+    /// still works on it.
+    TookPartOfResponse(Unit),
     /// The time at the server that answered, several attempts with commas between them.
     AtServer(Unit),
-    /// A part of that time.
-    AtServerPart(Unit),
+    /// The time until the response of the server that answered began; its bytes came after that.
+    UntilResponse(Unit),
     /// The time in a queue before the server.
     Waited(Unit),
     /// HAProxy's times with slashes between them, in milliseconds; the last is of all.
     Timers,
+    /// The same, each in a field of its own.
+    Timer,
     /// When the response ended, where the line has the time of the request too.
     Ended,
     /// When the first token of an answer came.
@@ -84,10 +92,16 @@ pub enum Unit {
     S,
     /// Milliseconds.
     Ms,
+    /// Microseconds.
+    Us,
     /// Nanoseconds.
     Ns,
-    /// Seconds with a decimal point, milliseconds without.
+    /// Seconds with a decimal point, milliseconds without, unless the operator says otherwise.
     SecondsOrMs,
+    /// Seconds, unless the operator says otherwise.
+    SUnlessGiven,
+    /// Milliseconds, unless the operator says otherwise.
+    MsUnlessGiven,
 }
 
 /// How a line is cut into fields.
@@ -180,11 +194,11 @@ pub static FORMATS: &[Format] = &[
             Text,
             Text,
             Server,
-            Word,
-            Waited(Ms),
-            AtServerPart(Ms),
-            AtServerPart(Ms),
-            Took(Ms),
+            Timer,
+            Timer,
+            Timer,
+            Timer,
+            Timer,
             Rest,
         ]),
     ),
@@ -289,7 +303,7 @@ pub static FORMATS: &[Format] = &[
             Word,
             Body,
             Took(Ms),
-            AtServer(Ms),
+            UntilResponse(Ms),
             Forwarded,
             Text,
             Text,
@@ -311,7 +325,7 @@ pub static FORMATS: &[Format] = &[
             Word,
             Body,
             Took(Ms),
-            AtServer(Ms),
+            UntilResponse(Ms),
             Forwarded,
             Text,
             Text,
@@ -336,8 +350,8 @@ pub static FORMATS: &[Format] = &[
                 ("status", Status),
                 ("size_bytes", Body),
                 ("wait_ns", TookPartOnLink(Ns)),
-                ("service_ns", TookPartOnLink(Ns)),
-                ("upstream_ns", AtServer(Ns)),
+                ("service_ns", TookPartOfResponse(Ns)),
+                ("upstream_ns", UntilResponse(Ns)),
                 ("upstream_server", Server),
             ],
         ),
@@ -375,7 +389,7 @@ pub static FORMATS: &[Format] = &[
                 ("size", Body),
                 ("request.method", Method),
                 ("request.uri", Path),
-                ("duration", Took(S)),
+                ("duration", Took(SUnlessGiven)),
             ],
         ),
     ),
@@ -396,11 +410,12 @@ pub static FORMATS: &[Format] = &[
                 ("x_envoy_original_path", Path),
                 ("upstream_host", Server),
                 ("duration", Took(Ms)),
-                ("upstream_service_time", AtServer(Ms)),
-                ("x_envoy_upstream_service_time", AtServer(Ms)),
+                ("upstream_service_time", UntilResponse(Ms)),
+                ("x_envoy_upstream_service_time", UntilResponse(Ms)),
             ],
         ),
     ),
+    end("Rails, JSON of lograge", members(&["controller"], RAILS)),
     end(
         "JSON by nginx's names",
         Layout::Members {
@@ -409,71 +424,4 @@ pub static FORMATS: &[Format] = &[
         },
     ),
     end("W3C", Layout::Columns(COLUMNS)),
-];
-
-/// nginx has no JSON of its own: these are its variables, and what operators call them.
-const NGINX: &[(&str, Field)] = &[
-    ("msec", Time),
-    ("time_iso8601", Time),
-    ("time_local", Time),
-    ("@timestamp", Time),
-    ("timestamp", Time),
-    ("time", Time),
-    ("ts", Time),
-    ("date", Time),
-    ("http_x_forwarded_for", Forwarded),
-    ("x_forwarded_for", Forwarded),
-    ("xff", Forwarded),
-    ("remote_addr", Client),
-    ("remote_ip", Client),
-    ("remoteIP", Client),
-    ("remote_host", Client),
-    ("client_ip", Client),
-    ("clientip", Client),
-    ("client", Client),
-    ("remote", Client),
-    ("ip", Client),
-    ("status", Status),
-    ("status_code", Status),
-    ("code", Status),
-    ("body_bytes_sent", Body),
-    ("bytes_sent", Sent),
-    ("bytes", Body),
-    ("size", Body),
-    ("body_bytes", Body),
-    ("response_size", Body),
-    ("request", Request),
-    ("request_method", Method),
-    ("method", Method),
-    ("request_uri", Path),
-    ("uri", Path),
-    ("url", Path),
-    ("path", Path),
-    ("args", Query),
-    ("query_string", Query),
-    ("request_query", Query),
-    ("upstream_addr", Server),
-    ("upstream_response_time", AtServer(S)),
-    ("request_time", Took(S)),
-    ("duration", Took(S)),
-    ("request_time_ms", Took(Ms)),
-    ("duration_ms", Took(Ms)),
-    ("took_ms", Took(Ms)),
-    ("response_time_ms", Took(Ms)),
-];
-
-/// The W3C's names, which IIS and CloudFront use.
-const COLUMNS: &[(&str, Field)] = &[
-    ("date", Date),
-    ("time", Clock),
-    ("x-forwarded-for", Forwarded),
-    ("cs(x-forwarded-for)", Forwarded),
-    ("c-ip", Client),
-    ("c-dns", Client),
-    ("cs-method", Method),
-    ("cs-uri-stem", Path),
-    ("cs-uri-query", Query),
-    ("sc-status", Status),
-    ("sc-bytes", Sent),
-    ("time-taken", Took(SecondsOrMs)),
 ];

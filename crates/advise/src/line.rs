@@ -57,6 +57,8 @@ pub struct AtServer {
     pub name: Option<u64>,
     /// Whether the time that the request took is that of writing the response alone.
     pub is_link_time: bool,
+    /// Whether the time there goes on until the client had the last byte.
+    pub has_sending: bool,
 }
 
 /// What a language model read and wrote.
@@ -88,6 +90,11 @@ pub enum NoEntry {
     /// Its time cannot be read.
     #[error("without a readable time")]
     Time,
+    /// It has neither a size nor the time that the request took.
+    #[error(
+        "without the time that the request took; log it too, in seconds as duration or in milliseconds as duration_ms"
+    )]
+    TimeTaken,
     /// It has no size.
     #[error("without a size")]
     Size,
@@ -225,7 +232,7 @@ impl LineReader {
         {
             return Ok(entry);
         }
-        of_object(&object, WRAPPERS_DEPTH, self.wants_requests)
+        of_object(&object, WRAPPERS_DEPTH, self.may(false))
     }
 
     /// A line inside another one.
@@ -239,6 +246,7 @@ impl LineReader {
 
     fn may(&self, lack_size: bool) -> Wanted {
         Wanted {
+            taken: self.taken,
             may_lack_size: lack_size,
             request: self.wants_requests,
         }
@@ -277,7 +285,7 @@ impl LineReader {
         if texts.len() != n {
             return Err(NoEntry::Unknown);
         }
-        let mut parts = Parts::default();
+        let mut parts = Parts::in_unit(self.taken);
         for (text, field) in texts.into_iter().zip(&self.columns) {
             if let Some(field) = field {
                 parts.put(*field, text);
@@ -291,19 +299,17 @@ impl LineReader {
 }
 
 /// What an object says, or one that it wraps.
-fn of_object(
-    object: &members::Object<'_>,
-    depth: usize,
-    wants_requests: bool,
-) -> Result<Entry, NoEntry> {
-    let wanted = |may_lack_size| Wanted {
-        may_lack_size,
-        request: wants_requests,
+fn of_object(object: &members::Object<'_>, depth: usize, wanted: Wanted) -> Result<Entry, NoEntry> {
+    let sizeless = Wanted {
+        may_lack_size: true,
+        ..wanted
     };
     // A format that knows the size comes before one that only knows the time.
-    let reason = match of_members(object, wanted(false)).or_else(|first| {
-        let sizeless = of_members(object, wanted(true));
-        sizeless.map_err(|_| first)
+    let reason = match of_members(object, wanted).or_else(|first| {
+        of_members(object, sizeless).map_err(|second| match second {
+            NoEntry::TimeTaken => second,
+            _ => first,
+        })
     }) {
         Ok(entry) => return Ok(entry),
         Err(reason) => reason,
@@ -311,7 +317,7 @@ fn of_object(
     let mut inside = WRAPPERS.iter().filter_map(|name| object.inside(name));
     let entry = inside.find_map(|text| {
         let inside = members::Object::read(text).filter(|_| depth > 0)?;
-        of_object(&inside, depth - 1, wants_requests).ok()
+        of_object(&inside, depth - 1, wanted).ok()
     });
     entry.ok_or(reason)
 }
@@ -329,13 +335,15 @@ fn of_members(object: &members::Object<'_>, wanted: Wanted) -> Result<Entry, NoE
         let found = members.iter();
         let found = found.filter_map(|(name, field)| Some((*field, object.text(name)?)));
         let found: Vec<_> = found.collect();
-        let mut parts = Parts::default();
+        let mut parts = Parts::in_unit(wanted.taken);
         for (field, text) in &found {
             parts.put(*field, text.as_bytes());
         }
         match parts.entry(format, place, wanted) {
             Ok(entry) => return Ok(entry),
             Err(NoEntry::Unknown) => {}
+            // That says the most.
+            Err(_) if reason == NoEntry::TimeTaken => {}
             Err(other) => reason = other,
         }
     }
@@ -443,13 +451,25 @@ impl Format {
             (true, _) | (_, Some(Source::Pointed)) => "its time is that of the end",
             _ => "its time is that of the request",
         };
+        let named;
         let took = match took_from {
             None => "",
             Some(Source::Format) => ", with the time taken",
             Some(Source::Pointed) => {
                 ", the seconds with a decimal point behind it are the time taken"
             }
-            Some(Source::WithUnit | Source::Given) => ", the number behind it is the time taken",
+            Some(Source::WithUnit) => ", the number behind it is the time taken",
+            Some(Source::Given(unit)) => {
+                named = format!(", the time taken is in {}, as given", unit.name());
+                &named
+            }
+            Some(Source::Assumed(unit)) => {
+                named = format!(
+                    ", the time taken is taken to be in {}, which --time-taken changes",
+                    unit.name()
+                );
+                &named
+            }
             Some(Source::Guessed | Source::Repeated) if is_guess_believed => {
                 ", the whole number behind it is taken for microseconds"
             }

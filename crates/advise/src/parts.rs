@@ -4,7 +4,7 @@ use crate::client;
 use crate::formats::{Field, Format};
 use crate::line::{AtServer, Entry, NoEntry, Tokens};
 use crate::request::Asked;
-use crate::taken::{Source, Taken, TimeTaken, behind, field_ns, list_ns};
+use crate::taken::{Source, Taken, TimeTaken, behind, field_ns, list_ns, unit_of};
 use crate::when::{Stamp, stamp};
 use crate::words::{Kind, Words};
 
@@ -17,6 +17,8 @@ const SIZE_MAX_BYTES: u64 = 100_000_000_000_000;
 /// What an entry has to have, and may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
+    /// The unit of fields that do not name theirs.
+    pub taken: TimeTaken,
     /// A line without a size counts, if it has the time that a request took.
     pub may_lack_size: bool,
     /// Method and target are kept.
@@ -26,6 +28,7 @@ pub struct Wanted {
 /// Fields that were read so far.
 #[derive(Clone, Debug, Default)]
 pub struct Parts<'a> {
+    taken: TimeTaken,
     time: Option<Stamp>,
     began: Option<Stamp>,
     ended: Option<Stamp>,
@@ -40,7 +43,12 @@ pub struct Parts<'a> {
     sent: Option<u64>,
     took: Option<Taken>,
     is_link_time: bool,
+    /// Of that the part in which the response was written.
+    response_ns: u64,
     at_server_ns: Option<u64>,
+    until_response_ns: Option<u64>,
+    has_sending: bool,
+    timers: Vec<Option<u64>>,
     waited_ns: Option<u64>,
     server: Option<u64>,
     prompt_tokens: Option<u64>,
@@ -61,6 +69,14 @@ impl Field {
 }
 
 impl<'a> Parts<'a> {
+    /// Of fields that do not name their unit, as the operator says.
+    pub fn in_unit(taken: TimeTaken) -> Self {
+        Self {
+            taken,
+            ..Self::default()
+        }
+    }
+
     /// With a time that stands before the fields of a format.
     pub fn at(time: Stamp) -> Self {
         Self {
@@ -107,6 +123,7 @@ impl<'a> Parts<'a> {
             Field::Body => fill(&mut self.body, size(text)),
             Field::Sent => fill(&mut self.sent, size(text)),
             Field::Timers => self.timers(text),
+            Field::Timer => self.timer(text),
             Field::Ended => fill(&mut self.ended, stamp(text)),
             Field::FirstToken => fill(&mut self.first_token, stamp(text)),
             Field::PromptTokens => fill(&mut self.prompt_tokens, number(text)),
@@ -121,40 +138,51 @@ impl<'a> Parts<'a> {
         match field {
             Field::Took(unit) => {
                 let is_first = self.took.is_none();
+                let Some((unit, source)) = unit_of(unit, self.taken) else {
+                    return true;
+                };
                 if let Some(ns) = field_ns(text, unit).filter(|_| is_first) {
-                    self.took = Some(of_format(ns));
+                    self.took = Some(Taken { ns, source });
                 }
                 true
             }
-            Field::TookPart(unit) | Field::TookPartOnLink(unit) | Field::TookPartAtServer(unit) => {
+            Field::TookPart(unit)
+            | Field::TookPartOnLink(unit)
+            | Field::TookPartOfResponse(unit)
+            | Field::TookPartAtServer(unit) => {
                 let Some(ns) = field_ns(text, unit) else {
                     return is_none;
                 };
                 let before = self.took.map_or(0, |taken| taken.ns);
                 self.took = Some(of_format(before.saturating_add(ns)));
-                self.is_link_time |= matches!(field, Field::TookPartOnLink(_));
-                if matches!(field, Field::TookPartAtServer(_)) {
-                    self.at_server_ns = Some(ns);
+                match field {
+                    Field::TookPartOnLink(_) => self.is_link_time = true,
+                    Field::TookPartOfResponse(_) => self.response_ns = ns,
+                    Field::TookPartAtServer(_) => self.at_server_ns = Some(ns),
+                    _ => {}
                 }
                 true
             }
             Field::AtServer(unit) => {
-                self.at_server_ns = self.at_server_ns.or_else(|| list_ns(text, unit));
+                let unit = unit_of(unit, self.taken);
+                let found = unit.and_then(|(unit, _)| list_ns(text, unit));
+                self.at_server_ns = self.at_server_ns.or(found);
                 true
             }
-            Field::AtServerPart(unit) => {
-                let ns = field_ns(text, unit);
-                let before = self.at_server_ns.unwrap_or(0);
-                self.at_server_ns = ns.map(|ns| before.saturating_add(ns));
-                ns.is_some() || is_none
+            Field::UntilResponse(unit) => {
+                self.until_response_ns = self.until_response_ns.or_else(|| list_ns(text, unit));
+                true
             }
             Field::Waited(unit) => {
-                self.waited_ns = self.waited_ns.or_else(|| field_ns(text, unit));
+                let unit = unit_of(unit, self.taken);
+                let found = unit.and_then(|(unit, _)| field_ns(text, unit));
+                self.waited_ns = self.waited_ns.or(found);
                 true
             }
             Field::UntilFirstToken(unit) => {
-                self.until_first_token_ns =
-                    self.until_first_token_ns.or_else(|| field_ns(text, unit));
+                let unit = unit_of(unit, self.taken);
+                let found = unit.and_then(|(unit, _)| field_ns(text, unit));
+                self.until_first_token_ns = self.until_first_token_ns.or(found);
                 true
             }
             _ => false,
@@ -189,39 +217,70 @@ impl<'a> Parts<'a> {
     /// `10/0/30/69/109`: milliseconds, -1 for what did not come to pass.
     fn timers(&mut self, text: &[u8]) -> bool {
         let texts = || text.split(|byte| *byte == b'/');
-        let is_timer = |text: &[u8]| text == b"-1" || number(plain(text)).is_some();
-        if texts().count() < 3 || !texts().all(is_timer) {
+        if texts().count() < 3 || !texts().all(|text| self.timer(text)) {
             return false;
         }
-        let all = texts().next_back().and_then(|all| number(plain(all)));
-        self.took = all.map(|ms| of_format(ms.saturating_mul(1_000_000)));
-        let ns = |place: usize| {
-            let text = texts().nth(place)?;
-            Some(number(plain(text))?.saturating_mul(1_000_000))
-        };
-        let timers = texts().count();
-        (self.waited_ns, self.at_server_ns) = match timers {
-            // Reading the request, the queue, the connection, the head of the response, all.
-            5 => (
-                ns(1),
-                ns(2)
-                    .zip(ns(3))
-                    .map(|(connect, head)| connect.saturating_add(head)),
-            ),
-            // The queue, the connection, all.
-            3 => (
-                ns(0),
-                ns(0)
-                    .zip(ns(2))
-                    .map(|(queue, all)| all.saturating_sub(queue)),
-            ),
-            _ => (None, None),
-        };
         true
     }
 
+    /// One more of them.
+    fn timer(&mut self, text: &[u8]) -> bool {
+        let milliseconds = number(plain(text));
+        if text != b"-1" && milliseconds.is_none() {
+            return false;
+        }
+        let ns = milliseconds.map(|ms| ms.saturating_mul(1_000_000));
+        self.timers.push(ns);
+        true
+    }
+
+    /// What the timers of HAProxy say: of a request the time until it was read, in the queue, until
+    /// the connection, until the head of the response, and of all; of TCP those without the reading
+    /// and the head.
+    fn settle_timers(&mut self) {
+        match self.timers[..] {
+            [read, queue, connect, head, all] => {
+                // Until the last byte: a server that streams works until then.
+                let outside_ns = read.unwrap_or(0).saturating_add(queue.unwrap_or(0));
+                let answered = all.filter(|_| connect.is_some() && head.is_some());
+                self.at_server_ns = answered.map(|all| all.saturating_sub(outside_ns));
+                self.waited_ns = queue;
+                self.has_sending = answered.is_some();
+            }
+            [queue, _, all] => {
+                self.at_server_ns = queue.zip(all).map(|(queue, all)| all.saturating_sub(queue));
+                self.waited_ns = queue;
+                self.has_sending = self.at_server_ns.is_some();
+            }
+            [] => return,
+            _ => {}
+        }
+        self.took = self.timers.last().copied().flatten().map(of_format);
+    }
+
+    /// The time at a server whose log has the time until its response and the whole.
+    fn settle_response(&mut self) {
+        let Some(until_ns) = self.until_response_ns else {
+            return;
+        };
+        let whole_ns = if self.is_link_time {
+            until_ns.saturating_add(self.response_ns)
+        } else {
+            self.took.map_or(until_ns, |took| took.ns.max(until_ns))
+        };
+        self.at_server_ns = Some(whole_ns);
+        self.has_sending = true;
+    }
+
     /// The line; `place` is that of its format.
-    pub fn entry(self, format: &Format, place: usize, wanted: Wanted) -> Result<Entry, NoEntry> {
+    pub fn entry(
+        mut self,
+        format: &Format,
+        place: usize,
+        wanted: Wanted,
+    ) -> Result<Entry, NoEntry> {
+        self.settle_timers();
+        self.settle_response();
         let time = match (self.began, self.time, &self.day, &self.clock) {
             (Some(began), ..) => Some(began),
             (_, Some(time), ..) => Some(time),
@@ -240,6 +299,9 @@ impl<'a> Parts<'a> {
             (Some(time), bytes) if bytes.is_some() || is_sizeless_request => (time, bytes),
             (None, None) if took.is_none() || tokens.is_none() => return Err(NoEntry::Unknown),
             (None, _) => return Err(NoEntry::Time),
+            (_, _) if wanted.may_lack_size && self.is_request(tokens) => {
+                return Err(NoEntry::TimeTaken);
+            }
             (_, _) => return Err(NoEntry::Size),
         };
         let took_ns = took.map(|taken| taken.ns);
@@ -266,6 +328,7 @@ impl<'a> Parts<'a> {
                 waited_ns: self.waited_ns.filter(believed),
                 name: self.server,
                 is_link_time: self.is_link_time,
+                has_sending: self.has_sending,
             },
             kind: if is_timed { self.asked.kind() } else { None },
             request: if wanted.request {

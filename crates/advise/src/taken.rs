@@ -15,8 +15,8 @@ const RECORDS_PART: u64 = 50;
 /// No response takes so long: what has more digits is the time of day.
 const TIME_MAX_S: f64 = 1e8;
 
-/// What the number behind a line of httpd's kind is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What the number behind a line of httpd's kind is, and a field that does not name its unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeTaken {
     /// With a decimal point seconds, as nginx writes; without one microseconds, as httpd's %D.
     #[default]
@@ -31,6 +31,18 @@ pub enum TimeTaken {
     None,
 }
 
+impl TimeTaken {
+    /// The unit in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Guess | Self::None => "an unknown unit",
+            Self::Seconds => "seconds",
+            Self::Milliseconds => "milliseconds",
+            Self::Microseconds => "microseconds",
+        }
+    }
+}
+
 /// Where a time taken comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
@@ -41,8 +53,10 @@ pub enum Source {
     Pointed,
     /// A number behind the line with its unit.
     WithUnit,
-    /// A number behind the line, in the unit that the operator gave.
-    Given,
+    /// A number behind the line or in a field, in the unit that the operator gave.
+    Given(TimeTaken),
+    /// A field that does not name its unit, in the usual one.
+    Assumed(TimeTaken),
     /// A whole number behind the line, which is only taken for microseconds.
     Guessed,
     /// Likewise, where it is about as large as the response and not the only one: bytes that were
@@ -135,6 +149,27 @@ fn parts_of_list(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         .map(<[u8]>::trim_ascii)
 }
 
+/// The unit of a field if the operator says this of times, and where it comes from; none where the
+/// field is to be ignored.
+pub fn unit_of(unit: Unit, taken: TimeTaken) -> Option<(Unit, Source)> {
+    let given = match unit {
+        Unit::S | Unit::Ms | Unit::Us | Unit::Ns => return Some((unit, Source::Format)),
+        Unit::SecondsOrMs | Unit::SUnlessGiven | Unit::MsUnlessGiven => taken,
+    };
+    let source = Source::Given(given);
+    match (given, unit) {
+        (TimeTaken::None, _) => None,
+        (TimeTaken::Seconds, _) => Some((Unit::S, source)),
+        (TimeTaken::Milliseconds, _) => Some((Unit::Ms, source)),
+        (TimeTaken::Microseconds, _) => Some((Unit::Us, source)),
+        (TimeTaken::Guess, Unit::SUnlessGiven) => Some((unit, Source::Assumed(TimeTaken::Seconds))),
+        (TimeTaken::Guess, Unit::MsUnlessGiven) => {
+            Some((unit, Source::Assumed(TimeTaken::Milliseconds)))
+        }
+        (TimeTaken::Guess, _) => Some((unit, Source::Format)),
+    }
+}
+
 /// The times at all servers that were asked, ns; none where none was.
 pub fn list_ns(text: &[u8], unit: Unit) -> Option<u64> {
     let times = parts_of_list(text).filter_map(|one| field_ns(one, unit));
@@ -148,8 +183,9 @@ pub fn field_ns(text: &[u8], unit: Unit) -> Option<u64> {
         return with_unit(text);
     };
     let unit_ns = match unit {
-        Unit::S => 1e9,
-        Unit::Ms => 1e6,
+        Unit::S | Unit::SUnlessGiven => 1e9,
+        Unit::Ms | Unit::MsUnlessGiven => 1e6,
+        Unit::Us => 1e3,
         Unit::Ns => 1.0,
         Unit::SecondsOrMs if text.contains(&b'.') => 1e9,
         Unit::SecondsOrMs => 1e6,
@@ -214,6 +250,7 @@ fn unquoted(text: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
     use Source::{Given, Guessed, Pointed, WithUnit};
+    use TimeTaken::{Microseconds, Milliseconds, Seconds};
 
     fn of(rest: &str, unit: TimeTaken) -> Option<(f64, Source)> {
         let taken = behind(rest.as_bytes(), unit, None).taken;
@@ -288,9 +325,12 @@ mod tests {
     #[test]
     fn others_have_units_or_are_guessed() {
         assert_eq!(of(" 2500", TimeTaken::Guess), Some((0.0025, Guessed)));
-        assert_eq!(of(" 2500", TimeTaken::Milliseconds), Some((2.5, Given)));
-        assert_eq!(of(" 2500", TimeTaken::Microseconds), Some((0.0025, Given)));
-        assert_eq!(of(" 2", TimeTaken::Seconds), Some((2.0, Given)));
+        assert_eq!(of(" 2500", Milliseconds), Some((2.5, Given(Milliseconds))));
+        assert_eq!(
+            of(" 2500", Microseconds),
+            Some((0.0025, Given(Microseconds)))
+        );
+        assert_eq!(of(" 2", Seconds), Some((2.0, Given(Seconds))));
         assert_eq!(of(" 2500", TimeTaken::None), None);
         assert_eq!(of(" 2500us", TimeTaken::Guess), Some((0.0025, WithUnit)));
         assert_eq!(
@@ -302,11 +342,11 @@ mod tests {
             of(" 345 3456 12000", TimeTaken::Guess),
             Some((0.012, Guessed))
         );
-        assert_eq!(of(" 345 12", TimeTaken::Milliseconds), Some((0.012, Given)));
         assert_eq!(
-            of(" 3 2 \"cookie\"", TimeTaken::Seconds),
-            Some((2.0, Given))
+            of(" 345 12", Milliseconds),
+            Some((0.012, Given(Milliseconds)))
         );
+        assert_eq!(of(" 3 2 \"cookie\"", Seconds), Some((2.0, Given(Seconds))));
         assert_eq!(
             of(" duration=2500 17", TimeTaken::Guess),
             Some((0.0025, Guessed))

@@ -236,6 +236,35 @@ fn a_rate_that_is_mistyped_ends_at_once() {
     assert_eq!(forecast(Surveyor::new(1)), Err(NoForecast::Empty));
 }
 
+/// `%T`, or `%{ms}T` of fast responses: no response takes a few microseconds.
+#[test]
+fn small_whole_numbers_are_no_microseconds() {
+    for numbers in [[0, 0, 1, 0, 3, 0], [2, 5, 1, 9, 17, 400]] {
+        let lines = |place: usize| {
+            let number = numbers[place % numbers.len()];
+            let second = place / 10 % 60;
+            format!(
+                r#"10.0.0.1 - - [28/Nov/2026:06:00:{second:02} +0000] "GET /a HTTP/1.1" 200 9000 "-" "c" {number}"#
+            )
+        };
+        for with_link in [false, true] {
+            let mut surveyor = match with_link {
+                true => Surveyor::new(100_000_000),
+                false => Surveyor::without_link(),
+            };
+            let mut reader = LineReader::new(TimeTaken::Guess);
+            for line in (0..300).map(lines) {
+                surveyor.add(reader.read(line.as_bytes()).unwrap().unwrap());
+            }
+            let found = forecast(surveyor).unwrap();
+            assert!(found.queue.is_none(), "{:?}", found.queue);
+            let said = found.survey.disbelieved.join("\n");
+            assert!(said.contains("too small for microseconds"), "{said}");
+            assert!(said.contains("--time-taken s"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn the_bytes_of_a_request_and_its_response_are_no_times() {
     let log = |more: &dyn Fn(u64, u64) -> String| -> Vec<String> {

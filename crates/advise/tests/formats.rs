@@ -363,10 +363,29 @@ fn json_line(name: &str, one: &Known, line: usize) -> Option<(String, Kept)> {
     })
 }
 
+fn rails_line(name: &str, one: &Known) -> Option<(String, Kept)> {
+    let line = format!(
+        r#"{{"controller":"C","path":"/","ip":"{}","status":{},"size":{},"duration":{}.{:03},"time":"{}"}}"#,
+        one.address(),
+        one.status,
+        one.bytes,
+        one.took_ns / MS,
+        one.took_ns % MS / 1000,
+        iso(one.end_ns())
+    );
+    let kept = Kept {
+        by_end: true,
+        resolution_ns: 1000,
+        took_resolution_ns: Some(1000),
+    };
+    (name == "Rails, JSON of lograge").then_some((line, kept))
+}
+
 fn written(name: &str, known: &[Known]) -> Option<(String, Vec<Known>, Kept)> {
     let of = |one: &Known, line| {
         text_line(name, one, line)
             .or_else(|| proxy_line(name, one, line))
+            .or_else(|| rails_line(name, one))
             .or_else(|| cloud_line(name, one, line))
             .or_else(|| json_line(name, one, line))
             .or_else(|| model_line(name, one))

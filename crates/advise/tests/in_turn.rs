@@ -1,7 +1,7 @@
 //! Logs of servers that take requests one after the other: `fifo` with as many inside as there are
 //! servers is what the log already has, and the forecast says so.
 
-use super::queue::{Request, advised, mean_ms, order, requests, shared};
+use super::queue::{Request, advised, advised_by, mean_ms, order, requests, shared};
 use sooner_advise::queue::{Discipline, QueueFigures};
 use sooner_workload::Rng;
 use std::cmp::Reverse;
@@ -142,6 +142,26 @@ fn servers_that_share_are_not_taken_for_it() {
             near(fifo.mean_ms, truly, 0.05, &format!("{law:?}, {servers}"));
         }
     }
+}
+
+/// The log is already what `fifo` gives, but its whole seconds do not show that.
+#[test]
+fn a_coarse_clock_promises_nothing_without_saying_what_it_cannot_tell() {
+    let requests = of(Law::Exponential, 0.9, 1);
+    let took_ns = in_turn(&requests, 1, false);
+    let figures = advised_by(&requests, &took_ns, 0);
+    assert_eq!(figures.discipline, Discipline::Unknown);
+    let verdict = &figures.advice[0];
+    assert!(verdict.starts_with("If the servers share"), "{verdict}");
+    let said = figures.advice.join("\n");
+    assert!(said.contains("one after the other"), "{said}");
+    assert!(said.contains("log milliseconds"), "{said}");
+    assert!(!said.contains("get slower"), "{said}");
+    // Finer times tell.
+    assert_eq!(
+        advised_by(&requests, &took_ns, 3).discipline,
+        Discipline::InTurn
+    );
 }
 
 #[test]

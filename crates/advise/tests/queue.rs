@@ -79,15 +79,24 @@ pub fn shared(requests: &[Request], servers: f64, limit: usize) -> Vec<u64> {
 
 /// What is said of the log that a server writes who took so long for each.
 pub fn advised(requests: &[Request], took_ns: &[u64]) -> QueueFigures {
+    advised_by(requests, took_ns, 6)
+}
+
+/// The same of a log whose times have so many decimals.
+pub fn advised_by(requests: &[Request], took_ns: &[u64], decimals: usize) -> QueueFigures {
     let mut lines: Vec<(u64, String)> = requests
         .iter()
         .zip(took_ns)
         .map(|(request, took_ns)| {
             let end_ns = BEGIN_NS + request.at_ns + took_ns;
+            let micros = format!(".{:06}", end_ns % SECOND_NS / 1000);
+            let fraction = match decimals {
+                0 => "",
+                some => &micros[..=some],
+            };
             let line = format!(
-                r#"{{"ts":{}.{:06},"request":{{"method":"GET","uri":"{}","remote_ip":"10.0.0.1"}},"duration":{:.6},"size":500,"status":200}}"#,
+                r#"{{"ts":{}{fraction},"request":{{"method":"GET","uri":"{}","remote_ip":"10.0.0.1"}},"duration":{:.6},"size":500,"status":200}}"#,
                 end_ns / SECOND_NS,
-                end_ns % SECOND_NS / 1000,
                 request.path,
                 *took_ns as f64 / 1e9
             );

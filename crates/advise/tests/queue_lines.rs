@@ -67,7 +67,7 @@ fn httpd_and_gunicorn_have_one_number() {
 fn haproxy_has_the_queue_and_the_server_apart() {
     let http = r#"Nov 28 06:00:00 web1 haproxy[14389]: 10.0.1.2:33317 [28/Nov/2026:06:00:00.655] http-in static/srv1 10/40/30/69/159 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "POST /api/users/17?x=1 HTTP/1.1""#;
     let entry = one(http);
-    assert_eq!(times(&entry), (Some(159), Some(99), Some(40), KIND));
+    assert_eq!(times(&entry), (Some(159), Some(109), Some(40), KIND));
     let refused = http
         .replace("10/40/30/69/159", "10/-1/-1/-1/20")
         .replace("static/srv1", "static/<NOSRV>");
@@ -81,7 +81,25 @@ fn haproxy_has_the_queue_and_the_server_apart() {
     let clf = one(
         r#"127.0.0.1 - - [28/Nov/2026:06:00:00 +0000] "GET /a HTTP/1.1" 200 300 "" "" 46934 057 "c" "b" "s1" 0 5 1 11 32 ---- 1 1 0 0 0 0 0 "" "" "#,
     );
-    assert_eq!(times(&clf), (Some(32), Some(12), Some(5), "GET /a"));
+    assert_eq!(times(&clf), (Some(32), Some(27), Some(5), "GET /a"));
+}
+
+/// The same 445 ms of an event stream of which the first byte came after 1 ms.
+#[test]
+fn a_server_works_on_a_stream_until_its_last_byte() {
+    let of = |line: &str| times(&one(line)).1;
+    let haproxy = r#"10.0.1.2:1 [28/Nov/2026:06:00:00.655] in b/s 0/0/0/1/445 200 2750 - - ---- 1/1/1/1/0 0/0 "POST /v1/chat HTTP/1.1""#;
+    assert_eq!(of(haproxy), Some(445));
+    assert_eq!(of(&haproxy.replace("/445", "/+445")), Some(445));
+    let waited = haproxy.replace(" 0/0/0/1/445", " 5/40/0/1/490");
+    assert_eq!(of(&waited), Some(445));
+    let clf = r#"127.0.0.1 - - [28/Nov/2026:06:00:00 +0000] "GET /a HTTP/1.1" 200 300 "" "" 46934 057 "c" "b" "s1" 0 0 0 1 445 ---- 1 1 0 0 0 0 0 "" "" "#;
+    assert_eq!(of(clf), Some(445));
+    // The wait for others on the link is none of the server's.
+    let sooner = r#"{"time":"2026-11-28T06:00:00.1Z","remote":"10.0.0.1:1","method":"POST","target":"/v1/chat","status":200,"size_bytes":12,"wait_ns":7000000,"service_ns":444000000,"upstream":"app","upstream_ns":1000000}"#;
+    assert_eq!(of(sooner), Some(445));
+    let envoy = r#"{"start_time":"2026-11-28T06:00:00.1Z","response_code":200,"bytes_sent":12,"duration":445,"upstream_service_time":"1"}"#;
+    assert_eq!(of(envoy), Some(445));
 }
 
 #[test]
@@ -97,7 +115,7 @@ fn proxies_that_write_json_name_the_origin() {
     let envoy = one(
         r#"[2026-11-28T06:00:00.310Z] "POST /api/users/17 HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "nsq2http" "cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations" "tcp://10.0.2.1:80""#,
     );
-    assert_eq!(times(&envoy), (Some(226), Some(100), None, KIND));
+    assert_eq!(times(&envoy), (Some(226), Some(226), None, KIND));
     assert_eq!(envoy.bytes, Some(0));
     // Without an upstream.
     let refused =
@@ -106,8 +124,68 @@ fn proxies_that_write_json_name_the_origin() {
     let sooner = one(
         r#"{"time":"2026-11-28T06:00:00.1Z","remote":"10.0.0.1:1","method":"POST","target":"/api/users/17?x=1","status":200,"size_bytes":12,"wait_ns":1000000,"service_ns":2000000,"upstream":"app","upstream_ns":250000000,"upstream_server":"http://a","upstream_tries":1}"#,
     );
-    assert_eq!(times(&sooner), (Some(3), Some(250), None, KIND));
+    assert_eq!(times(&sooner), (Some(3), Some(252), None, KIND));
     assert!(sooner.at_server.is_link_time);
+}
+
+/// `duration` of JSON names no unit: lograge writes milliseconds, most others seconds, and the flag
+/// says what it is.
+#[test]
+fn a_field_that_names_no_unit_is_in_the_one_that_is_given() {
+    let of = |line: &str, unit| one_with(line, unit).took_ns.map(|ns| ns / 1_000_000);
+    let rails = r#"{"method":"GET","path":"/orders/17","format":"html","controller":"OrdersController","action":"show","status":200,"duration":1040.5,"view":900.1,"db":12.2,"@timestamp":"2026-11-28T06:00:00.1Z"}"#;
+    let plain =
+        r#"{"time":"2026-11-28T06:00:00.1Z","status":200,"size":12,"path":"/a","duration":250}"#;
+    let model = r#"{"timestamp":"2026-11-28T06:00:02.5Z","model":"m","latency":2500,"usage":{"prompt_tokens":26,"completion_tokens":298}}"#;
+    let caddy = r#"{"ts":1795845600.1,"request":{"method":"GET","uri":"/"},"duration":250,"size":12,"status":200}"#;
+    let named =
+        r#"{"time":"2026-11-28T06:00:00.1Z","status":200,"size":12,"path":"/a","duration_ms":250}"#;
+    for (line, guessed, seconds, milliseconds, microseconds, none) in [
+        (rails, 1040, 1_040_500, 1040, 1, None),
+        (plain, 250_000, 250_000, 250, 0, None),
+        (model, 2_500_000, 2_500_000, 2500, 2, None),
+        (caddy, 250_000, 250_000, 250, 0, None),
+        (named, 250, 250, 250, 250, Some(250)),
+    ] {
+        assert_eq!(of(line, TimeTaken::Guess), Some(guessed), "{line}");
+        assert_eq!(of(line, TimeTaken::Seconds), Some(seconds), "{line}");
+        assert_eq!(
+            of(line, TimeTaken::Milliseconds),
+            Some(milliseconds),
+            "{line}"
+        );
+        assert_eq!(
+            of(line, TimeTaken::Microseconds),
+            Some(microseconds),
+            "{line}"
+        );
+        let sized = line.replace("\"status\"", "\"size\":3,\"status\"");
+        let read = LineReader::new(TimeTaken::None).read(sized.as_bytes());
+        let took = read.ok().flatten().and_then(|entry| entry.took_ns);
+        assert_eq!(took.map(|ns| ns / 1_000_000), none, "{line}");
+    }
+    let of_first =
+        |unit| one_with(&model.replace("\"model\"", "\"ttft\":250,\"model\""), unit).first_token_ns;
+    assert_eq!(of_first(TimeTaken::Guess), Some(250_000_000_000));
+    assert_eq!(of_first(TimeTaken::Milliseconds), Some(250_000_000));
+}
+
+#[test]
+fn what_lacks_the_time_taken_says_so() {
+    let reason = |line: &str| {
+        LineReader::default()
+            .read(line.as_bytes())
+            .unwrap_err()
+            .to_string()
+    };
+    for line in [
+        r#"{"timestamp":"2026-11-28T06:00:02.5Z","model":"m","usage":{"prompt_tokens":26,"completion_tokens":298}}"#,
+        r#"{"id":"c","object":"chat.completion","created":1795845602,"model":"m","usage":{"prompt_tokens":26,"completion_tokens":298}}"#,
+        r#"{"time":"2026-11-28T06:00:00Z","status":200,"path":"/a"}"#,
+    ] {
+        let reason = reason(line);
+        assert!(reason.contains("without the time"), "{reason}: {line}");
+    }
 }
 
 /// Milliseconds taken, tokens of prompt and answer, milliseconds until the first, kind.

@@ -33,7 +33,8 @@ pub struct AdviseArgs {
     /// servers is examined]
     #[arg(long, value_name = "RATE")]
     uplink: Option<Rate>,
-    /// Unit of the time taken at the end of a line that Apache or nginx wrote
+    /// Unit of the time taken at the end of a line that Apache or nginx wrote, and of fields of JSON
+    /// that do not name theirs, such as duration and latency
     #[arg(long, value_name = "UNIT", default_value = "guess")]
     time_taken: Taken,
     /// Show every order and every load instead of the most relevant ones
@@ -49,7 +50,8 @@ pub struct AdviseArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Taken {
-    /// Seconds if the number has a decimal point (nginx), else microseconds (%D)
+    /// Seconds if the number has a decimal point (nginx), else microseconds (%D); of JSON seconds,
+    /// of Rails' lograge milliseconds
     Guess,
     /// Seconds (%T)
     S,
@@ -92,8 +94,10 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let forecast =
         progress::while_spinning("simulating what each order gives", || forecast(surveyor))?;
     if args.uplink.is_none() && forecast.queue.is_none() {
+        let disbelieved = &forecast.survey.disbelieved;
+        let reasons: String = disbelieved.iter().map(|why| format!(" {why}")).collect();
         bail!(
-            "{names}: no line has a time taken that can be believed, so the queue cannot be forecast: log the time (nginx $request_time, Apache %D), say its unit with --time-taken, or give --uplink RATE for a forecast of the link"
+            "{names}: no line has a time taken that can be believed, so the queue cannot be forecast: log the time (nginx $request_time, Apache %D), say its unit with --time-taken, or give --uplink RATE for a forecast of the link.{reasons}"
         );
     }
     let drawn = output::html(args.html.as_deref(), || html(&forecast));

@@ -3,7 +3,7 @@
 
 use crate::message::{Message, MessageError, Question};
 use crate::rate::Asked;
-use crate::target::{Target, TargetError, authority_end, from_slash, without_user};
+use crate::target::{Target, TargetError, authority_end, encoded, from_slash, without_user};
 use crate::tls::TlsOptions;
 use http::Method;
 use sooner_workload::Rng;
@@ -148,7 +148,7 @@ impl Questions {
             }
         };
         let question = Question {
-            path: from_slash(path),
+            path: encoded(&from_slash(path)),
             ..question.clone()
         };
         let message = Message::new(&question, &self.servers[server], self.http2, self.close)?;
@@ -208,6 +208,36 @@ impl Questions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_is_encoded_as_browsers_do() {
+        for http2 in [false, true] {
+            let tls = TlsOptions {
+                http2,
+                ..TlsOptions::default()
+            };
+            let mut all = Questions::new(tls, false);
+            let url = "http://127.0.0.1:9/a b/%20?q=ü&r=\"x y\"#ü";
+            all.add(url, &Question::get("/"), 1.0).expect(url);
+            let target = "/a%20b/%20?q=%C3%BC&r=%22x%20y%22";
+            match &all.requests()[0].message {
+                Message::Http1 { bytes, .. } => {
+                    let head = String::from_utf8_lossy(bytes);
+                    assert!(
+                        head.starts_with(&format!("GET {target} HTTP/1.1\r\n")),
+                        "{head}"
+                    );
+                }
+                Message::Http2 { head, .. } => {
+                    let uri = head.uri().path_and_query().expect("a path");
+                    assert_eq!(uri.as_str(), target);
+                }
+            }
+            for url in ["http://127.0.0.1:9/\r\nx: y", "http://127.0.0.1:9/\t"] {
+                assert!(all.add(url, &Question::get("/"), 1.0).is_err(), "{url}");
+            }
+        }
+    }
 
     #[test]
     fn a_list_has_weights_methods_and_bodies() {

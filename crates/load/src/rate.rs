@@ -20,6 +20,7 @@ use crate::pool::{Pool, Reuse};
 use crate::reachable::{Unreachable, is_reachable};
 use crate::socket::SocketOptions;
 use crate::target::Target;
+use arrivals::Stages;
 use recorder::{Ended, Recorder, Second};
 use report::{Lasted, RateRun};
 use servers::{Job, Server};
@@ -83,6 +84,8 @@ pub struct RateOptions {
     pub reuse: Reuse,
     /// How gaps are made: `poisson`, `constant` or `log`.
     pub arrivals: &'static str,
+    /// The rates that were asked for; none of a log.
+    pub stages: Option<Stages>,
     /// What is expected of the figures.
     pub expectations: Vec<Expectation>,
     /// Requests that failed before, in the log that is replayed, and may do so again.
@@ -174,7 +177,11 @@ async fn carry_out(
         nanoseconds(options.duration)
     };
     let received_ns = end_ns.saturating_sub(running.start_ns);
+    let asked_for = options.stages.as_ref().map(|stages| {
+        stages.requests_between(running.warm_up_ns as f64 / 1e9, measured_ns as f64 / 1e9)
+    });
     let lasted = Lasted {
+        asked_for,
         arrivals: options.arrivals,
         measured_s: measured_ns.saturating_sub(running.warm_up_ns) as f64 / 1e9,
         asked: running.asked.get(),

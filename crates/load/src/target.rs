@@ -93,7 +93,7 @@ impl Target {
             return Err(TargetError::Credentials { url: shown });
         }
         let usable = !authority.is_empty() && !authority.contains(['?', '#']);
-        if !usable || http::Uri::try_from(url).is_err() || path.contains('#') {
+        if !usable || http::Uri::try_from(url).is_err() || path.contains('#') || !path.is_ascii() {
             return Err(not_http());
         }
         let (host, port) = host_and_port(authority);
@@ -181,6 +181,19 @@ pub fn from_slash(path: &str) -> String {
         true => path.into(),
         false => format!("/{path}"),
     }
+}
+
+/// A path with a query as browsers send it: characters that are not ASCII, and those that end a
+/// word or a text, are encoded by their bytes. What is encoded already stays.
+pub fn encoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b' ' | b'"' | b'<' | b'>' | 0x80.. => out.push_str(&format!("%{byte:02X}")),
+            _ => out.push(char::from(byte)),
+        }
+    }
+    out
 }
 
 /// The first of several addresses that takes a connection, as `localhost` is two; else the first.
@@ -280,6 +293,7 @@ mod tests {
             "http://",
             "https://",
             "http://127.0.0.1/a b",
+            "http://127.0.0.1/?q=ü",
             "http://127.0.0.1/\r\nx:",
         ] {
             let message = resolve(url).unwrap_err().to_string();

@@ -15,8 +15,11 @@ use sooner_workload::model::Users;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of the counted jobs of a replication, so many come before, uncounted.
+/// Of the counted jobs of a replication, so many come before, uncounted, or more.
 const WARM_UP_SHARE: u64 = 10;
+/// Jobs that a queue of load 0 forgets its beginning in, three times over: at a load ρ it takes
+/// 1/(1 - ρ)² times as many.
+const FORGOTTEN_JOBS: f64 = 12.0;
 /// Half an interval may be this part of the mean before it is said that the run is short.
 const WIDTH_MAX: f64 = 0.05;
 /// This part of the work may be in sizes larger than any that was drawn.
@@ -53,6 +56,8 @@ pub struct Simulated {
     means: Vec<f64>,
     /// The same of the time in which a job is not served.
     waits: Vec<f64>,
+    /// Mean slowdown of each replication.
+    slowdowns: Vec<f64>,
     /// Mean number of jobs in the system of each replication.
     jobs: Vec<f64>,
     /// The same of those that are not served.
@@ -99,6 +104,11 @@ impl Simulated {
         self.corrected(&self.waits, confidence)
     }
 
+    /// Mean slowdown, corrected like the response time.
+    pub fn slowdown(&self, confidence: f64) -> Estimate {
+        self.corrected(&self.slowdowns, confidence)
+    }
+
     /// Mean number of jobs in the system (L).
     pub fn jobs(&self, confidence: f64) -> Estimate {
         self.corrected(&self.jobs, confidence)
@@ -123,7 +133,7 @@ pub fn simulate(
     let replications = effort.replications.max(1);
     let jobs = (effort.jobs / u64::from(replications)).max(1);
     let length = Length {
-        warm_up_jobs: jobs / WARM_UP_SHARE,
+        warm_up_jobs: warm_up_jobs(system, jobs),
         jobs,
     };
     let next = AtomicU64::new(0);
@@ -199,6 +209,10 @@ fn together(system: &System, played: &[Played]) -> Simulated {
             .iter()
             .map(|one| waited(one) / one.tally.sums().0.max(1) as f64 / TICKS_PER_MEAN)
             .collect(),
+        slowdowns: played
+            .iter()
+            .map(|one| one.tally.mean_slowdown().unwrap_or_default())
+            .collect(),
         jobs: played
             .iter()
             .map(|one| over_time(one.tally.sums().1, one))
@@ -228,6 +242,12 @@ fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<Strin
         Some(_) => {}
         None => warnings.push("one replication has no interval: simulate two or more".into()),
     }
+    let replications = simulated.means.len() as u64;
+    warnings.extend(too_short(
+        system,
+        simulated.tally.sums().0 / replications.max(1),
+        replications,
+    ));
     if let (Some(asked), load) = (system.offered_load(), simulated.realised_load)
         && (load / asked - 1.0).abs() > LOAD_OFF_MAX
     {
@@ -265,6 +285,29 @@ fn warnings(system: &System, simulated: &Simulated, cut_short: u64) -> Vec<Strin
         ));
     }
     warnings
+}
+
+/// Jobs in which an open system forgets that it began empty; none of another, or of one that never
+/// does.
+fn forgotten_jobs(system: &System) -> Option<f64> {
+    let load = system.offered_load().filter(|load| *load < 1.0)?;
+    Some(FORGOTTEN_JOBS / (1.0 - load).powi(2))
+}
+
+/// Jobs before those that count, of a replication of so many.
+fn warm_up_jobs(system: &System, jobs: u64) -> u64 {
+    let needed = forgotten_jobs(system).map_or(0, |needed| needed as u64);
+    (jobs / WARM_UP_SHARE).max(needed.min(jobs))
+}
+
+/// Why a run is too short for its load, whatever its interval says.
+fn too_short(system: &System, jobs: u64, replications: u64) -> Option<String> {
+    let needed = forgotten_jobs(system).filter(|needed| *needed > jobs as f64)?;
+    Some(format!(
+        "{jobs} jobs a replication are too few for load {}, which remembers its beginning for longer: simulate {:.0} jobs or more",
+        system.offered_load().unwrap_or_default(),
+        needed.ceil() * replications as f64
+    ))
 }
 
 /// One replication.

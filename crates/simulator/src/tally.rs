@@ -190,6 +190,15 @@ impl Tally {
         })
     }
 
+    /// Mean slowdown: what needs no [`all`](Self::all).
+    pub fn mean_slowdown(&self) -> Option<f64> {
+        let groups = [&self.smallest_half, &self.middle, &self.largest_1_percent];
+        let (n, sum) = groups.into_iter().fold((0, 0.0), |(n, sum), group| {
+            (n + group.n, sum + group.slowdown_sum)
+        });
+        (n > 0).then(|| sum / n as f64)
+    }
+
     /// Adds what another run counted, which had the same borders.
     pub fn merge(&mut self, other: &Self) {
         self.middle.merge(&other.middle);

@@ -36,9 +36,12 @@ pub fn caveats(collected: &Collected, timed: Timed) -> Vec<String> {
             "The time taken is that of the whole request: it includes sending to slow clients and waiting in a queue; log the server's own time ($upstream_response_time) to exclude them.".to_owned(),
         ),
         Timed::AtServer if collected.waits.count() == 0 => said.push(
-            "The time at the server includes waiting in it and in its backlog.".to_owned(),
+            "The time at the server includes waiting in it and in its backlog; Sooner's includes the wait in Sooner's own queue too.".to_owned(),
         ),
         Timed::AtServer => {}
+    }
+    if matches!(timed, Timed::AtServer) && collected.has_sending {
+        said.push("The time at the server goes on until the last byte was sent, because a server that streams works until then: large responses to slow clients count as inside for longer than the server worked.".to_owned());
     }
     match collected.servers.len() {
         0 => said.push(

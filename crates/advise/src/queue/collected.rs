@@ -36,6 +36,8 @@ pub struct Collected {
     pub tokens: Regression,
     /// Servers that answered.
     pub servers: HashSet<u64>,
+    /// Whether times at the server go on until the client had the last byte.
+    pub has_sending: bool,
     /// The coarsest time.
     pub resolution_ns: u64,
     /// When the first went in.
@@ -55,6 +57,7 @@ impl Collected {
             minutes: MinutesInside::default(),
             tokens: Regression::default(),
             servers: HashSet::new(),
+            has_sending: false,
             resolution_ns: 1,
             first_ns: u64::MAX,
             last_ns: 0,
@@ -86,6 +89,7 @@ impl Collected {
         {
             self.servers.insert(server);
         }
+        self.has_sending |= entry.at_server.has_sending;
         self.resolution_ns = self.resolution_ns.max(entry.resolution_ns);
         let waited_ns = waited_ns.unwrap_or(0);
         let before_ns = if entry.is_of_the_end {

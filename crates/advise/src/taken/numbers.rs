@@ -233,9 +233,13 @@ impl Numbers {
                 of(seconds, 1e9, Source::Pointed)
             }
             (_, Some(value), TimeTaken::Guess) => of(value, 1e3, Source::Guessed),
-            (_, Some(value), TimeTaken::Seconds) => of(value, 1e9, Source::Given),
-            (pointed, whole, TimeTaken::Milliseconds) => of(whole.or(pointed)?, 1e6, Source::Given),
-            (pointed, whole, TimeTaken::Microseconds) => of(whole.or(pointed)?, 1e3, Source::Given),
+            (_, Some(value), TimeTaken::Seconds) => of(value, 1e9, Source::Given(unit)),
+            (pointed, whole, TimeTaken::Milliseconds) => {
+                of(whole.or(pointed)?, 1e6, Source::Given(unit))
+            }
+            (pointed, whole, TimeTaken::Microseconds) => {
+                of(whole.or(pointed)?, 1e3, Source::Given(unit))
+            }
             _ => None,
         }
     }

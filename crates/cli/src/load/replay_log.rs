@@ -152,6 +152,7 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
             (Some(_), true) => "constant",
             (Some(_), false) => "poisson",
         },
+        stages: None,
         expectations: log.expect.clone(),
         errors_known,
         socket: SocketOptions::default(),

@@ -205,7 +205,7 @@ fn rows(done: &[Done<'_>]) -> Vec<Vec<String>> {
         row.extend([
             match one.infinite_slowdown {
                 Some(_) => INFINITE.into(),
-                None => all.mean_slowdown().map_or("-".into(), mean),
+                None => mean(one.simulated.slowdown(CONFIDENCE).mean),
             },
             figure(all.quantile(0.5)),
             figure(all.quantile(0.99)),
@@ -274,6 +274,8 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
             group["mean_slowdown"] = Value::Null;
         }
     }
+    let is_slowdown_finite = done.infinite.is_none() && done.infinite_slowdown.is_none();
+    let slowdown = is_slowdown_finite.then(|| simulated.slowdown(CONFIDENCE).mean);
     let mut run = json!({
         "policy": case.policy.to_string(),
         "system": case.described(),
@@ -293,6 +295,7 @@ fn run(done: &Done<'_>, effort: &Effort) -> Value {
         "mean_response_ci95": finite(json!(plain.interval())),
         "controlled_mean_response": finite(json!(controlled.mean)),
         "controlled_mean_response_ci95": finite(json!(controlled.interval())),
+        "controlled_mean_slowdown": slowdown,
         "exact_mean_response": done.exact,
         "p99_response_ci95": simulated.quantile(0.99, CONFIDENCE).interval(),
         "p99_9_response_ci95": simulated.quantile(0.999, CONFIDENCE).interval(),

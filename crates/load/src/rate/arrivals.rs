@@ -154,6 +154,18 @@ impl Stages {
         self.numbers().iter().sum()
     }
 
+    /// Requests between two times of them, s, as the rates say and not as draws have them.
+    pub fn requests_between(&self, from_s: f64, to_s: f64) -> f64 {
+        let mut begin_s = 0.0;
+        let of = |stage: &Stage| {
+            let inside = |at_s: f64| (at_s - begin_s).clamp(0.0, stage.seconds);
+            let (from, to) = (inside(from_s), inside(to_s));
+            begin_s += stage.seconds;
+            stage.requests_until(to) - stage.requests_until(from)
+        };
+        self.0.iter().map(of).sum()
+    }
+
     /// Requests of each stage; what is rounded off one goes to the next.
     fn numbers(&self) -> Vec<u64> {
         let (mut wanted, mut given) = (0.0, 0_u64);
@@ -200,6 +212,12 @@ impl Stages {
 impl Stage {
     fn requests(&self) -> f64 {
         self.seconds * self.ramp.mean()
+    }
+
+    /// Requests of its first seconds.
+    fn requests_until(&self, seconds: f64) -> f64 {
+        let growth = (self.ramp.to - self.ramp.from) / self.seconds;
+        seconds * (self.ramp.from + growth * seconds / 2.0)
     }
 }
 
@@ -325,6 +343,17 @@ mod tests {
             assert_eq!(first, 21);
         }
         assert!(Stages::one("1e7".parse().expect("a rate"), 1e7).is_err());
+    }
+
+    #[test]
+    fn what_a_rate_asks_for_does_not_depend_on_draws() {
+        let steady = Stages::one("50".parse().expect("a rate"), 10.0).expect("few");
+        assert_eq!(steady.requests_between(0.0, 1.5), 75.0);
+        assert_eq!(steady.requests_between(1.0, 11.0), 450.0);
+        let stages = ["2s:0..10", "3s:4"].map(|text| text.parse().expect(text));
+        let stages = Stages::new(stages.to_vec()).expect("few");
+        assert_eq!(stages.requests_between(0.0, 1.0), 2.5);
+        assert_eq!(stages.requests_between(1.0, 3.0), 7.5 + 4.0);
     }
 
     proptest! {

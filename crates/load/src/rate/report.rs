@@ -68,8 +68,10 @@ pub struct RateRun {
     pub answered: u64,
     /// Requests that failed: status 400 and above too.
     pub errors: u64,
-    /// Requests to be sent a second.
+    /// The rate that the user asked for, in the mean of the measured part.
     pub asked_per_sec: f64,
+    /// Requests that came to be sent a second, as drawn.
+    pub offered_per_sec: f64,
     /// Requests sent a second while sending went on.
     pub sent_per_sec: f64,
     /// Answers a second before the sending ended.
@@ -106,6 +108,8 @@ pub struct Lasted {
     pub measured_s: f64,
     /// Requests that were to be sent in it.
     pub asked: u64,
+    /// Requests that the rates ask for in it; none of a log.
+    pub asked_for: Option<f64>,
     /// When a signal ended it, s, and how long the run should have been.
     pub stopped_s: Option<(f64, f64)>,
     /// CPU time of the generator's thread / elapsed time.
@@ -175,7 +179,10 @@ impl RateRun {
             sent: recorder.sent,
             answered: recorder.answered,
             errors: recorder.errors,
-            asked_per_sec: per_sec(lasted.asked),
+            asked_per_sec: lasted
+                .asked_for
+                .map_or(per_sec(lasted.asked), |asked_for| asked_for / seconds),
+            offered_per_sec: per_sec(lasted.asked),
             sent_per_sec: per_sec(recorder.sent_in_time),
             answered_per_sec: per_sec(recorder.answered_in_time),
             goodput_bits_per_sec: bytes as f64 * 8.0 / received_s.max(1e-9),
@@ -274,7 +281,7 @@ impl RateRun {
             format!(
                 "{:.1}/s of {:.1}/s were sent: all {} connections were busy; give a larger -c or a \
                  lower rate",
-                self.sent_per_sec, self.asked_per_sec, lasted.connections
+                self.sent_per_sec, self.offered_per_sec, lasted.connections
             )
         })
     }

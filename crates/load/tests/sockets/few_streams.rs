@@ -81,6 +81,7 @@ fn run(address: SocketAddr, arrivals: &mut dyn Iterator<Item = Arrival>) -> Rate
             http2_streams: NonZeroU32::new(20),
         },
         arrivals: "constant",
+        stages: None,
         expectations: Vec::new(),
         errors_known: 0,
         socket: SocketOptions::default(),

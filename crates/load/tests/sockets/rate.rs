@@ -32,6 +32,7 @@ fn options(urls: &[String]) -> RateOptions {
             http2_streams: None,
         },
         arrivals: "constant",
+        stages: None,
         expectations: Vec::new(),
         errors_known: 0,
         socket: SocketOptions::default(),

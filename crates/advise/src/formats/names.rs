@@ -1,0 +1,86 @@
+//! Names of fields in JSON and in columns, and what they are; the first that is there counts.
+
+use super::Field::{self, *};
+use super::Unit::*;
+
+/// Rails' lograge writes these; size, address and host are what operators add.
+pub const RAILS: &[(&str, Field)] = &[
+    ("@timestamp", Time),
+    ("timestamp", Time),
+    ("time", Time),
+    ("remote_ip", Client),
+    ("ip", Client),
+    ("method", Method),
+    ("path", Path),
+    ("status", Status),
+    ("size", Body),
+    ("host", Server),
+    ("duration", Took(MsUnlessGiven)),
+];
+
+/// nginx has no JSON of its own: these are its variables, and what operators call them.
+pub const NGINX: &[(&str, Field)] = &[
+    ("msec", Time),
+    ("time_iso8601", Time),
+    ("time_local", Time),
+    ("@timestamp", Time),
+    ("timestamp", Time),
+    ("time", Time),
+    ("ts", Time),
+    ("date", Time),
+    ("http_x_forwarded_for", Forwarded),
+    ("x_forwarded_for", Forwarded),
+    ("xff", Forwarded),
+    ("remote_addr", Client),
+    ("remote_ip", Client),
+    ("remoteIP", Client),
+    ("remote_host", Client),
+    ("client_ip", Client),
+    ("clientip", Client),
+    ("client", Client),
+    ("remote", Client),
+    ("ip", Client),
+    ("status", Status),
+    ("status_code", Status),
+    ("code", Status),
+    ("body_bytes_sent", Body),
+    ("bytes_sent", Sent),
+    ("bytes", Body),
+    ("size", Body),
+    ("body_bytes", Body),
+    ("response_size", Body),
+    ("request", Request),
+    ("request_method", Method),
+    ("method", Method),
+    ("request_uri", Path),
+    ("uri", Path),
+    ("url", Path),
+    ("path", Path),
+    ("args", Query),
+    ("query_string", Query),
+    ("request_query", Query),
+    ("upstream_addr", Server),
+    ("upstream_response_time", AtServer(SUnlessGiven)),
+    ("request_time", Took(SUnlessGiven)),
+    ("duration", Took(SUnlessGiven)),
+    ("request_time_ms", Took(Ms)),
+    ("duration_ms", Took(Ms)),
+    ("took_ms", Took(Ms)),
+    ("response_time_ms", Took(Ms)),
+];
+
+/// The W3C's names, which IIS and CloudFront use.
+pub const COLUMNS: &[(&str, Field)] = &[
+    ("date", Date),
+    ("time", Clock),
+    ("x-forwarded-for", Forwarded),
+    ("cs(x-forwarded-for)", Forwarded),
+    ("c-ip", Client),
+    ("c-dns", Client),
+    ("cs-method", Method),
+    ("cs-uri-stem", Path),
+    ("cs-uri-query", Query),
+    ("sc-status", Status),
+    ("sc-bytes", Sent),
+    ("time-taken", Took(SecondsOrMs)),
+];
