@@ -32,6 +32,7 @@ mod overtime;
 mod pool;
 mod read_ahead;
 mod report;
+mod request_headers;
 mod retries;
 mod server;
 mod server_limit;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use sooner_config::Limit;
 use sooner_config::classes::OrderName;
 use sooner_config::quantity;
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -121,6 +122,10 @@ pub struct UpstreamTable {
     /// port, `"upstream"` for the server's own name, else this text.
     #[serde(default)]
     pub host: Option<Spanned<String>>,
+    /// Headers that each request has, in place of what the client sent or Sooner would send; an
+    /// empty value takes one away.
+    #[serde(default)]
+    pub headers: Option<BTreeMap<String, Spanned<String>>>,
     /// Certificates (PEM) a server's must lead to; without it the system's.
     #[serde(default)]
     pub ca: Option<Spanned<PathBuf>>,
@@ -261,6 +266,7 @@ mod tests {
             fails = 3
             health = { path = "/health", seconds = 5, fails = 2, passes = 1 }
             host = "upstream"
+            headers = { X-Forwarded-Proto = "https", Accept-Encoding = "" }
             ca = "ca.pem"
             fastcgi = { root = "/srv/www", index = "index.php", fallback = "/index.php" }
             "#,

@@ -12,6 +12,7 @@ use super::failure_log::RequestSummary;
 use super::fastcgi::{Origin, of_request};
 use super::in_flight::{InFlight, UpstreamBody};
 use super::read_ahead::read_ahead;
+use super::request_headers::Asked;
 use super::retries::RoutedRequest;
 use super::tell_wait::add_server_timing;
 use super::tunnel::{self, Tunnel};
@@ -93,7 +94,8 @@ impl Forwarding {
         }
         let upgrade_guard = parts.extensions.remove::<UpgradeGuard>();
         let summary = RequestSummary::new(&parts.method, &parts.uri, self.client.address);
-        let upload = Upload::new(body);
+        let own_headers = self.route.upstream.settings().headers.clone();
+        let upload = Upload::new(body).without(own_headers);
         let mut outgoing = self.outgoing(&parts, &upload)?;
         let routed = RoutedRequest {
             route: &self.route,
@@ -147,6 +149,11 @@ impl Forwarding {
             HostRule::Name => outgoing.host = outgoing.host.as_ref().and_then(name_alone),
             HostRule::Client | HostRule::Server => {}
         }
+        let asked = Asked {
+            parts,
+            origin: &self.origin,
+        };
+        upstream.headers.set(&mut outgoing.headers, &asked);
         if let (Some(fastcgi), Some(script)) = (&upstream.fastcgi, parts.extensions.get()) {
             let root = &fastcgi.root;
             let parameters = of_request(parts, &outgoing, script, root, &self.origin);

@@ -83,6 +83,7 @@ fn probe_request(settings: &Settings) -> Option<Outgoing> {
     let path = settings.check.as_ref()?.path.as_str();
     let mut headers = HeaderMap::with_capacity(2);
     headers.insert(USER_AGENT, HeaderValue::from_static("sooner"));
+    settings.headers.set_fixed(&mut headers);
     Some(Outgoing {
         method: Method::GET,
         target: PathAndQuery::try_from(path).ok()?,

@@ -89,6 +89,11 @@ impl Wait<'_> {
     }
 }
 
+/// Whether a server that is told is told this.
+pub fn is_told(name: &str) -> bool {
+    TOLD.iter().any(|own| own == name)
+}
+
 /// Removes what a client says of its wait itself from the trailers of its request: servers may add
 /// them to the fields of its head.
 pub fn clean_request_trailers(trailers: &mut HeaderMap) {

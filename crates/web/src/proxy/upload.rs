@@ -4,6 +4,7 @@
 //! size needs the memory of a few pieces. The task that waits for the response can see whether the
 //! upstream is slow or the client, and can end the body.
 
+use super::request_headers::RequestHeaders;
 use super::tell_wait::clean_request_trailers;
 use crate::limits::ReceiveError;
 use crate::request_body::{BodyError, RequestBody};
@@ -51,6 +52,8 @@ impl ClientFault {
 /// A request's body on its way.
 pub struct Upload {
     body: RequestBody,
+    /// What its trailers may not say, because the head does.
+    own_headers: Rc<RequestHeaders>,
     progress: Rc<Progress>,
     /// Ends when the upstream wants the body.
     hold: Option<Pin<Box<dyn Future<Output = ()>>>>,
@@ -66,7 +69,7 @@ pub struct Progress {
     /// Whether something of it was taken.
     is_touched: Cell<bool>,
     /// The body after it was dropped, if nothing of it was taken.
-    left: RefCell<Option<RequestBody>>,
+    left: RefCell<Option<(RequestBody, Rc<RequestHeaders>)>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -76,6 +79,7 @@ impl Upload {
         let is_over = body.is_end_stream();
         Self {
             body,
+            own_headers: Rc::default(),
             progress: Rc::new(Progress {
                 moved_at: Cell::new(Instant::now()),
                 waits_for_client: Cell::new(false),
@@ -88,6 +92,12 @@ impl Upload {
             }),
             hold: None,
         }
+    }
+
+    /// The same without trailers that have names of these headers.
+    pub fn without(mut self, own_headers: Rc<RequestHeaders>) -> Self {
+        self.own_headers = own_headers;
+        self
     }
 
     /// No body.
@@ -136,7 +146,8 @@ impl Progress {
 
     /// The body, to be sent anew, if the connection has let it go and had taken nothing of it.
     pub fn unsent_body(&self) -> Option<Upload> {
-        self.left.borrow_mut().take().map(Upload::new)
+        let (body, own_headers) = self.left.borrow_mut().take()?;
+        Some(Upload::new(body).without(own_headers))
     }
 
     /// The rest is not needed: what is left makes the connection to the upstream end.
@@ -153,7 +164,8 @@ impl Drop for Upload {
         self.progress.is_over.set(true);
         if !self.progress.is_touched.get() {
             let body = std::mem::replace(&mut self.body, RequestBody::Empty);
-            self.progress.left.replace(Some(body));
+            let own_headers = self.own_headers.clone();
+            self.progress.left.replace(Some((body, own_headers)));
         }
     }
 }
@@ -187,7 +199,7 @@ impl Body for Upload {
             Some(Err(error)) => progress.client_fault.set(Some(ClientFault::of(error))),
             Some(Ok(_)) => {}
         }
-        Poll::Ready(frame.map(|frame| frame.map(without_framing)))
+        Poll::Ready(frame.map(|frame| frame.map(|frame| without_framing(frame, &this.own_headers))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -199,11 +211,12 @@ impl Body for Upload {
     }
 }
 
-fn without_framing(frame: Frame<Bytes>) -> Frame<Bytes> {
+fn without_framing(frame: Frame<Bytes>, own_headers: &RequestHeaders) -> Frame<Bytes> {
     match frame.into_trailers() {
         Ok(mut trailers) => {
             clean_trailers(&mut trailers);
             clean_request_trailers(&mut trailers);
+            own_headers.clean_trailers(&mut trailers);
             Frame::trailers(trailers)
         }
         Err(data) => data,

@@ -2,8 +2,10 @@
 
 use super::support::*;
 use crate::body::Source;
+use crate::request_body::RequestBody;
 use http_body_util::BodyExt;
 use hyper::Request;
+use hyper::header::HeaderValue;
 use std::rc::Rc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
@@ -361,5 +363,132 @@ fn an_empty_answer_has_no_source() {
         let (url, _) = scripted(|_, _| text("HTTP/1.1 204 No Content\r\n\r\n")).await;
         let answer = forward(&to(&[&url], ""), get("/")).await.response;
         assert!(matches!(answer.source, Source::Empty));
+    });
+}
+
+/// A request with these headers beside its host.
+fn with(headers: &[(&'static str, &'static str)]) -> Request<RequestBody> {
+    let mut request = get("/a?b=c");
+    for (name, value) in headers {
+        let value = HeaderValue::from_static(value);
+        request.headers_mut().append(*name, value);
+    }
+    request
+}
+
+#[test]
+fn headers_of_an_upstream_are_what_the_operator_says() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("")).await;
+        let keys = "headers = { X-Forwarded-Proto = 'https', Accept-Encoding = '', X-Key = 'a $$', \
+                    X-From = '${scheme} $remote_addr:$server_port $host $http_host $request_uri', \
+                    X-Copy = '$http_x_id', X_Under = '1', Authorization = '' }";
+        let proxy = to(&[&url], keys);
+        let sent = [
+            ("accept-encoding", "gzip"),
+            ("accept_encoding", "gzip"),
+            ("authorization", "Basic eA=="),
+            ("x-forwarded-proto", "gopher"),
+            ("x-key", "forged"),
+            ("x_key", "forged"),
+            ("x-under", "forged"),
+            ("x-copy", "forged"),
+            ("x-id", "7"),
+            ("x-id", "8"),
+            ("x-other", "stays"),
+        ];
+        let mut request = with(&sent);
+        let host = HeaderValue::from_static("EXAMPLE.org:8080");
+        request.headers_mut().insert("host", host);
+        ask(&proxy, request).await;
+        let mut lines = seen.lines(0);
+        lines.sort();
+        assert_eq!(
+            lines,
+            [
+                "GET /a?b=c HTTP/1.1",
+                "host: EXAMPLE.org:8080",
+                "x-copy: 7, 8",
+                "x-from: http 192.0.2.7:80 example.org EXAMPLE.org:8080 /a?b=c",
+                "x-id: 7",
+                "x-id: 8",
+                "x-key: a $",
+                "x-other: stays",
+                "x_under: 1",
+            ]
+        );
+        let request = seen.request(0);
+        assert!(
+            request.contains("x-forwarded-proto: https\r\n"),
+            "{request}"
+        );
+        // A value that comes out empty is no header.
+        ask(&proxy, with(&[("x-copy", "forged")])).await;
+        assert!(!seen.request(1).contains("x-copy"), "{}", seen.request(1));
+    });
+}
+
+#[test]
+fn trailers_do_not_say_what_a_header_of_the_upstream_does() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("")).await;
+        let proxy = to(&[&url], "headers = { X-Key = 'a', X-Gone = '' }");
+        let (address, _) = front(&proxy).await;
+        let asked = "POST / HTTP/1.1\r\nhost: h\r\nconnection: close\r\nte: trailers\r\n\
+                     trailer: x-key\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\
+                     x-key: evil\r\nx_key: evil\r\nx-gone: evil\r\nx-sum: 7\r\n\r\n";
+        rest(client(address, asked).await).await;
+        let request = seen.request(0);
+        assert!(request.contains("x-key: a\r\n"), "{request}");
+        assert!(!request.contains("evil"), "{request}");
+    });
+}
+
+#[test]
+fn a_health_check_has_the_headers_that_all_requests_have() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("")).await;
+        let keys = "health = { path = '/health', seconds = 0.02 }\n\
+                    headers = { X-Key = 'a', X-From = '$remote_addr', User-Agent = '' }";
+        let _proxy = to(&[&url], keys);
+        until(|| seen.count() > 0).await;
+        let mut lines = seen.lines(0);
+        lines.retain(|line| !line.starts_with("host: "));
+        let expected = ["GET /health HTTP/1.1", "x-key: a", "connection: close"];
+        assert_eq!(lines, expected);
+    });
+}
+
+#[test]
+fn a_class_sees_the_headers_that_the_client_sent() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("")).await;
+        let config = format!(
+            "[[class]]\nname='gold'\nheader={{ x-key=['client'] }}\n[[class]]\nname='rest'\n\
+             [[upstream]]\nname='app'\nservers=['{url}']\ntell_wait=['server']\nlimit=1\n\
+             headers={{ X-Key='ours' }}\n[[route]]\npath='/'\nupstream='app'\n"
+        );
+        ask(&proxy(&config), with(&[("x-key", "client")])).await;
+        let request = seen.request(0);
+        assert!(request.contains("x-key: ours\r\n"), "{request}");
+        assert!(request.contains("x-queue-class: gold\r\n"), "{request}");
+    });
+}
+
+#[test]
+fn a_reload_changes_the_headers_of_an_upstream() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("")).await;
+        let config = |value: &str| {
+            format!(
+                "[[upstream]]\nname='app'\nservers=['{url}']\nheaders={{ X-Key='{value}' }}\n\
+                 [[route]]\npath='/'\nupstream='app'\n"
+            )
+        };
+        let before = proxy(&config("one"));
+        let after = proxy_after(&config("two"), Some(&before));
+        after.take_over();
+        ask(&after, get("/")).await;
+        assert!(seen.request(0).contains("x-key: two\r\n"));
     });
 }

@@ -11,6 +11,7 @@ use crate::proxy::failure_log::FailureLog;
 use crate::proxy::fastcgi::FastCgi;
 use crate::proxy::health::{CheckLimits, HealthLimits};
 use crate::proxy::orders;
+use crate::proxy::request_headers::RequestHeaders;
 use crate::proxy::server::Server;
 use crate::proxy::server_limit::ServerLimit;
 use crate::proxy::share_by::ShareBy;
@@ -80,6 +81,7 @@ impl Settings {
         let (check, health) = health(table)?;
         let limit = server_limit(table)?;
         check_followed(table)?;
+        let tell_wait = TellWait::parse(&table.tell_wait)?;
         let leaving = previous.map(|previous| previous.leaving.clone());
         let leaving = leaving.unwrap_or_default();
         let mut known = leaving.borrow().clone();
@@ -96,7 +98,8 @@ impl Settings {
             retries: table.retries.unwrap_or(1),
             host: host_rule(table)?,
             kind: Kind::build(table)?,
-            tell_wait: TellWait::parse(&table.tell_wait)?,
+            headers: Rc::new(RequestHeaders::build(table, &tell_wait)?),
+            tell_wait,
             share_by: table.share_by.as_ref().map(ShareBy::parse).transpose()?,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
             // The directory behind a name may be another one by now.

@@ -4,6 +4,7 @@ use crate::proxy::classes::Classes;
 use crate::proxy::config::UpstreamTable;
 use crate::proxy::fastcgi::FastCgi;
 use crate::proxy::health::HealthLimits;
+use crate::proxy::request_headers::RequestHeaders;
 use crate::proxy::server::{Load, Server};
 use crate::proxy::server_limit::ServerLimit;
 use crate::proxy::share_by::ShareBy;
@@ -78,6 +79,8 @@ pub struct Settings {
     pub retries: u32,
     /// Which `Host` its servers get.
     pub host: HostRule,
+    /// Headers that requests to them have, whatever clients sent.
+    pub headers: Rc<RequestHeaders>,
     /// What makes two of its requests alike.
     pub kind: Kind,
     /// Who is charged for what requests take; `None`: all alike.
