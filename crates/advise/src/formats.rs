@@ -352,6 +352,7 @@ pub static FORMATS: &[Format] = &[
                 ("wait_ns", TookPartOnLink(Ns)),
                 ("service_ns", TookPartOfResponse(Ns)),
                 ("upstream_ns", UntilResponse(Ns)),
+                ("upstream_wait_ns", Waited(Ns)),
                 ("upstream_server", Server),
             ],
         ),

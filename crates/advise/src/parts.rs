@@ -264,7 +264,11 @@ impl<'a> Parts<'a> {
             return;
         };
         let whole_ns = if self.is_link_time {
-            until_ns.saturating_add(self.response_ns)
+            // Until its own server's turn it waited in the queue before the servers.
+            let waited_ns = self.waited_ns.unwrap_or(0);
+            until_ns
+                .saturating_sub(waited_ns)
+                .saturating_add(self.response_ns)
         } else {
             self.took.map_or(until_ns, |took| took.ns.max(until_ns))
         };

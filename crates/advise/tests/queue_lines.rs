@@ -98,6 +98,13 @@ fn a_server_works_on_a_stream_until_its_last_byte() {
     // The wait for others on the link is none of the server's.
     let sooner = r#"{"time":"2026-11-28T06:00:00.1Z","remote":"10.0.0.1:1","method":"POST","target":"/v1/chat","status":200,"size_bytes":12,"wait_ns":7000000,"service_ns":444000000,"upstream":"app","upstream_ns":1000000}"#;
     assert_eq!(of(sooner), Some(445));
+    // Nor is the wait for a place in it.
+    let queued = sooner.replace(
+        r#""upstream_ns":1000000"#,
+        r#""upstream_ns":901000000,"upstream_wait_ns":900000000"#,
+    );
+    assert_eq!(times(&one(&queued)).1, Some(445));
+    assert_eq!(times(&one(&queued)).2, Some(900));
     let envoy = r#"{"start_time":"2026-11-28T06:00:00.1Z","response_code":200,"bytes_sent":12,"duration":445,"upstream_service_time":"1"}"#;
     assert_eq!(of(envoy), Some(445));
 }

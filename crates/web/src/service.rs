@@ -110,11 +110,17 @@ impl ProxyOutcome {
         let report = self.report.lock();
         let answered_at = report.answered_at.unwrap_or_else(Instant::now);
         let answer_ns = answered_at.duration_since(self.came_at).as_nanos();
+        let answer_ns = u64::try_from(answer_ns).unwrap_or(u64::MAX);
         UpstreamFacts {
             error: report.error().map(Into::into),
             upstream: report.upstream.clone(),
             server: report.server.clone(),
-            answer_ns: u64::try_from(answer_ns).unwrap_or(u64::MAX),
+            answer_ns,
+            // What came to no server did nothing but wait.
+            wait_ns: match report.tries {
+                0 => answer_ns,
+                _ => report.wait_ns.min(answer_ns),
+            },
             tries: report.tries,
         }
     }

@@ -107,7 +107,11 @@ fn assert_logged(lines: &[Value], url: &str) {
             (&stream["upstream_tries"], &stream["upstream_server"]),
             (&1.into(), &url.into())
         );
-        assert!(stream["upstream_ns"].as_u64().unwrap() > 5_000_000_000);
+        let [wait_ns, all_ns] = ["upstream_wait_ns", "upstream_ns"].map(|one| {
+            let ns = stream[one].as_u64();
+            ns.unwrap()
+        });
+        assert!(wait_ns > 5_000_000_000 && all_ns >= wait_ns, "{stream}");
         assert!(stream["upstream_error"].is_null());
         let left = line(lines, "/left", protocol);
         assert_eq!(

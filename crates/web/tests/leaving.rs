@@ -102,5 +102,7 @@ fn a_client_that_leaves_before_the_response_is_logged_with_status_499() {
         let tries = u64::from(target == "/inside");
         assert_eq!(line["upstream_tries"], tries, "{line}");
         assert!(line["upstream_ns"].as_u64() > Some(1_000_000), "{line}");
+        let waited_all = line["upstream_wait_ns"] == line["upstream_ns"];
+        assert_eq!(waited_all, tries == 0, "{line}");
     }
 }

@@ -36,7 +36,7 @@ pub fn caveats(collected: &Collected, timed: Timed) -> Vec<String> {
             "The time taken is that of the whole request: it includes sending to slow clients and waiting in a queue; log the server's own time ($upstream_response_time) to exclude them.".to_owned(),
         ),
         Timed::AtServer if collected.waits.count() == 0 => said.push(
-            "The time at the server includes waiting in it and in its backlog; Sooner's includes the wait in Sooner's own queue too.".to_owned(),
+            "The time at the server includes waiting in it and in its backlog; in logs of a Sooner without `upstream_wait_ns` also the wait in Sooner's own queue.".to_owned(),
         ),
         Timed::AtServer => {}
     }

@@ -399,6 +399,7 @@ mod tests {
             upstream: "app".into(),
             server: None,
             answer_ns: 9,
+            wait_ns: 4,
             tries: 0,
             error: None,
         });

@@ -14,6 +14,8 @@ pub struct UpstreamFacts {
     /// From the request's arrival to the head of the upstream's answer, waiting for admission
     /// included, ns.
     pub answer_ns: u64,
+    /// Of that, until the turn of the last server, ns.
+    pub wait_ns: u64,
     /// How many attempts were made, perhaps several on one server.
     pub tries: u32,
     /// What went wrong on the way, each server with its failure; `None` if nothing did.
@@ -26,6 +28,7 @@ impl UpstreamFacts {
         push_text(b",\"upstream\":", Some(&self.upstream), out);
         push_text(b",\"upstream_server\":", self.server.as_deref(), out);
         push_field(b",\"upstream_ns\":", self.answer_ns, out);
+        push_field(b",\"upstream_wait_ns\":", self.wait_ns, out);
         push_field(b",\"upstream_tries\":", self.tries.into(), out);
         push_text(b",\"upstream_error\":", self.error.as_deref(), out);
     }
@@ -49,6 +52,7 @@ mod tests {
             upstream: "app".into(),
             server: Some("http://a".into()),
             answer_ns: 9,
+            wait_ns: 4,
             tries: 2,
             error: Some("http://a: \"refused\"".into()),
         };
@@ -56,7 +60,7 @@ mod tests {
         upstream_facts.push(&mut out);
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            r#","upstream":"app","upstream_server":"http://a","upstream_ns":9,"upstream_tries":2,"upstream_error":"http://a: \"refused\"""#
+            r#","upstream":"app","upstream_server":"http://a","upstream_ns":9,"upstream_wait_ns":4,"upstream_tries":2,"upstream_error":"http://a: \"refused\"""#
         );
     }
 }
