@@ -258,7 +258,7 @@ impl<'a> Parts<'a> {
         self.took = self.timers.last().copied().flatten().map(of_format);
     }
 
-    /// The time at a server whose log has the time until its response and the whole.
+    /// The time at a server where the log has the time until its response and the whole.
     fn settle_response(&mut self) {
         let Some(until_ns) = self.until_response_ns else {
             return;

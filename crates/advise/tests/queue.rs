@@ -82,7 +82,7 @@ pub fn advised(requests: &[Request], took_ns: &[u64]) -> QueueFigures {
     advised_by(requests, took_ns, 6)
 }
 
-/// The same of a log whose times have so many decimals.
+/// The same of a log where times have so many decimals.
 pub fn advised_by(requests: &[Request], took_ns: &[u64], decimals: usize) -> QueueFigures {
     let mut lines: Vec<(u64, String)> = requests
         .iter()

@@ -1,4 +1,4 @@
-//! Requests whose like have come before, on an imagined processor.
+//! Requests of which the like have come before, on an imagined processor.
 
 use crate::imagined::{STEP_NS, WAIT_MAX_NS, World, fixed, kind, mix, settings};
 use proptest::prelude::*;

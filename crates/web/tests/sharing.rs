@@ -1,5 +1,5 @@
 //! Who received least of late goes first on a busy link: fifty downloads of one client beside the
-//! page of another, whose files are as large. No times: only who ended before whom.
+//! page of another with files as large. No times: only which ended before which.
 
 use crate::http2::frames::RawClient;
 use crate::site::{CHUNK_BYTES, PATIENCE, Site, rooted};

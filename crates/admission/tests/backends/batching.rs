@@ -131,7 +131,7 @@ pub struct Backend {
     outside: usize,
     thinking: usize,
     waiting: VecDeque<Job>,
-    /// Those whose tokens are computed, and how many of these are left.
+    /// Those that get their tokens now, and how many of these are left.
     prompts: VecDeque<(Job, usize)>,
     /// Those that end with the next step, the one after it, ...: when they joined, and all of their
     /// tokens.

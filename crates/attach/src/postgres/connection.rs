@@ -338,8 +338,8 @@ async fn over_socket(config: &Config, place: &Place) -> Result<Client, Refusal> 
     Ok(client)
 }
 
-/// Connects, in a thread that ends after that; as root it becomes the user who runs the server, in
-/// whose name peer authentication lets it in. The folder is opened before, since that user may not
+/// Connects, in a thread that ends after that; as root it becomes the user who runs the server,
+/// whom peer authentication lets in. The folder is opened before, since that user may not
 /// see it through /proc.
 fn stream(socket: &Path, owner: u32) -> io::Result<UnixStream> {
     if !geteuid().is_root() {

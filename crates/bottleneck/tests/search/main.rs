@@ -1,4 +1,4 @@
-//! The search on imagined links, whose rate only the test knows.
+//! The search on imagined links; only the test knows their rates.
 
 mod alone;
 mod finding;

@@ -1,4 +1,4 @@
-//! Requests whose path says how long they take, on real servers: the long one begins at the back, and
+//! Requests with a path that says how long they take, on real servers: the long one begins at the back, and
 //! the short one goes before it although neither has used anything.
 
 use super::{ONE_AT_A_TIME, PATIENCE, nice, until};

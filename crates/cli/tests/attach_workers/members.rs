@@ -61,7 +61,7 @@ fn begun(server: &Server) -> Vec<u32> {
     found
 }
 
-/// Of a server that is nicer than others, so that it shows whose value they have.
+/// Of a server that is nicer than others, so that their value tells it from others.
 #[test]
 fn what_a_worker_begins_is_as_the_worker_was() {
     let test = "what_a_worker_begins_is_as_the_worker_was";

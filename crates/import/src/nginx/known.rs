@@ -196,7 +196,7 @@ const MOOT: [&str; 85] = [
     "uninitialized_variable_warn",
 ];
 
-/// Beginnings of names whose directives are about the inside of nginx.
+/// Beginnings of the names of directives about the inside of nginx.
 const MOOT_BEGINNINGS: [&str; 13] = [
     "worker_",
     "fastcgi_buffer",

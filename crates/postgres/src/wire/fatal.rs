@@ -1,4 +1,4 @@
-//! The server's last words to a client whose connection the gate ends.
+//! The server's last words to a client when the gate ends its connection.
 
 use super::HEADER_BYTES;
 use bytes::{BufMut, BytesMut};

@@ -1,4 +1,4 @@
-//! A stream whose other side may have answered before it stopped taking what is written.
+//! A stream where the other side may have answered before it stopped taking what is written.
 //!
 //! A server that refuses an upload answers, and closes without reading the rest: the next write
 //! meets a reset, and the answer is in the socket already (RFC 9112, 9.5 has clients look for it).

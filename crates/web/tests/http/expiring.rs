@@ -122,7 +122,7 @@ fn files_are_kept_for_as_long_as_nginx_says() {
     }
 }
 
-/// Answers each request with the head whose number ends its path.
+/// Answers each request with the head of the number that ends its path.
 fn upstream(heads: &'static [&'static str]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// A session in the console whose answers are looked at byte by byte.
+/// A session in the console; its answers are looked at byte by byte.
 struct Session {
     stream: UnixStream,
     input: bytes::BytesMut,

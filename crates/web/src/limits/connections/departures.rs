@@ -37,7 +37,7 @@ impl Drop for AwaitedAnswer {
 }
 
 impl Connections {
-    /// Closes connections whose client has left while an answer is awaited; never returns.
+    /// Closes connections of clients that have left while an answer is awaited; never returns.
     pub async fn watch_departures(self) {
         loop {
             if self.0.awaiting.get() == 0 {
