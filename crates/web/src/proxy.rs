@@ -55,6 +55,7 @@ pub use fastcgi::{FastCgiTable, Found, Script, ScriptRoutes, User, is_script, pa
 pub use health::Standing;
 pub use look::LookedBody;
 pub use report::{Report, SharedReport};
+pub use request_headers::{NoVariable, RequestHeaderError, RequestHeaders};
 pub use tunnel::{Tunnel, TunnelEnd};
 pub use upload::ClientFault;
 

@@ -12,7 +12,8 @@ fn line(text: &str) -> String {
         text: text.into(),
         flags: &[],
     };
-    let refusal = Config::parse(text).and_then(|config| config.check());
+    let refusal = Config::parse(text)
+        .and_then(|config| config.check().and_then(|()| config.check_without_files()));
     source.render(&refusal.expect_err(text))
 }
 
@@ -123,64 +124,64 @@ fn values_that_do_not_fit_are_told_what_would() {
 fn headers_for_upstreams_that_do_not_fit_are_told_what_would() {
     assert_lines(&[
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Connection = \"1\" }",
-            "f:4: upstream.headers.Connection: the server sets connection itself: leave it out",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Connection = \"1\" }",
+            "f:5: upstream.headers.Connection: the server sets connection itself: leave it out",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Transfer-Encoding = \"1\" }",
-            "f:4: upstream.headers.Transfer-Encoding: the server sets transfer-encoding itself: leave it out",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Transfer-Encoding = \"1\" }",
+            "f:5: upstream.headers.Transfer-Encoding: the server sets transfer-encoding itself: leave it out",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { content_length = \"1\" }",
-            "f:4: upstream.headers.content_length: the server sets content_length itself: leave it out",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { content_length = \"1\" }",
+            "f:5: upstream.headers.content_length: the server sets content_length itself: leave it out",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { TE = \"1\" }",
-            "f:4: upstream.headers.TE: the server sets te itself: leave it out",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { TE = \"1\" }",
+            "f:5: upstream.headers.TE: the server sets te itself: leave it out",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Trailer = \"1\" }",
-            "f:4: upstream.headers.Trailer: the server sets trailer itself: leave it out",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Trailer = \"1\" }",
+            "f:5: upstream.headers.Trailer: the server sets trailer itself: leave it out",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Upgrade = \"1\" }",
-            "f:4: upstream.headers.Upgrade: the server sets upgrade itself: leave it out",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Upgrade = \"1\" }",
+            "f:5: upstream.headers.Upgrade: the server sets upgrade itself: leave it out",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Keep-Alive = \"1\" }",
-            "f:4: upstream.headers.Keep-Alive: the server sets keep-alive itself: leave it out",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Keep-Alive = \"1\" }",
+            "f:5: upstream.headers.Keep-Alive: the server sets keep-alive itself: leave it out",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Proxy-Authorization = \"1\" }",
-            "f:4: upstream.headers.Proxy-Authorization: the server sets proxy-authorization itself: leave it out",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Proxy-Authorization = \"1\" }",
+            "f:5: upstream.headers.Proxy-Authorization: the server sets proxy-authorization itself: leave it out",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Host = \"c\" }",
-            "f:4: upstream.headers.Host: set upstream.host instead: it is the Host that servers get",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { Host = \"c\" }",
+            "f:5: upstream.headers.Host: set upstream.host instead: it is the Host that servers get",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { X-A = \"1\", x-a = \"2\" }",
-            "f:4: upstream.headers.x-a: x-a is given twice: names of headers are the same in capitals",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { X-A = \"1\", x-a = \"2\" }",
+            "f:5: upstream.headers.x-a: x-a is given twice: names of headers are the same in capitals",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { X-A = \"\u{fc}\" }",
-            "f:4: upstream.headers.X-A: the value of x-a must be printable ASCII in one line",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { X-A = \"\\u007f\" }",
+            "f:5: upstream.headers.X-A: the value of x-a must be printable ASCII in one line",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { \"X A\" = \"1\" }",
-            "f:4: upstream.headers.X A: \"X A\" is not a name of a header: use letters, digits and dashes, as in X-Frame-Options",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { \"X A\" = \"1\" }",
+            "f:5: upstream.headers.X A: \"X A\" is not a name of a header: use letters, digits and dashes, as in X-Frame-Options",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { X-A = \"$remote_user\" }",
-            "f:4: upstream.headers.X-A: `$remote_user` is no variable; there are $host, $scheme, $remote_addr, $request_uri, $server_port and $http_NAME (a header of the client), and $$ is a dollar",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nheaders = { X-A = \"$remote_user\" }",
+            "f:5: upstream.headers.X-A: `$remote_user` is no variable; there are $host, $scheme, $remote_addr, $request_uri, $server_port and $http_NAME (a header of the client), and $$ is a dollar",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\ntell_wait = [\"server\"]\nheaders = { X-Queue-Ms = \"1\" }",
-            "f:5: upstream.headers.X-Queue-Ms: tell_wait = [\"server\"] sets it; leave one of the two out",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\ntell_wait = [\"server\"]\nheaders = { X-Queue-Ms = \"1\" }",
+            "f:6: upstream.headers.X-Queue-Ms: tell_wait = [\"server\"] sets it; leave one of the two out",
         ),
         (
-            "[[upstream]]\nname = \"a\"\nservers = [\"fastcgi://b\"]\nfastcgi = { root = \"/r\" }\nheaders = { X_A = \"1\" }",
-            "f:5: upstream.headers.X_A: scripts get no header with `_` in its name; write \"x-a\", which is the same to them",
+            "root = \"/x\"\n[[upstream]]\nname = \"a\"\nservers = [\"fastcgi://b\"]\nfastcgi = { root = \"/r\" }\nheaders = { X_A = \"1\" }",
+            "f:6: upstream.headers.X_A: scripts get no header with `_` in its name; write \"x-a\", which is the same to them",
         ),
     ]);
 }

@@ -417,6 +417,10 @@ impl<'a> Maker<'a> {
         self.may("retries", &["0", "2"]);
         self.may("fails", &["1", "1000"]);
         self.may("host", &["\"upstream\"", "\"h.example\""]);
+        self.may(
+            "headers",
+            &["{ X-A = \"$remote_addr\", Accept-Encoding = \"\" }", "{}"],
+        );
         self.health();
     }
 

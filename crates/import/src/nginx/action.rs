@@ -411,7 +411,7 @@ impl<'a> Actions<'_, 'a> {
         for (directive, why) in &target.left_out {
             self.leave_out(directive, why);
         }
-        self.headers_to_upstream(scope);
+        let headers = self.headers_to_upstream(scope);
         let rewritten = scope.one("proxy_redirect");
         if let Some(own) = rewritten.filter(|own| !matches!(own.first(), "off" | "default")) {
             self.leave_out(own, "Location of upstreams passes as it is");
@@ -422,6 +422,7 @@ impl<'a> Actions<'_, 'a> {
             .iter()
             .any(|own| own.starts_with("https"));
         let mut target = target;
+        target.upstream.headers = headers;
         if is_tls {
             let ca = scope.one("proxy_ssl_trusted_certificate");
             target.upstream.ca = ca.map(|own| own.first().to_owned());

@@ -6,8 +6,10 @@ use super::locations::Location;
 use super::regex;
 use super::scope::Scope;
 use super::tree::Directive;
+use super::upstream_headers::Headers;
 use super::upstreams::{self, Blocks, Upstream};
 use sooner_http::path_pattern::{self, PathPattern};
+use std::collections::BTreeMap;
 
 /// Scripts that a location has run.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,11 +94,11 @@ impl<'a> Actions<'_, 'a> {
                 self.leave_out(own, identity::REFUSED);
                 Action::Answer(403, None)
             }
-            Ok((run, left_out)) => {
+            Ok((mut run, left_out)) => {
                 for (directive, why) in left_out {
                     self.leave_out(&directive, why);
                 }
-                self.parameters(&location.scope);
+                run.upstream.headers = self.parameters(&location.scope);
                 self.tried_scripts(&location.scope);
                 Action::Run(Box::new(run))
             }
@@ -107,8 +109,9 @@ impl<'a> Actions<'_, 'a> {
         }
     }
 
-    /// Parameters beside those that every script is told.
-    fn parameters(&mut self, scope: &Scope<'a>) {
+    /// The headers that parameters stand for; says which others scripts are not told.
+    fn parameters(&mut self, scope: &Scope<'a>) -> BTreeMap<String, String> {
+        let mut headers = Headers::default();
         let passed = scope.one("fastcgi_pass_request_headers");
         if let Some(own) = passed.filter(|own| own.first() == "off") {
             self.leave_out(own, "the client's own headers are passed on");
@@ -124,13 +127,10 @@ impl<'a> Actions<'_, 'a> {
                 continue;
             }
             let why = match name {
+                "HTTP_HOST" => "the client's own Host is passed on",
                 name if name.starts_with("HTTP_") => {
-                    let header = name["HTTP_".len()..].replace('_', "-");
-                    match self.remark_on_header(scope, &header, value) {
-                        Some(why) => why,
-                        None if header == "HOST" => "the client's own Host is passed on",
-                        None => continue,
-                    }
+                    self.put_header(scope, own, &header_name(name), &mut headers);
+                    continue;
                 }
                 "HTTPS" => {
                     "scripts are told HTTPS for requests that came over TLS, and X-Forwarded-Proto"
@@ -142,6 +142,7 @@ impl<'a> Actions<'_, 'a> {
             };
             self.leave_out(own, why);
         }
+        headers.values
     }
 
     fn tried_scripts(&mut self, scope: &Scope<'a>) {
@@ -154,6 +155,17 @@ impl<'a> Actions<'_, 'a> {
             self.leave_out(tried, "a script that does not exist gets 404");
         }
     }
+}
+
+/// The header that a parameter stands for: `X-Forwarded-Proto` for `HTTP_X_FORWARDED_PROTO`.
+fn header_name(parameter: &str) -> String {
+    let words = parameter.split('_').skip(1).map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        let rest = letters.map(|letter| letter.to_ascii_lowercase());
+        first.into_iter().chain(rest).collect::<String>()
+    });
+    words.collect::<Vec<_>>().join("-")
 }
 
 /// A parameter that stands for a header of the client and says who the client is.

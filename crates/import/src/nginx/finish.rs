@@ -3,7 +3,7 @@
 
 use super::action::NOT_CARRIED;
 use super::default_sites::{SCHEMES, first_sites, refuse_mixed};
-use super::site::{Body, Place, Route, Site};
+use super::site::{Body, Place, Route, Site, key, table};
 use super::upstreams::Upstream;
 use crate::document::{Document, Group, quoted};
 
@@ -287,6 +287,13 @@ fn write_upstream(name: &str, upstream: &Upstream, document: &mut Document) {
     document.list(group, "servers", &upstream.servers);
     if let Some(host) = &upstream.host {
         document.text(group, "host", host);
+    }
+    if !upstream.headers.is_empty() {
+        let pairs = upstream.headers.iter();
+        let pairs: Vec<String> = pairs
+            .map(|(name, value)| format!("{} = {}", key(name), quoted(value)))
+            .collect();
+        document.value(group, "headers", table(&pairs));
     }
     if let Some(limit) = upstream.limit {
         document.value(group, "limit", limit);

@@ -9,7 +9,7 @@ pub const REFUSED: &str =
     "Sooner sets no such header, and the client's own would say who it is; all get 403";
 /// What becomes of headers that say something else.
 pub const CLIENTS_OWN: &str =
-    "no other header is set for upstreams, and the client's own of this name is passed on";
+    "Sooner has no such variable; the client's own header of this name is passed on";
 /// Variables made of others by variables.
 const DEPTH_MAX: usize = 8;
 

@@ -78,7 +78,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Replaces `$name`, and not the beginning of `$name_of_another`.
-fn replaced(text: &str, name: &str, value: &str) -> String {
+pub fn replaced(text: &str, name: &str, value: &str) -> String {
     let mut replaced = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(name) {

@@ -231,7 +231,7 @@ fn write_body(document: &mut Document, body: &Body, inherited: &Body) {
 }
 
 /// A name as TOML has it, without quotes where it needs none.
-fn key(name: &str) -> String {
+pub fn key(name: &str) -> String {
     let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if !name.is_empty() && name.bytes().all(is_bare) {
         name.to_owned()
@@ -240,7 +240,8 @@ fn key(name: &str) -> String {
     }
 }
 
-fn table(pairs: &[String]) -> String {
+/// A table in one line.
+pub fn table(pairs: &[String]) -> String {
     if pairs.is_empty() {
         return "{}".into();
     }

@@ -1,11 +1,15 @@
-//! `proxy_set_header`: what upstreams are told of a request, and where Sooner tells them something
-//! else.
+//! `proxy_set_header`: what upstreams are told of a request where Sooner would tell them something
+//! else, and what cannot be carried over.
 
 use super::action::Actions;
 use super::facts::Facts;
 use super::identity;
-use super::scope::Scope;
+use super::scope::{Scope, replaced};
+use super::tree::Directive;
 use super::values::unbraced;
+use sooner_web::files::ExtraHeaderError;
+use sooner_web::proxy::{RequestHeaderError, RequestHeaders};
+use std::collections::BTreeMap;
 
 const SCHEME: &str =
     "upstreams get the scheme of the request, or what a proxy in proxy.trusted says";
@@ -15,11 +19,17 @@ const CLIENT: &str = "upstreams get the address that the request came from; of a
 const REAL_IP: &str =
     "of a proxy in proxy.trusted its own X-Real-IP is passed on; X-Forwarded-For has the client";
 const FORWARDED: &str = "Sooner always writes this header itself";
-const SAID: &str = "X-Forwarded-Proto and X-Forwarded-Host say it";
-const SAID_BESIDE: &str =
-    "X-Forwarded-Proto and X-Forwarded-Host say it; the client's own of this name is passed on";
 const NONE: &str = "upstreams get no such header, unless a proxy in proxy.trusted sends it";
-const ENCODING: &str = "what the client accepts is passed on";
+const OF_CONNECTION: &str = "Sooner writes what belongs to the connection itself";
+const TWICE: &str = "a header is written once";
+
+/// Headers that an upstream gets in place of what Sooner would send.
+#[derive(Default)]
+pub struct Headers {
+    /// What they are.
+    pub values: BTreeMap<String, String>,
+    checked: RequestHeaders,
+}
 
 /// What is known where a header is set.
 pub struct About<'f> {
@@ -32,28 +42,60 @@ pub struct About<'f> {
 }
 
 impl<'a> Actions<'_, 'a> {
-    /// Says which headers upstreams get otherwise. What Sooner sets alike needs no word.
-    pub fn headers_to_upstream(&mut self, scope: &Scope<'a>) {
+    /// The headers that upstreams get in place of what Sooner would send; says which they get
+    /// otherwise. What Sooner sets alike needs no word.
+    pub fn headers_to_upstream(&mut self, scope: &Scope<'a>) -> BTreeMap<String, String> {
+        let mut headers = Headers::default();
         for own in scope.all(&["proxy_set_header", "grpc_set_header"]) {
-            let value = own.args.get(1).map_or("", String::as_str);
-            if let Some(why) = self.remark_on_header(scope, own.first(), value) {
-                self.leave_out(own, why);
-            }
+            self.put_header(scope, own, own.first(), &mut headers);
         }
         for name in ["proxy_pass_request_headers", "grpc_pass_request_headers"] {
             if let Some(own) = scope.one(name).filter(|own| own.first() == "off") {
                 self.leave_out(own, "the client's own headers are passed on");
             }
         }
+        headers.values
     }
 
-    /// Why a header of this name is not sent with this value, where that is so.
-    pub fn remark_on_header(
-        &self,
+    /// Puts the header of this name that a directive sets among `headers`, or says why not.
+    pub fn put_header(
+        &mut self,
         scope: &Scope<'a>,
+        own: &'a Directive,
         name: &str,
-        value: &str,
-    ) -> Option<&'static str> {
+        headers: &mut Headers,
+    ) {
+        let value = own.args.get(1).map_or("", String::as_str);
+        let Some(why) = self.remark_on_header(scope, name, value) else {
+            return;
+        };
+        let value = self.value(scope, value);
+        match headers.checked.push(name, &value) {
+            Ok(()) => drop(headers.values.insert(name.to_owned(), value)),
+            Err(RequestHeaderError::Header(error)) => match error {
+                ExtraHeaderError::Twice(_) => self.leave_out(own, TWICE),
+                ExtraHeaderError::Ours(_) => self.leave_out(own, OF_CONNECTION),
+                other => self.leave_out(own, &other.to_string()),
+            },
+            Err(_) => self.leave_out(own, why),
+        }
+    }
+
+    /// A value without the variables that are the same in all requests of the site.
+    fn value(&self, scope: &Scope<'a>, value: &str) -> String {
+        let mut value = unbraced(&scope.expanded(value));
+        if let Some(name) = super::listen::first_name(scope) {
+            value = replaced(&value, "$server_name", &name);
+        }
+        if let Some(scheme) = self.facts.scheme {
+            let https = if scheme == "https" { "on" } else { "" };
+            value = replaced(&value, "$https", https);
+        }
+        value
+    }
+
+    /// Why Sooner alone would not send a header of this name with this value, where that is so.
+    fn remark_on_header(&self, scope: &Scope<'a>, name: &str, value: &str) -> Option<&'static str> {
         let header = scope.one("real_ip_header").map_or("", |own| own.first());
         let about = About {
             facts: &self.facts,
@@ -67,7 +109,6 @@ impl<'a> Actions<'_, 'a> {
 
 fn remark(name: &str, value: &str, about: &About<'_>) -> Option<&'static str> {
     let is_scheme = value == "$scheme" || about.facts.scheme == Some(value);
-    let is_tls = about.facts.scheme == Some("https");
     let unless = |is_same: bool, why: &'static str| (!is_same).then_some(why);
     match name {
         // Said where the upstream is read.
@@ -88,19 +129,8 @@ fn remark(name: &str, value: &str, about: &About<'_>) -> Option<&'static str> {
             unless(is_same, CLIENT)
         }
         "forwarded" => unless(value == "$proxy_add_forwarded", FORWARDED),
-        "x-forwarded-port" => {
-            let usual = if is_tls { "443" } else { "80" };
-            let is_said =
-                value == "$server_port" || (value == usual && about.facts.scheme.is_some());
-            Some(if is_said { SAID } else { NONE })
-        }
-        "x-forwarded-ssl" => {
-            let is_said = value == "$https" || (value == "on" && is_tls);
-            Some(if is_said { SAID } else { NONE })
-        }
-        "x-forwarded-scheme" | "x-forwarded-protocol" => Some(if is_scheme { SAID } else { NONE }),
-        "x-scheme" | "x-url-scheme" if is_scheme => Some(SAID_BESIDE),
-        "accept-encoding" if value.is_empty() => Some(ENCODING),
+        // Never passed on.
+        "proxy" | "keep-alive" | "proxy-connection" if value.is_empty() => None,
         name if identity::is_of_proxies(name) => Some(NONE),
         _ => Some(identity::CLIENTS_OWN),
     }

@@ -18,6 +18,8 @@ pub struct Upstream {
     pub servers: Vec<String>,
     /// The `Host` that they get.
     pub host: Option<String>,
+    /// The headers that they get in place of what Sooner would send.
+    pub headers: BTreeMap<String, String>,
     /// Jobs inside each.
     pub limit: Option<u64>,
     /// Failures in a row that put one out.
@@ -93,6 +95,7 @@ pub fn target(pass: &Directive, scope: &Scope<'_>, blocks: &Blocks<'_>) -> Resul
         name,
         servers,
         host,
+        headers: BTreeMap::new(),
         limit: None,
         fails: None,
         connect_seconds: seconds(scope, "proxy_connect_timeout"),
@@ -124,6 +127,7 @@ pub fn of_scripts(
             None => vec![server(place, "fastcgi")?],
         },
         host: None,
+        headers: BTreeMap::new(),
         limit: None,
         fails: None,
         connect_seconds: None,

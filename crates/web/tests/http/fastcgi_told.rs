@@ -21,9 +21,13 @@ const COMPRESSED: &str = "<?php header('Content-Type: text/event-stream'); \
 const FIRST_COMMENT: Duration = Duration::from_secs(5);
 
 fn site(php: &Php, told: &str) -> Site {
+    site_with(php, &format!("limit = 1\ntell_wait = ['{told}']"))
+}
+
+fn site_with(php: &Php, keys: &str) -> Site {
     let config = format!(
         "[[site]]\nroot = {root:?}\n[[class]]\nname = 'gold'\n[[upstream]]\nname = 'php'\n\
-         servers = ['fastcgi+unix:{}']\nlimit = 1\ntell_wait = ['{told}']\n\
+         servers = ['fastcgi+unix:{}']\n{keys}\n\
          fastcgi = {{ root = {root:?} }}\n[[route]]\npath = '/'\nupstream = 'php'\n",
         php.socket().display(),
         root = php.root(),
@@ -52,6 +56,20 @@ fn a_script_is_told_of_its_wait_and_nothing_that_a_client_made_up() {
         let start = told["HTTP_X_REQUEST_START"].as_str().unwrap();
         assert!(start.starts_with("t=") && start.len() > 12, "{start}");
     }
+}
+
+#[test]
+fn a_script_is_told_the_headers_of_its_upstream() {
+    let test = "a_script_is_told_the_headers_of_its_upstream";
+    let Some(php) = Php::start(test) else { return };
+    let keys = "headers = { X-Key = 'a $http_x_id', X-Forwarded-Proto = 'https', X-Gone = '' }";
+    let site = site_with(&php, keys);
+    let sent = "x-key: forged\r\nx-forwarded-proto: gopher\r\nx-gone: 1\r\nx-id: 7\r\n";
+    let answer = ask(site.address, "GET", "/server.php", sent, b"");
+    let told: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(told["HTTP_X_KEY"], "a 7");
+    assert_eq!(told["HTTP_X_FORWARDED_PROTO"], "https");
+    assert_eq!(told.get("HTTP_X_GONE"), None);
 }
 
 /// What follows the comments of a request for `target` that waits until the first one is there.

@@ -42,70 +42,150 @@ fn a_header_that_is_told_alike_needs_no_word() {
     }
 }
 
-/// A server, a header, and why upstreams do not get it so.
-const TOLD_OTHERWISE: &[(&str, &str, &str)] = &[
+/// A server, a header, and what upstreams get.
+const CARRIED: &[(&str, &str, &str)] = &[
     (
         "",
         "X-Forwarded-Proto https",
-        "upstreams get the scheme of the request",
+        "X-Forwarded-Proto = \"https\"",
     ),
     (
         TLS,
         "X-Forwarded-Proto http",
-        "upstreams get the scheme of the request",
+        "X-Forwarded-Proto = \"http\"",
     ),
     (
         "",
         "X-Forwarded-Proto $http_x_forwarded_proto",
-        "upstreams get the scheme",
+        "X-Forwarded-Proto = \"$http_x_forwarded_proto\"",
     ),
     (
         "",
         "X-Forwarded-Host public.example.com",
-        "upstreams get the Host of the request",
+        "X-Forwarded-Host = \"public.example.com\"",
     ),
     (
         "",
         "X-Real-IP $http_cf_connecting_ip",
-        "upstreams get the address that",
+        "X-Real-IP = \"$http_cf_connecting_ip\"",
     ),
     (
         "",
-        "X-Forwarded-For $http_cf_connecting_ip",
-        "upstreams get the address that",
+        "X-Forwarded-For $http_a",
+        "X-Forwarded-For = \"$http_a\"",
     ),
-    ("", "X-Forwarded-Port 443", "upstreams get no such header"),
-    (
-        TLS,
-        "X-Forwarded-Port 443",
-        "X-Forwarded-Proto and X-Forwarded-Host say it",
-    ),
+    ("", "X-Forwarded-Port 443", "X-Forwarded-Port = \"443\""),
+    (TLS, "X-Forwarded-Port 443", "X-Forwarded-Port = \"443\""),
     (
         "",
         "X-Forwarded-Port $server_port",
-        "X-Forwarded-Proto and X-Forwarded-Host say it",
+        "X-Forwarded-Port = \"$server_port\"",
     ),
-    ("", "X-Forwarded-Ssl on", "upstreams get no such header"),
-    (
-        TLS,
-        "X-Forwarded-Ssl on",
-        "X-Forwarded-Proto and X-Forwarded-Host say it",
-    ),
+    ("", "X-Forwarded-Ssl on", "X-Forwarded-Ssl = \"on\""),
+    (TLS, "X-Forwarded-Ssl $https", "X-Forwarded-Ssl = \"on\""),
+    ("", "X-Forwarded-Ssl $https", "X-Forwarded-Ssl = \"\""),
     (
         "",
-        "X-Forwarded-Scheme https",
-        "upstreams get no such header",
+        "X-Forwarded-Scheme $scheme",
+        "X-Forwarded-Scheme = \"$scheme\"",
     ),
     (
         "",
         "X-Forwarded-Server $host",
-        "upstreams get no such header",
+        "X-Forwarded-Server = \"$host\"",
     ),
-    ("", "X-Scheme https", "no other header is set"),
+    (
+        "",
+        "X-Forwarded-Server $server_name",
+        "X-Forwarded-Server = \"a.org\"",
+    ),
+    ("", "X-Scheme https", "X-Scheme = \"https\""),
+    ("", "X-Scheme ${scheme}s", "X-Scheme = \"${scheme}s\""),
+    ("set $key abc;", "X-Key $key", "X-Key = \"abc\""),
+    ("", "X-URI $request_uri", "X-URI = \"$request_uri\""),
+    ("", "Accept-Encoding \"\"", "Accept-Encoding = \"\""),
+    ("", "Authorization \"\"", "Authorization = \"\""),
     (
         "",
         "Forwarded for=$remote_addr",
-        "Sooner always writes this header itself",
+        "Forwarded = \"for=$remote_addr\"",
+    ),
+    (
+        "set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For;",
+        "X-Real-IP $remote_addr",
+        "X-Real-IP = \"$remote_addr\"",
+    ),
+];
+
+#[test]
+fn a_header_that_is_told_otherwise_is_carried_over() {
+    for (head, header, expected) in CARRIED {
+        let lines = passed(head, &format!("proxy_set_header {header};"));
+        assert_eq!(remarks(&lines), [""; 0], "{header}");
+        let headers = lines.iter().find(|line| line.starts_with("headers = "));
+        let expected = format!("headers = {{ {expected} }}");
+        assert_eq!(headers, Some(&expected), "{header} {lines:?}");
+    }
+    has(
+        "server { root /srv; location ~ \\.php$ { fastcgi_pass p:9000; \
+         fastcgi_param HTTP_X_FORWARDED_PROTO https; fastcgi_param HTTP_X_KEY a$remote_addr; } }",
+        &["headers = { X-Forwarded-Proto = \"https\", X-Key = \"a$remote_addr\" }"],
+    );
+}
+
+#[test]
+fn headers_are_inherited_as_nginx_does_and_upstreams_split_by_them() {
+    let lines = lines(
+        "server { proxy_set_header X-A 1; proxy_set_header Host $http_host; \
+         location / { proxy_pass http://127.0.0.1:1; } \
+         location /b/ { proxy_pass http://127.0.0.1:1; proxy_set_header X-B 2; \
+         proxy_set_header Host $http_host; } \
+         location /c/ { proxy_pass http://127.0.0.1:1; } }",
+    );
+    let of = |begin: &str| {
+        let all = lines.iter().filter(|line| line.starts_with(begin));
+        all.map(String::as_str).collect::<Vec<_>>()
+    };
+    let mut headers = of("headers = ");
+    headers.sort_unstable();
+    let expected = ["headers = { X-A = \"1\" }", "headers = { X-B = \"2\" }"];
+    assert_eq!(headers, expected, "{lines:?}");
+    assert_eq!(of("[[upstream]]").len(), 2, "{lines:?}");
+    assert_eq!(of("[[route]]").len(), 3, "{lines:?}");
+}
+
+/// A server, a header, and why upstreams do not get it so.
+const TOLD_OTHERWISE: &[(&str, &str, &str)] = &[
+    (
+        "",
+        "X-Forwarded-Proto $proxy_protocol_addr",
+        "upstreams get the scheme of the request",
+    ),
+    (
+        "",
+        "X-Forwarded-Host $hostname",
+        "upstreams get the Host of the request",
+    ),
+    (
+        "",
+        "X-Real-IP $realip_remote_addr",
+        "upstreams get the address that",
+    ),
+    (
+        "",
+        "X-Forwarded-For \"$proxy_add_x_forwarded_for, 1\"",
+        "upstreams get the address that",
+    ),
+    (
+        "",
+        "X-Forwarded-Port $proxy_port",
+        "upstreams get no such header",
+    ),
+    ("", "X-Id $request_id", "Sooner has no such variable"),
+    (
+        "",
+        "Trailer a",
+        "Sooner writes what belongs to the connection itself",
     ),
     (
         "",
@@ -118,18 +198,13 @@ const TOLD_OTHERWISE: &[(&str, &str, &str)] = &[
         "Sooner has no variables; the client's own Host",
     ),
     ("", "Host \"\"", "this is no host; the client's own"),
-    (
-        "set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For;",
-        "X-Real-IP $remote_addr",
-        "of a proxy in proxy.trusted its own X-Real-IP is passed on",
-    ),
 ];
 
 #[test]
 fn a_header_that_is_told_otherwise_is_named() {
     for (head, header, why) in TOLD_OTHERWISE {
         let lines = passed(head, &format!("proxy_set_header {header};"));
-        let begin = format!("proxy_set_header {header}: {why}");
+        let begin = format!("proxy_set_header {}: {why}", header);
         let remarks = remarks(&lines);
         assert!(
             remarks.iter().any(|own| own.starts_with(&begin)),
@@ -140,13 +215,19 @@ fn a_header_that_is_told_otherwise_is_named() {
             .all(|own| own.ends_with("(/etc/nginx/site:1)") || own.ends_with("(site:1)"));
         assert!(line, "{remarks:?}");
     }
+    let twice = passed("", "proxy_set_header X-A 1; proxy_set_header x-a 2;");
+    let said = "proxy_set_header x-a 2: a header is written once";
+    assert!(remarks(&twice)[0].starts_with(said), "{twice:?}");
+    let odd = passed("", "proxy_set_header X-A \u{7f};");
+    assert!(remarks(&odd)[0].contains("printable ASCII"), "{odd:?}");
     has(
         "server { root /srv; location ~ \\.php$ { fastcgi_pass p:9000; \
-         fastcgi_param HTTP_X_FORWARDED_PROTO https; } }",
-        &[
-            "# not carried over: fastcgi_param HTTP_X_FORWARDED_PROTO https: upstreams get the scheme",
-        ],
+         fastcgi_param HTTP_\u{fc} 1; } }",
+        &["# not carried over: fastcgi_param HTTP_\u{fc} 1: \"\u{fc}\" is not a name of a header"],
     );
+    // It is never passed on.
+    let proxy = passed("", "proxy_set_header Proxy \"\";");
+    assert_eq!(remarks(&proxy), [""; 0]);
 }
 
 #[test]
