@@ -2,7 +2,7 @@
 //! of databases that no client uses at the moment.
 
 use super::tables::{field, rows, rows_of};
-use super::{PORT, PgBouncer, answer, start};
+use super::{PgBouncer, answer, start};
 use crate::support::{Database, Gate, until};
 
 /// Commands out of PgBouncer's own help: those with a database about `postgres`.
@@ -53,8 +53,7 @@ fn a_second_pause_is_told_as_pgbouncer_tells_it() {
     let Some((database, _bouncer, gate)) = start("a_second_pause_is_told") else {
         return;
     };
-    let theirs =
-        |command: &str| answer(database.psql(database.folder(), PORT, "postgres"), command);
+    let theirs = |command: &str| answer(PgBouncer::psql(&database), command);
     let ours = |command: &str| answer(gate.psql(&database, "postgres"), command);
     for (command, is_done) in [
         ("PAUSE", true),
