@@ -32,7 +32,7 @@ const SLOW: [&str; 5] = ["drivers", "lab", "lab_measures", "oltp", "principles"]
 const SECONDS_UNKNOWN: [f64; 2] = [30.0, 1.0];
 /// How many of the slowest tests are shown.
 const SLOWEST: usize = 30;
-/// So few that failed beside others are run again, alone; more are no accident of a busy machine.
+/// So few that failed are run again, alone; more are no accident of a busy machine.
 const AGAIN_MAX: usize = 3;
 /// How often in a row one of them has to pass then.
 const AGAIN_TIMES: usize = 3;
@@ -52,13 +52,12 @@ pub fn run(parts: Vec<Part>, tally: &mut Tally) {
     together.sort_by_key(|part| Reverse(before.of(part)));
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let ran = run_some(together, (cores * TESTS_PER_TWO_CORES).div_ceil(2), tally);
-    let (mut times, failed) = (ran.times, ran.failed);
+    let (mut times, mut failed) = (ran.times, ran.failed);
+    // Beside these only what takes an idle processor goes on: documents and fuzz targets are built.
     let ran = run_some(alone, 1, tally);
     times.extend(ran.times);
+    failed.extend(ran.failed);
     run_again(failed, tally);
-    ran.failed
-        .iter()
-        .for_each(|one| tally.step(&one.name(), false));
     times.sort_by_key(|(_, seconds)| Reverse((seconds * 1e3) as u64));
     println!("-- the slowest tests");
     for (name, seconds) in times.iter().take(SLOWEST) {
