@@ -4,6 +4,7 @@
 mod check;
 mod place;
 mod proxied;
+mod random;
 mod random_config;
 mod reload;
 mod reload_at_random;

@@ -213,7 +213,8 @@ impl Proxy {
 
     /// Passes `request` on to the upstream of `route`: how that goes, for the log, and the response,
     /// the upstream's or ours in its place. Dropping the future, or later the response's body, cancels
-    /// it: it leaves the queue or the server. At `grace_end` it waits no longer. Needs a `LocalSet` around it.
+    /// it: it leaves the queue or the server. At `grace_end` it waits no longer. Needs a `LocalSet`
+    /// around it.
     pub fn forward(
         &self,
         route: &Rc<Route>,

@@ -1,34 +1,11 @@
 //! Random valid configurations, made from every key that the manual has.
 
 use super::place::{ConfigFolder, certify};
+use super::random::Random;
 use sooner_policy::PolicyName;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-
-/// A generator of numbers (xorshift64): the same seed gives the same configurations.
-pub struct Random(pub u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn chance(&mut self) -> bool {
-        self.below(2) == 0
-    }
-
-    fn one<'a>(&mut self, values: &[&'a str]) -> &'a str {
-        values[self.below(values.len())]
-    }
-}
 
 /// What the server has to answer once a configuration is in force.
 pub struct Expected {

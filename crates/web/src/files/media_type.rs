@@ -117,8 +117,7 @@ mod tests {
     fn extensions_that_nginx_knows_are_of_its_types() {
         let test = "extensions_that_nginx_knows_are_of_its_types";
         let Ok(text) = std::fs::read_to_string("/etc/nginx/mime.types") else {
-            eprintln!("skipped: {test}: no nginx; apt-get install nginx-light");
-            return;
+            return sooner_testbed::skip(test, "needs the package nginx");
         };
         let types = text.split_once('{').unwrap().1;
         let mut known = 0;

@@ -32,6 +32,7 @@ use hyper::{Method, Request, StatusCode};
 use sooner_http::forwarding::headers::keep_alive_seconds;
 use sooner_http::forwarding::request::{self, Client, Outgoing, Rules};
 use sooner_http::forwarding::response::{self, Framing};
+use sooner_http::forwarding::routes::host_name;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -268,6 +269,6 @@ impl Forwarding {
 
 /// The name in a `Host`, as nginx's `$host` has it.
 fn name_alone(host: &HeaderValue) -> Option<HeaderValue> {
-    let name = sooner_http::host::parse(host.as_bytes())?;
+    let name = host_name(host.to_str().ok()?);
     HeaderValue::from_str(&name.to_ascii_lowercase()).ok()
 }
