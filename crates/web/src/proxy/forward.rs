@@ -66,9 +66,10 @@ impl Forwarding {
     ) -> Response {
         let is_head = request.method() == Method::HEAD;
         let forwarded = tokio::select! {
+            // First, so that none begins in the place of one that is told now.
             biased;
-            forwarded = self.run(request, facts, &report) => forwarded,
             () = self.grace_end.wait() => Err(Failure::Stopped),
+            forwarded = self.run(request, facts, &report) => forwarded,
         };
         let mut report = report.lock();
         report.answered_at = Some(Instant::now());

@@ -109,7 +109,11 @@ fn requests_without_a_response_get_503_when_the_grace_ends() {
         let outcome = ["status", "completed", "upstream_error"].map(|field| &line[field]);
         let expected: [Value; 3] = [status.into(), completed.into(), why.into()];
         assert_eq!(outcome, expected.each_ref(), "{line}");
+        // None of those that waited takes the place of the one that was inside.
+        let tries = u64::from(["/inside", "/begun"].contains(&target));
+        assert_eq!(line["upstream_tries"], tries, "{line}");
     }
+    assert!(seen.try_iter().all(|target| target == "/begun"));
     assert_eq!(lines.len(), 5, "{lines:?}");
 }
 
