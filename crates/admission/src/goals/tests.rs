@@ -147,10 +147,15 @@ impl World {
 
     /// So many jobs, of which the first third is forgotten.
     fn run(&mut self, users: usize, count: usize) {
+        self.run_from(users, count / 3, count - count / 3);
+    }
+
+    /// So many jobs after `fill` others.
+    fn run_from(&mut self, users: usize, fill: usize, count: usize) {
         (0..users).for_each(|_| self.come());
-        (0..count / 3).for_each(|_| self.step());
+        (0..fill).for_each(|_| self.step());
         self.done.clear();
-        (count / 3..count).for_each(|_| self.step());
+        (0..count).for_each(|_| self.step());
     }
 
     fn responses(&self, class: u8) -> Vec<f64> {
@@ -161,6 +166,12 @@ impl World {
     fn mean(&self, class: u8) -> f64 {
         let all = self.responses(class);
         all.iter().sum::<f64>() / all.len() as f64
+    }
+
+    fn percentile(&self, class: u8, share: f64) -> f64 {
+        let mut all = self.responses(class);
+        all.sort_by(f64::total_cmp);
+        all[(share * all.len() as f64).ceil() as usize - 1]
     }
 
     fn share_within(&self, class: u8, ns: u64) -> f64 {
@@ -382,28 +393,47 @@ fn who_waited_elsewhere_is_due_earlier_and_never_before_the_beginning() {
 }
 
 /// Routes of a web application: one request in fifty takes a hundred times as long as most, and
-/// two of them inside hold up all others. A percentile needs jobs to be early by what it is.
-#[test]
-fn percentiles_are_met_where_a_few_jobs_take_very_long() {
-    let run = |targets: &[&[ResponseTarget]], shares: &[f64], seed: u64| {
+/// two of them inside hold up all others. Of a first class 80 in a hundred jobs are to take at most
+/// 0.4 of the mean of them all, of a second one 95 at most 0.8: these times, by target, of so many
+/// jobs after `fill`.
+fn of_targets(fill: usize, count: usize, seed: u64) -> [f64; 2] {
+    let run = |targets: &[&[ResponseTarget]], shares: &[f64]| {
         let goals = (0..).zip(targets);
         let goals = goals.map(|(class, of_class)| goal(&class.to_string(), class, of_class));
         let mut world = World::new(BY_PRIORITY, 2, goals.collect(), shares);
         world.random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(2 * seed + 1));
         world.demands = vec![(5e6, 0.7), (20e6, 0.2), (80e6, 0.08), (400e6, 0.02)];
-        world.run(60, 20_000);
+        world.run_from(60, fill, count);
         world
     };
+    let mean_ns = run(&[&[]], &[1.0]).mean(0);
+    let at = |part: f64| (part * mean_ns) as u64;
+    let first = [ResponseTarget::Share(0.8, at(0.4))];
+    let second = [ResponseTarget::Share(0.95, at(0.8))];
+    let world = run(&[&first, &second, &[]], &[0.1, 0.1, 0.8]);
+    [
+        world.percentile(0, 0.8) / at(0.4) as f64,
+        world.percentile(1, 0.95) / at(0.8) as f64,
+    ]
+}
+
+/// A percentile needs jobs to be early by what it is.
+#[test]
+fn percentiles_are_met_where_a_few_jobs_take_very_long() {
     for seed in 1..=3 {
-        let mean_ns = run(&[&[]], &[1.0], seed).mean(0);
-        let at = |part: f64| (part * mean_ns) as u64;
-        let first = [ResponseTarget::Share(0.8, at(0.4))];
-        let second = [ResponseTarget::Share(0.95, at(0.8))];
-        let world = run(&[&first, &second, &[]], &[0.1, 0.1, 0.8], seed);
-        let within = [
-            world.share_within(0, at(0.4)),
-            world.share_within(1, at(0.8)),
-        ];
-        assert!(within[0] >= 0.79 && within[1] >= 0.94, "{seed}: {within:?}");
+        let [first, second] = of_targets(6_600, 13_400, seed);
+        assert!(first < 1.03 && second < 1.05, "{seed}: {first} {second}");
     }
+}
+
+/// Within a minute of forty requests a second, of which one in ten is of the class.
+#[test]
+fn percentiles_are_met_soon() {
+    let mut runs: Vec<[f64; 2]> = (1..=21).map(|seed| of_targets(600, 1_700, seed)).collect();
+    let mut median = |at: usize| {
+        runs.sort_by(|one, other| one[at].total_cmp(&other[at]));
+        runs[10][at]
+    };
+    let medians = [median(0), median(1)];
+    assert!(medians.iter().all(|it| *it < 1.03), "{medians:?}");
 }
