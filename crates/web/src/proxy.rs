@@ -167,6 +167,33 @@ pub struct RehearsalState {
     pub would: WouldWait,
 }
 
+/// A request on its way to an upstream. No future yet: one that another one holds before it awaits it
+/// takes its room twice, for each request that waits.
+pub struct Passage {
+    finder: FactFinder,
+    forwarding: Forwarding,
+    request: Request<RequestBody>,
+    report: SharedReport,
+}
+
+impl Passage {
+    /// The response, the upstream's or ours in its place. Dropping the future, or later the
+    /// response's body, cancels it: it leaves the queue or the server. Needs a `LocalSet` around it.
+    pub async fn response(self) -> Response {
+        let (facts, request) = self.finder.find(self.request).await;
+        let comments_every = facts.comments_every;
+        let upstream = self.forwarding.route.upstream.clone();
+        let answering = self.forwarding.answer(request, facts, self.report.clone());
+        match comments_every {
+            None => answering.await,
+            Some(period) => {
+                let answering = Box::pin(answering);
+                waiting_stream::answer(upstream, answering, &self.report, period).await
+            }
+        }
+    }
+}
+
 impl Proxy {
     /// Whether no request goes to any upstream.
     pub fn is_empty(&self) -> bool {
@@ -211,17 +238,15 @@ impl Proxy {
         self.trusted.iter().any(|own| own.contains(address))
     }
 
-    /// Passes `request` on to the upstream of `route`: how that goes, for the log, and the response,
-    /// the upstream's or ours in its place. Dropping the future, or later the response's body, cancels
-    /// it: it leaves the queue or the server. At `grace_end` it waits no longer. Needs a `LocalSet`
-    /// around it.
+    /// `request` on its way to the upstream of `route`, and how that goes, for the log. At `grace_end`
+    /// it waits no longer.
     pub fn forward(
         &self,
         route: &Rc<Route>,
         request: Request<RequestBody>,
         peer: &Peer,
         grace_end: &GraceEnd,
-    ) -> (SharedReport, impl Future<Output = Response> + use<>) {
+    ) -> (SharedReport, Passage) {
         let address = peer.remote.ip();
         let finder = FactFinder {
             route: route.clone(),
@@ -247,21 +272,13 @@ impl Proxy {
             grace_end: grace_end.clone(),
         };
         let report = SharedReport::new(forwarding.route.upstream.name.clone());
-        let written = report.clone();
-        let answering = async move {
-            let (facts, request) = finder.find(request).await;
-            let comments_every = facts.comments_every;
-            let upstream = forwarding.route.upstream.clone();
-            let answering = forwarding.answer(request, facts, written.clone());
-            match comments_every {
-                None => answering.await,
-                Some(period) => {
-                    let answering = Box::pin(answering);
-                    waiting_stream::answer(upstream, answering, &written, period).await
-                }
-            }
+        let passage = Passage {
+            finder,
+            forwarding,
+            request,
+            report: report.clone(),
         };
-        (report, answering)
+        (report, passage)
     }
 
     /// How the classes are doing at each upstream, of those that may be there.

@@ -71,7 +71,9 @@ pub async fn attempt(
             done => return done,
         }
     }
-    let connection = match connect(server, http1_only, times.connect).await {
+    // In a place of its own: few requests need a new connection, and TLS takes much room for one.
+    let connected = Box::pin(connect(server, http1_only, times.connect)).await;
+    let connection = match connected {
         Ok(connection) => connection,
         Err(failure) => {
             if !failure.is_exhausted() {

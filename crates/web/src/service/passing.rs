@@ -147,17 +147,16 @@ fn forward(
     let compressor = active_config.compression.of(chosen.site, route.compress());
     let compressing = compressor.map(|compressor| (compressor.wanted(&request), compressor));
     let request = request.map(|body| body.metered(&active_config.limits));
-    let (report, forwarding) =
-        active_config
-            .proxy
-            .forward(route, request, peer, &context.grace_end);
+    let (report, passage) = active_config
+        .proxy
+        .forward(route, request, peer, &context.grace_end);
     Reply::Later(Box::pin(async move {
         // Empty until now: nothing is forwarded before a password has been looked at.
         let _ = outcome.set(ProxyOutcome {
             came_at: now.instant,
             report: report.clone(),
         });
-        let mut response = forwarding.await;
+        let mut response = passage.response().await;
         let has_failed = report.lock().failure.is_some();
         let site = active_config.sites.at(chosen);
         if has_failed {

@@ -289,9 +289,9 @@ pub fn forward(
 ) -> impl Future<Output = Forwarded> + use<> {
     let route = proxy.route(Some("example.org"), request.uri().path());
     let route = route.expect("a route fits").clone();
-    let (report, answering) = proxy.forward(&route, request, &peer(), &GraceEnd::default());
+    let (report, passage) = proxy.forward(&route, request, &peer(), &GraceEnd::default());
     async move {
-        let response = answering.await;
+        let response = passage.response().await;
         Forwarded { response, report }
     }
 }
@@ -409,8 +409,8 @@ async fn respond(
             RequestBody::Http1(Http1Body::new(body).0)
         }
     });
-    let (report, answering) = proxy.forward(&route, request, &peer(), &GraceEnd::default());
-    let answer = answering.await;
+    let (report, passage) = proxy.forward(&route, request, &peer(), &GraceEnd::default());
+    let answer = passage.response().await;
     reports.borrow_mut().push(report);
     let mut response = Response::new(SourceBody(answer.source));
     *response.status_mut() = answer.status;
