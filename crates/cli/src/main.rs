@@ -50,6 +50,10 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
+#[cfg(all(target_os = "linux", target_env = "musl", feature = "linux"))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Bad input: nothing was done or changed.
 const BAD_INPUT: u8 = 2;
 /// What a shell shows for a process that SIGPIPE has ended.
