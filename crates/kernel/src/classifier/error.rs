@@ -8,23 +8,24 @@ use aya::programs::ProgramError;
 
 use crate::device::Device;
 
-/// Why programs cannot be put on a device.
+/// Why programs cannot be put on a device. What the kernel says of programs is in the words already
+/// and no `source`, for it may have thousands of lines.
 #[derive(Debug, thiserror::Error)]
 pub enum ClassifierError {
     /// The kernel does not take them.
     #[error("this kernel refuses the BPF programs: {}", why_not_loaded(.0))]
-    Load(#[source] Box<EbpfError>),
+    Load(Box<EbpfError>),
     /// They cannot be attached.
-    #[error("cannot attach BPF programs to device `{device}`: {}", chain(.source))]
+    #[error("cannot attach BPF programs to device `{device}`: {}", chain(.refusal))]
     Attach {
         /// The device's name.
         device: String,
         /// What the kernel says.
-        source: Box<ProgramError>,
+        refusal: Box<ProgramError>,
     },
     /// A map cannot be used.
     #[error("a map of the BPF programs: {}", chain(.0))]
-    Map(#[from] MapError),
+    Map(MapError),
     /// The system refuses something else.
     #[error("cannot communicate with the BPF programs: {0}")]
     System(#[source] io::Error),
@@ -41,6 +42,12 @@ pub enum ClassifierError {
     },
 }
 
+impl From<MapError> for ClassifierError {
+    fn from(error: MapError) -> Self {
+        ClassifierError::Map(error)
+    }
+}
+
 impl ClassifierError {
     pub(crate) fn system(source: io::Error) -> ClassifierError {
         ClassifierError::System(source)
@@ -50,10 +57,10 @@ impl ClassifierError {
         ClassifierError::Load(Box::new(source))
     }
 
-    pub(super) fn attach(device: &Device, source: ProgramError) -> ClassifierError {
+    pub(super) fn attach(device: &Device, refusal: ProgramError) -> ClassifierError {
         ClassifierError::Attach {
             device: device.name.clone(),
-            source: Box::new(source),
+            refusal: Box::new(refusal),
         }
     }
 
@@ -116,10 +123,28 @@ mod tests {
         // As Linux 6.1 says it (kernel/bpf/verifier.c, check_helper_call).
         let log = "0: R1=ctx(off=0,imm=0) R10=fp0\n; bpf_loop(\n\
             callbacks are not allowed in non-JITed programs\nprocessed 41 insns (limit 1000000)";
-        let error = ClassifierError::Map(MapError::IoError(io::Error::other(log)));
-        let told = why_not_loaded(&error);
+        let refused = || ProgramError::IOError(io::Error::other(log));
+        let told = ClassifierError::load(refused().into()).to_string();
         assert!(told.contains("net.core.bpf_jit_enable=1"), "{told}");
-        assert_eq!(told.lines().count(), 1);
+        let device = Device {
+            name: "eth0".into(),
+            index: 2,
+            is_loopback: false,
+            has_ethernet_header: true,
+            mtu_bytes: 1500,
+        };
+        // Callers tell what is behind an error as well.
+        for error in [
+            ClassifierError::load(refused().into()),
+            ClassifierError::attach(&device, refused()),
+            ClassifierError::Map(MapError::IoError(io::Error::other(log))),
+        ] {
+            let behind = std::iter::successors(Some(&error as &dyn std::error::Error), |error| {
+                error.source()
+            });
+            let lines = behind.map(|error| error.to_string().lines().count());
+            assert_eq!(lines.collect::<Vec<_>>(), [1]);
+        }
         let told = why_not_loaded(&io::Error::other("no"));
         assert!(told.starts_with("no; they need Linux 5.13"), "{told}");
     }
