@@ -5,6 +5,7 @@ mod balancer;
 mod defaults;
 mod files;
 mod got;
+mod nested;
 mod php;
 mod place;
 mod requests;
@@ -12,6 +13,7 @@ mod scripts;
 
 use balancer::BALANCER_CASES;
 use defaults::DEFAULT_CASES;
+use nested::NESTED_CASES;
 use php::Php;
 use place::{Place, SHAPES};
 use requests::{CASES, Case, Difference, REASONS};
@@ -37,6 +39,7 @@ fn both_answer_the_same() {
     for shape in SHAPES {
         let all = CASES.iter().chain(MORE_CASES);
         let all = all.chain(DEFAULT_CASES).chain(BALANCER_CASES);
+        let all = all.chain(NESTED_CASES);
         let cases: Vec<&Case> = all.filter(|case| case.shape == shape).collect();
         assert!(!cases.is_empty(), "no request for {shape}");
         let place = Place::new(shape, &echo, &php);

@@ -24,7 +24,7 @@ const USERS: &str = "anna:$apr1$Qx7Jd0Zk$K//PJepOS3aVmsEfGwbjy/\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All shapes.
-pub const SHAPES: [&str; 35] = [
+pub const SHAPES: [&str; 36] = [
     "debian-default",
     "static-www",
     "certbot",
@@ -60,6 +60,7 @@ pub const SHAPES: [&str; 35] = [
     "wp-config",
     "pages",
     "behind-balancer",
+    "nested",
 ];
 
 /// A server behind both that says what it was asked.

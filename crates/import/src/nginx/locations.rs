@@ -1,5 +1,7 @@
 //! `location` blocks, and which of them a path is in.
 
+mod order;
+
 use super::regex;
 use super::scope::Scope;
 use super::tree::Directive;
@@ -38,6 +40,8 @@ pub struct Location<'a> {
     pub scope: Scope<'a>,
     /// The beginning of its paths, if it is an expression in another location.
     pub within: Option<String>,
+    /// The locations that it is in, the outermost first.
+    pub enclosing: Vec<&'a Directive>,
 }
 
 /// The paths of a location as Sooner has them.
@@ -110,7 +114,7 @@ pub fn collect<'a>(
     scope: &Scope<'a>,
 ) -> Result<(Vec<Location<'a>>, Vec<Location<'a>>), ImportError> {
     let mut all = Vec::new();
-    inside(scope, None, &mut all)?;
+    inside(scope, None, &[], &mut all)?;
     let (named, mut all): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|own| own.kind == Kind::Named);
     if !all.iter().any(Location::is_rest) {
@@ -120,14 +124,16 @@ pub fn collect<'a>(
             path: "/".into(),
             scope: scope.clone(),
             within: None,
+            enclosing: Vec::new(),
         });
     }
-    Ok((in_order(all), named))
+    Ok((order::in_order(all), named))
 }
 
 fn inside<'a>(
     scope: &Scope<'a>,
     outer: Option<&str>,
+    enclosing: &[&'a Directive],
     all: &mut Vec<Location<'a>>,
 ) -> Result<(), ImportError> {
     for directive in scope.own().iter().filter(|own| own.name == "location") {
@@ -135,7 +141,12 @@ fn inside<'a>(
         let own = scope.within(directive.inside());
         // `/` is found before all that are in it, so these stand beside it.
         let outer_of_these = matches!(kind, Kind::Prefix { .. }).then_some(path.as_str());
-        inside(&own, outer_of_these.or(outer), all)?;
+        // What is in an expression counts as if it were beside it.
+        let enclosing_these = match kind {
+            Kind::Prefix { .. } => [enclosing, &[directive]].concat(),
+            _ => enclosing.to_vec(),
+        };
+        inside(&own, outer_of_these.or(outer), &enclosing_these, all)?;
         let is_twice = all
             .iter()
             .any(|other| other.path == path && same_kind(&other.kind, &kind));
@@ -150,6 +161,7 @@ fn inside<'a>(
             path,
             scope: own,
             within: outer.map(str::to_owned),
+            enclosing: enclosing.to_vec(),
         });
     }
     Ok(())
@@ -170,12 +182,14 @@ fn with_dots(expression: &str) -> String {
 
 /// The paths of an expression that begin so.
 fn narrowed(texts: &[String], outer: &str) -> Option<Vec<String>> {
-    let within = texts
-        .iter()
-        .filter_map(|text| match text.strip_prefix('*') {
-            Some(rest) => Some(format!("{outer}*{rest}")),
-            None => text.starts_with(outer).then(|| text.clone()),
-        });
+    let within = texts.iter().filter_map(|text| {
+        if text.starts_with(outer) {
+            return Some(text.clone());
+        }
+        // What the star is for covers the beginning.
+        let (head, rest) = text.split_once('*')?;
+        outer.starts_with(head).then(|| format!("{outer}*{rest}"))
+    });
     let within: Vec<String> = within.collect();
     (!within.is_empty()).then_some(within)
 }
@@ -224,32 +238,4 @@ fn read(directive: &Directive) -> Result<(Kind, String), ImportError> {
     }
     // nginx takes a path without a slash, which then fits none.
     Ok((kind, path.to_owned()))
-}
-
-/// As they are looked at: the first that fits is the one.
-fn in_order(all: Vec<Location<'_>>) -> Vec<Location<'_>> {
-    let rank = |own: &Location<'_>, at: usize, firm: &[String]| {
-        let within_firm = firm.iter().any(|prefix| own.path.starts_with(prefix));
-        match own.kind {
-            Kind::Exact => (0, 0, at),
-            Kind::Prefix { is_firm } if is_firm || within_firm => {
-                (1, usize::MAX - own.path.len(), at)
-            }
-            Kind::Expression { .. } => (2, usize::from(own.within.is_none()), at),
-            Kind::Prefix { .. } => (3, usize::MAX - own.path.len(), at),
-            Kind::Named => (4, 0, at),
-        }
-    };
-    let firm: Vec<String> = all
-        .iter()
-        .filter(|own| own.kind == Kind::Prefix { is_firm: true })
-        .map(|own| own.path.clone())
-        .collect();
-    let mut ranked: Vec<_> = all
-        .into_iter()
-        .enumerate()
-        .map(|(at, own)| (rank(&own, at, &firm), own))
-        .collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
-    ranked.into_iter().map(|(_, own)| own).collect()
 }
