@@ -19,7 +19,7 @@
 #define WORKERS_MAX 4096
 #define KINDS_MAX 1024
 
-enum { UNKNOWN, RUNS, READY, ASLEEP, IDLE };
+enum { UNKNOWN, RUNS, READY, ASLEEP, IDLE, GONE };
 enum { TOLD_WOKEN, TOLD_RESTS, TOLD_BEGUN, TOLD_FORKED };
 
 /* Of the kernel's structures only these; where they lie is looked up when the programs are loaded. */
@@ -458,6 +458,29 @@ int note_fork(__u64 *arguments)
 
 	if (bpf_map_lookup_elem(&processes, &process))
 		tell(TOLD_FORKED, child->pid);
+	return 0;
+}
+
+/* Before its number can be another one's. */
+SEC("tp_btf/sched_process_exit")
+int note_exit(__u64 *arguments)
+{
+	struct task_struct *task = (struct task_struct *)arguments[0];
+	__u32 thread = task->pid, place = 0, did;
+	struct worker *worker = worker_of(thread, &place);
+	struct desk *desk = the_desk();
+
+	if (!worker || !desk)
+		return 0;
+	bpf_map_delete_elem(&places, &thread);
+	did = worker->doing;
+	change(worker);
+	worker->doing = GONE;
+	change(worker);
+	if (did == RUNS || did == READY)
+		__sync_fetch_and_add(&desk->active, -1);
+	if (did == READY)
+		__sync_fetch_and_add(&desk->ready, -1);
 	return 0;
 }
 

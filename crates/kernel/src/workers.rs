@@ -25,11 +25,12 @@ use crate::signals::Held;
 /// The programs as the C compiler made them; `cargo xtask bpf` compares them with their source.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../bpf/workers.bpf.o");
 /// Each with the tracepoint it hangs on.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("note_switch", "sched_switch"),
     ("note_wakeup", "sched_wakeup"),
     ("note_call", "sys_exit"),
     ("note_fork", "sched_process_fork"),
+    ("note_exit", "sched_process_exit"),
     ("note_name", "task_rename"),
 ];
 /// So many can be watched.
@@ -43,6 +44,8 @@ const ANSWERED_AT: usize = 21;
 const KIND_WORD: usize = 11;
 const HANDS_ON_AT: usize = 27;
 const SAID_WORD: usize = 14;
+/// What a worker does that has ended.
+const GONE: u32 = 5;
 /// Of `struct desk`, in words of 4 bytes.
 const READER_WANTS_AT: usize = 0;
 const ACTIVE_AT: usize = 1;
@@ -65,6 +68,8 @@ pub enum WorkerDoing {
     Asleep,
     /// It waits for a connection.
     Idle,
+    /// It has ended, or is about to.
+    Gone,
 }
 
 /// A worker as the programs see it.
@@ -296,6 +301,7 @@ impl Workers {
                 2 => WorkerDoing::Ready,
                 3 => WorkerDoing::Asleep,
                 4 => WorkerDoing::Idle,
+                GONE => WorkerDoing::Gone,
                 _ => WorkerDoing::Unknown,
             },
             since_ns: word(3),
@@ -310,6 +316,12 @@ impl Workers {
             hands_on: half(HANDS_ON_AT) != 0,
             said_ns: NonZeroU64::new(word(SAID_WORD)),
         }
+    }
+
+    /// Whether a worker has not ended: its number is its own while that is so.
+    pub fn is_there(&self, place: u32) -> bool {
+        let base = 2 * WORKER_WORDS * place as usize;
+        self.seen.load_half(base + DOING_AT) != GONE
     }
 
     /// Says which level a worker has, 0 the top: where it is lower, its next request is told of.

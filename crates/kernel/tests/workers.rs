@@ -109,11 +109,15 @@ fn each_request_is_seen_to_begin() {
     assert_eq!(requests, [2, 4, 5]);
     let seen = workers.see(place, monotonic_ns());
     assert!(seen.sleeps >= 3 && seen.run_ns > 0 && seen.begin_run_ns <= seen.run_ns);
+    assert!(workers.is_there(place));
     TcpStream::connect(address)
         .unwrap()
         .write_all(b"0")
         .unwrap();
     server.join().unwrap();
+    // Its number may be another thread's now.
+    until(&workers, place, |seen| seen.doing == WorkerDoing::Gone);
+    assert!(!workers.is_there(place));
     workers.remove(thread, place);
 }
 

@@ -331,7 +331,9 @@ impl<'a> Attached<'a> {
         let before = watched.level;
         if !self.options.observes {
             let thread = watched.worker.thread;
-            let done = match thread.is_there() {
+            // /proc is read only where no program sees its end.
+            let is_there = self.source.is_there(place);
+            let done = match is_there.unwrap_or_else(|| thread.is_there()) {
                 true => self.record.values.apply(thread.pid, level, watched.usual),
                 false => Err(io::ErrorKind::NotFound.into()),
             };

@@ -92,6 +92,7 @@ impl Source {
                     WorkerDoing::Ready => Doing::Ready { since_ns },
                     WorkerDoing::Asleep | WorkerDoing::Unknown => Doing::Asleep { since_ns },
                     WorkerDoing::Idle => Doing::Idle { since_ns },
+                    WorkerDoing::Gone => return Err(io::ErrorKind::NotFound.into()),
                 };
                 let reading = Reading {
                     doing,
@@ -108,6 +109,14 @@ impl Source {
                 Ok((reading, seen.ready_ns))
             }
             Source::Proc(proc) => proc.read(place, now_ns),
+        }
+    }
+
+    /// Whether a worker is there, and none has its number instead; none where that is not seen.
+    pub fn is_there(&self, place: u32) -> Option<bool> {
+        match self {
+            Source::Programs(programs) => Some(programs.is_there(place)),
+            Source::Proc(_) => None,
         }
     }
 

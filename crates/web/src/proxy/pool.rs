@@ -91,6 +91,11 @@ impl Pool {
         if connection.protocol() == Protocol::Http2 {
             return;
         }
+        // Then the request that goes in next finds it.
+        if connection.is_open() {
+            self.keep(connection, keep_alive_seconds);
+            return;
+        }
         let pool = self.clone();
         spawn_local(async move {
             // hyper has to see the end too; it closes the connection if either side requested that.

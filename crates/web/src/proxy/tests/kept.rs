@@ -1,5 +1,6 @@
 //! Connections that are kept for the next request, and closed by the server just as it comes.
 
+use super::queueing::spawn;
 use super::support::*;
 use crate::proxy::{Failure, Standing};
 use crate::request_body::RequestBody;
@@ -40,6 +41,19 @@ fn a_request_that_meets_the_close_does_not_speak_against_the_server() {
         }
         let state = &proxy.states()[0];
         assert_eq!((state.failures, state.standing), (0, Standing::Up));
+    });
+}
+
+#[test]
+fn the_next_one_that_waits_goes_over_the_connection_that_was_used() {
+    run(async {
+        let (url, seen) = scripted(|_, _| ok("x")).await;
+        let proxy = to(&[&url], "limit = 1");
+        let all: Vec<_> = (0..20).map(|_| spawn(&proxy, "/")).collect();
+        for one in all {
+            assert_eq!(one.await.unwrap().status, 200);
+        }
+        assert_eq!((seen.count(), seen.connections.get()), (20, 1));
     });
 }
 
