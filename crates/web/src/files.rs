@@ -4,6 +4,7 @@
 //! second, so a changed file is a new [`File`] with a new entity tag. Responses under way finish
 //! with the old one, if it is in memory or was replaced or removed; if it was overwritten where it
 //! lies they end with an error, because what is left of the old version cannot be had any more.
+//! The path of a root is looked at as often: it may lead to another directory by now.
 
 mod cache;
 mod content;
@@ -15,6 +16,7 @@ mod identity;
 pub(crate) mod media_type;
 mod resource;
 mod root;
+mod root_path;
 mod variants;
 
 pub use cache::{CacheLimits, FileCache, FolderId};
@@ -25,4 +27,5 @@ pub use extra_headers::{ExtraHeaderError, ExtraHeaders};
 pub use folder::{Folder, Lookup};
 pub use resource::{Resource, ResourceMaker};
 pub use root::{FileError, Root, Symlinks};
+pub use root_path::RootPath;
 pub use variants::{VariantCache, VariantCell};

@@ -33,7 +33,7 @@ use crate::files::{
 use crate::response::{Response, plain};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use listing::{Listed, Lister};
+use listing::{Listed, Lister, Shown};
 use location::FixedAnswer;
 use representation::{Delivery, FileResponse};
 use scripts::HiddenScripts;
@@ -264,7 +264,7 @@ impl StaticSite {
             return Draft::Bare(refusal::not_found());
         };
         if target.is_directory
-            && let Some(led) = self.script_for(path, disk, asked)
+            && let Some(led) = self.script_for(path, disk, asked, now)
         {
             return Draft::Led(led);
         }
@@ -278,8 +278,13 @@ impl StaticSite {
                 Draft::Bare(refusal::directory_without_slash(&target.path, query))
             }
             Ok(Lookup::Directory(directory)) => {
-                let hides = self.lists_no_scripts(asked.path(request), asked.scripts);
-                match disk.lister.list(request, directory, &target.path, hides) {
+                let shown = Shown {
+                    directory,
+                    path: &target.path,
+                    path_below_root: path,
+                    hides_scripts: self.lists_no_scripts(asked.path(request), asked.scripts),
+                };
+                match disk.lister.list(request, shown, now.instant) {
                     Listed::Pending(pending) => Draft::Listing(pending),
                     Listed::Refusal(response) => Draft::Bare(response),
                     Listed::Off => self.missing(request, asked, disk, &target.path, now),

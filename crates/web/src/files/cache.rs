@@ -46,7 +46,7 @@ pub struct FolderId(u32);
 /// The files of several folders, each opened once.
 #[derive(Debug)]
 pub struct FileCache {
-    folders: Vec<Folder>,
+    folders: Vec<Kept>,
     limits: CacheLimits,
     slots: HashMap<Rc<[u8]>, Slot>,
     /// Every key of `slots` once, in the order in which they are asked to go.
@@ -55,6 +55,13 @@ pub struct FileCache {
     memory_bytes: u64,
     /// The key of the search under way: kept, so that no search allocates.
     key: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    folder: Folder,
+    /// Of its root, when its files were looked up.
+    root_version: u64,
 }
 
 #[derive(Debug)]
@@ -90,7 +97,10 @@ impl FileCache {
 
     /// From now on files of `folder` can be found as well.
     pub fn add(&mut self, folder: Folder) -> FolderId {
-        self.folders.push(folder);
+        self.folders.push(Kept {
+            folder,
+            root_version: 0,
+        });
         FolderId(self.folders.len() as u32 - 1)
     }
 
@@ -101,7 +111,7 @@ impl FileCache {
         folder: FolderId,
         keeps: impl Fn(&[u8]) -> bool,
     ) -> Vec<Box<[u8]>> {
-        let folder = &mut self.folders[folder.0 as usize];
+        let folder = &mut self.folders[folder.0 as usize].folder;
         let all = folder.index.clone();
         folder.index.retain(|name| keeps(name));
         all
@@ -109,7 +119,7 @@ impl FileCache {
 
     /// Finds what `path` (relative, without dot segments) leads to; requested as a directory it is
     /// the directory's index. No system call when that was checked lately and is in memory.
-    /// Directories and errors are never remembered.
+    /// Directories and errors are never remembered, files only while their root is the one there.
     pub fn find(
         &mut self,
         folder: FolderId,
@@ -117,6 +127,12 @@ impl FileCache {
         as_directory: bool,
         now: Moment,
     ) -> Result<Lookup, FileError> {
+        let kept = &mut self.folders[folder.0 as usize];
+        let root_version = kept.folder.root.version(now.instant);
+        if root_version != kept.root_version {
+            kept.root_version = root_version;
+            self.forget_all(folder);
+        }
         self.set_key(folder, path, as_directory);
         let known = match self.slots.get_mut(self.key.as_slice()) {
             Some(slot) => {
@@ -129,8 +145,8 @@ impl FileCache {
             }
             None => None,
         };
-        let folder = &self.folders[folder.0 as usize];
-        let found = folder.look_up(path, as_directory, known.as_ref(), now.date);
+        let folder = &self.folders[folder.0 as usize].folder;
+        let found = folder.look_up(path, as_directory, known.as_ref(), now);
         match (&found, known) {
             (Ok(Lookup::Resource(resource)), Some(known)) if Rc::ptr_eq(resource, &known) => {
                 self.confirm(now.instant);
@@ -199,6 +215,17 @@ impl FileCache {
         self.key = key;
     }
 
+    fn forget_all(&mut self, folder: FolderId) {
+        let start = folder.0.to_ne_bytes();
+        let (gone, kept) = std::mem::take(&mut self.queue)
+            .into_iter()
+            .partition::<Vec<_>, _>(|key| key.starts_with(&start));
+        self.queue = kept.into();
+        for key in gone {
+            self.take_out(&key);
+        }
+    }
+
     fn take_out(&mut self, key: &[u8]) {
         if let Some(slot) = self.slots.remove(key) {
             self.memory_bytes -= slot.resource.memory_bytes();
@@ -212,7 +239,8 @@ mod tests {
     use super::super::entry::File;
     use super::super::extra_headers::ExtraHeaders;
     use super::super::resource::ResourceMaker;
-    use super::super::root::{Root, Symlinks};
+    use super::super::root::Symlinks;
+    use super::super::root_path::RootPath;
     use super::*;
     use sooner_http::negotiation::Coding;
     use std::path::Path;
@@ -224,8 +252,8 @@ mod tests {
     fn folder(path: &Path) -> Folder {
         Folder {
             index: vec![b"index.html"[..].into(), b"index.htm"[..].into()],
+            root: RootPath::open(path, Symlinks::Inside, VALID_FOR).unwrap(),
             maker: ResourceMaker {
-                root: Root::open(path, Symlinks::Inside).unwrap(),
                 codings: vec![Coding::Br, Coding::Gzip],
                 expires: crate::files::Expires::default(),
                 extra: ExtraHeaders::default(),
@@ -355,6 +383,38 @@ mod tests {
                 assert_eq!(found.in_memory().unwrap(), content);
             }
         }
+    }
+
+    #[test]
+    fn nothing_of_a_root_that_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (root, length) in [("old", 10), ("new", 20)] {
+            std::fs::create_dir(at(root)).unwrap();
+            for (name, times) in [("short", 1), ("long", 20)] {
+                std::fs::write(at(root).join(name), vec![0; length * times]).unwrap();
+            }
+        }
+        std::os::unix::fs::symlink("old", at("root")).unwrap();
+        let (mut cache, id) = cache(&at("root"), 10, 1000);
+        let other = cache.add(self::folder(&at("new")));
+        let start = Moment::now();
+        let mut lengths = |now| {
+            ["short", "long"].map(|name| file(cache.find(id, name.as_bytes(), false, now)).len)
+        };
+        assert_eq!(lengths(start), [10, 200]);
+        std::fs::remove_file(at("root")).unwrap();
+        std::os::unix::fs::symlink("new", at("root")).unwrap();
+        let almost = start + (VALID_FOR - Duration::from_millis(1));
+        assert_eq!(lengths(almost), [10, 200]);
+        assert_eq!(lengths(start + VALID_FOR), [20, 400]);
+        file(cache.find(other, b"short", false, start));
+        // The files of one root alone are let go.
+        std::fs::remove_file(at("root")).unwrap();
+        let gone = cache.find(id, b"short", false, start + 2 * VALID_FOR);
+        assert!(matches!(gone, Err(FileError::NotFound)));
+        assert_eq!((cache.slots.len(), cache.queue.len()), (1, 1));
+        assert_eq!((cache.files, cache.memory_bytes), (1, 20));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What one site serves from the disk: its root, and which file stands for a directory.
 
 use super::resource::{Resource, ResourceMaker};
-use super::root::{FileError, Opened};
+use super::root::{FileError, Opened, Root};
+use super::root_path::RootPath;
+use crate::clock::Moment;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -14,6 +16,8 @@ const TRIES: usize = 3;
 pub struct Folder {
     /// The names of files that stand for their directory; the first that exists does.
     pub index: Vec<Box<[u8]>>,
+    /// The directory.
+    pub root: RootPath,
     /// How files become resources.
     pub maker: ResourceMaker,
 }
@@ -36,32 +40,34 @@ impl Folder {
         path: &[u8],
         as_directory: bool,
         known: Option<&Rc<Resource>>,
-        now: SystemTime,
+        now: Moment,
     ) -> Result<Lookup, FileError> {
+        let root = self.root.root(now.instant)?;
+        let place = (&root, path);
         for _ in 1..TRIES {
-            let found = self.look_up_once(path, as_directory, known, now)?;
+            let found = self.look_up_once(place, as_directory, known, now.date)?;
             match &found {
                 Lookup::Resource(resource) if !resource.is_current() => {}
                 _ => return Ok(found),
             }
         }
-        self.look_up_once(path, as_directory, known, now)
+        self.look_up_once(place, as_directory, known, now.date)
     }
 
     fn look_up_once(
         &self,
-        path: &[u8],
+        (root, path): (&Root, &[u8]),
         as_directory: bool,
         known: Option<&Rc<Resource>>,
         now: SystemTime,
     ) -> Result<Lookup, FileError> {
         if as_directory {
-            return self.look_up_directory(path, known, now);
+            return self.look_up_directory((root, path), known, now);
         }
-        match self.maker.root.open_file(path)? {
+        match root.open_file(path)? {
             Opened::File(descriptor, stat) => self
                 .maker
-                .make(path, (descriptor, stat), known, now)
+                .make((root, path), (descriptor, stat), known, now)
                 .map(Lookup::Resource),
             Opened::Directory(descriptor) => Ok(Lookup::Directory(descriptor)),
         }
@@ -69,7 +75,7 @@ impl Folder {
 
     fn look_up_directory(
         &self,
-        path: &[u8],
+        (root, path): (&Root, &[u8]),
         known: Option<&Rc<Resource>>,
         now: SystemTime,
     ) -> Result<Lookup, FileError> {
@@ -78,18 +84,18 @@ impl Folder {
                 b"" => name.to_vec(),
                 _ => [path, b"/", &name[..]].concat(),
             };
-            match self.maker.root.open_file(&index) {
+            match root.open_file(&index) {
                 Ok(Opened::File(descriptor, stat)) => {
                     return self
                         .maker
-                        .make(&index, (descriptor, stat), known, now)
+                        .make((root, &index), (descriptor, stat), known, now)
                         .map(Lookup::Resource);
                 }
                 Ok(Opened::Directory(_)) | Err(FileError::NotFound) => {}
                 Err(error) => return Err(error),
             }
         }
-        match self.maker.root.open_file(path)? {
+        match root.open_file(path)? {
             Opened::Directory(descriptor) => Ok(Lookup::Directory(descriptor)),
             Opened::File(..) => Err(FileError::NotFound),
         }

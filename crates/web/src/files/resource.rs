@@ -60,8 +60,6 @@ impl Resource {
 /// How resources of one site are made.
 #[derive(Debug)]
 pub struct ResourceMaker {
-    /// Where they are.
-    pub root: Root,
     /// Which compressed files beside a file are looked for, the one the server likes best first.
     pub codings: Vec<Coding>,
     /// What the owner adds to the headers.
@@ -80,16 +78,16 @@ struct Sidecar {
 }
 
 impl ResourceMaker {
-    /// The resource of the file at `path`, which was opened at `now`; `known` itself if nothing has
-    /// changed since.
+    /// The resource of the file at `path` below `root`, which was opened at `now`; `known` itself if
+    /// nothing has changed since.
     pub fn make(
         &self,
-        path: &[u8],
+        (root, path): (&Root, &[u8]),
         (descriptor, stat): (OwnedFd, Stat),
         known: Option<&Rc<Resource>>,
         now: SystemTime,
     ) -> Result<Rc<Resource>, FileError> {
-        let sidecars = self.open_sidecars(path, &stat);
+        let sidecars = self.open_sidecars(root, path, &stat);
         if let Some(known) = known
             && known.is_version(&stat, &sidecars)
         {
@@ -133,13 +131,13 @@ impl ResourceMaker {
 
     /// Those that are there, can be read and are not older than the file: an old one holds
     /// something else.
-    fn open_sidecars(&self, path: &[u8], stat: &Stat) -> Vec<Sidecar> {
+    fn open_sidecars(&self, root: &Root, path: &[u8], stat: &Stat) -> Vec<Sidecar> {
         let file = Identity::of(stat);
         self.codings
             .iter()
             .filter_map(|&coding| {
                 let beside = [path, coding.suffix().as_bytes()].concat();
-                let Ok(Opened::File(descriptor, stat)) = self.root.open_file(&beside) else {
+                let Ok(Opened::File(descriptor, stat)) = root.open_file(&beside) else {
                     return None;
                 };
                 let is_of_file = !Identity::of(&stat).is_older_than(&file);

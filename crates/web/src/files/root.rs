@@ -1,6 +1,10 @@
 //! Opening a path below the root, and nothing else: the kernel resolves it and refuses what leads
-//! out.
+//! out. What it refuses because of a link that names the root itself is walked through here.
 
+mod own_path;
+mod walk;
+
+use own_path::OwnPath;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use serde::Deserialize;
@@ -9,6 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use thiserror::Error;
+use walk::Below;
 
 /// A rename somewhere on the way makes the kernel ask for another try.
 const RESOLVE_TRIES: u32 = 4;
@@ -26,6 +31,9 @@ const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 #[derive(Debug, Clone)]
 pub struct Root {
     directory: Arc<OwnedFd>,
+    /// Its device and inode.
+    identity: (u64, u64),
+    own_path: Arc<OwnPath>,
     symlinks: Symlinks,
     has_openat2: bool,
 }
@@ -91,12 +99,22 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty())?;
         // Old kernels lack the call, old containers forbid it.
-        let has_openat2 = open_beneath(&directory, b".", READ, symlinks).is_ok();
+        let has_openat2 = match open_beneath(&directory, b".", READ, symlinks) {
+            Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => return Err(errno.into()),
+            opened => opened.is_ok(),
+        };
         Ok(Self {
+            identity: identity_of(&rustix::fs::fstat(&directory)?),
             directory: Arc::new(directory),
+            own_path: Arc::new(OwnPath::of(path)),
             symlinks,
             has_openat2,
         })
+    }
+
+    /// Whether `stat` describes this very directory: while it is open, no other has its inode.
+    pub fn is(&self, stat: &Stat) -> bool {
+        self.identity == identity_of(stat)
     }
 
     /// Opens `path`, relative and free of dot segments, if it is a regular file or a directory; the
@@ -133,16 +151,31 @@ impl Root {
 
     fn resolve(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, FileError> {
         let path = if path.is_empty() { &b"."[..] } else { path };
-        let resolved = if self.has_openat2 {
-            open_beneath(&self.directory, path, flags, self.symlinks)
-        } else {
-            open_by_steps(&self.directory, path, flags)
-        };
-        resolved.map_err(|errno| match (errno, self.symlinks) {
-            (Errno::LOOP, Symlinks::None) => FileError::Forbidden,
-            _ => errno.into(),
-        })
+        self.open_below(path, flags)
+            .map_err(|errno| match (errno, self.symlinks) {
+                (Errno::LOOP, Symlinks::None) => FileError::Forbidden,
+                _ => errno.into(),
+            })
     }
+
+    fn open_below(&self, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        if self.has_openat2 {
+            match open_beneath(&self.directory, path, flags, self.symlinks) {
+                Err(Errno::XDEV) if self.symlinks == Symlinks::Inside => {}
+                opened => return opened,
+            }
+        }
+        let below = Below {
+            root: &self.directory,
+            own_path: &self.own_path,
+            symlinks: self.symlinks,
+        };
+        retried(|| below.open(path, flags))
+    }
+}
+
+fn identity_of(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
 }
 
 fn open_beneath(
@@ -155,35 +188,18 @@ fn open_beneath(
     if symlinks == Symlinks::None {
         resolve |= ResolveFlags::NO_SYMLINKS;
     }
+    retried(|| rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve))
+}
+
+fn retried(mut open: impl FnMut() -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
     let mut opened = Err(Errno::AGAIN);
     for _ in 0..RESOLVE_TRIES {
-        opened = rustix::fs::openat2(directory, path, flags, Mode::empty(), resolve);
+        opened = open();
         if !matches!(opened, Err(Errno::AGAIN | Errno::INTR)) {
             break;
         }
     }
     opened
-}
-
-/// Without openat2: one component after the other, no symbolic links at all.
-fn open_by_steps(directory: &OwnedFd, path: &[u8], flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    let step = |from: &OwnedFd, name: &[u8], flags: OFlags| {
-        let flags = flags | OFlags::NOFOLLOW;
-        match rustix::fs::openat(from, name, flags, Mode::empty()) {
-            Err(Errno::LOOP) => Err(Errno::ACCESS),
-            opened => opened,
-        }
-    };
-    let (parents, name) = match path.iter().rposition(|&byte| byte == b'/') {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => return step(directory, path, flags),
-    };
-    let mut components = parents.split(|&byte| byte == b'/');
-    let first = components.next().unwrap_or_default();
-    let parent = components.try_fold(step(directory, first, READ)?, |opened, name| {
-        step(&opened, name, READ)
-    })?;
-    step(&parent, name, flags)
 }
 
 #[cfg(test)]
@@ -219,11 +235,73 @@ mod tests {
                 assert!(matches!(root.open_file(missing), Err(FileError::NotFound)));
             }
         }
-        assert!(matches!(roots[0].open_file(b"in"), Ok(Opened::File(..))));
-        assert!(matches!(
-            roots[0].open_file(b"loop"),
-            Err(FileError::NotFound)
-        ));
+        for root in &roots {
+            assert!(matches!(root.open_file(b"in"), Ok(Opened::File(..))));
+            assert!(matches!(root.open_file(b"loop"), Err(FileError::NotFound)));
+        }
+    }
+
+    #[test]
+    fn follows_links_that_name_the_root() {
+        let (folder, roots) = roots();
+        let at = |name: &str| folder.path().join("root").join(name);
+        symlink(at("sub"), at("absolute")).unwrap();
+        symlink(at("absolute/b"), at("sub/again")).unwrap();
+        symlink("../root/sub", at("back")).unwrap();
+        symlink(at("sub/../../secret"), at("up")).unwrap();
+        symlink(folder.path().join("secret"), at("beside")).unwrap();
+        symlink(at("turn"), at("turn")).unwrap();
+        for root in &roots {
+            for path in [&b"absolute/b"[..], b"absolute/again", b"back/b"] {
+                assert!(matches!(root.open_file(path), Ok(Opened::File(..))));
+                assert_eq!(root.look_at(path).unwrap().st_size, 1);
+            }
+            for path in [&b"absolute"[..], b"back"] {
+                assert!(matches!(root.open_file(path), Ok(Opened::Directory(_))));
+            }
+            for path in [&b"up"[..], b"beside"] {
+                assert!(matches!(root.open_file(path), Err(FileError::Forbidden)));
+            }
+            for path in [&b"turn"[..], b"absolute/none", b"absolute/b/c"] {
+                assert!(matches!(root.open_file(path), Err(FileError::NotFound)));
+            }
+            assert!(!root.has_file(b"absolute") && root.has_file(b"absolute/b"));
+        }
+    }
+
+    /// The other end of a link changes between the two while paths through it are opened.
+    #[test]
+    fn no_race_leads_out() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let (folder, roots) = roots();
+        let at = |name: &str| folder.path().join("root").join(name);
+        std::fs::create_dir(folder.path().join("b")).unwrap();
+        std::fs::write(folder.path().join("b/b"), "outside").unwrap();
+        let places = [at("sub"), folder.path().join("b"), folder.path().into()];
+        symlink(at("hop"), at("begin")).unwrap();
+        symlink(at("sub"), at("hop")).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for place in places.iter().cycle() {
+                    symlink(place, at("beside")).unwrap();
+                    std::fs::rename(at("beside"), at("hop")).unwrap();
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+            let mut opened = 0;
+            for try_number in 0..5000 {
+                let found = roots[try_number % 2].open_file(b"begin/b");
+                if let Ok(Opened::File(_, stat)) = found {
+                    assert_eq!(stat.st_size, 1);
+                    opened += 1;
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(opened > 0);
+        });
     }
 
     #[test]
@@ -259,9 +337,14 @@ mod tests {
         let (folder, _) = roots();
         let root = Root::open(&folder.path().join("root"), Symlinks::None).unwrap();
         assert!(matches!(root.open_file(b"sub/b"), Ok(Opened::File(..))));
-        for link in [&b"in"[..], b"out", b"etc/passwd", b"loop"] {
-            assert!(matches!(root.open_file(link), Err(FileError::Forbidden)));
-            assert!(matches!(root.look_at(link), Err(FileError::Forbidden)));
+        let mut steps = root.clone();
+        steps.has_openat2 = false;
+        symlink(folder.path().join("root/a"), folder.path().join("root/own")).unwrap();
+        for link in [&b"in"[..], b"out", b"etc/passwd", b"loop", b"own"] {
+            for root in [&root, &steps] {
+                assert!(matches!(root.open_file(link), Err(FileError::Forbidden)));
+                assert!(matches!(root.look_at(link), Err(FileError::Forbidden)));
+            }
         }
     }
 
@@ -275,6 +358,8 @@ mod tests {
             assert!(matches!(root.look_at(b"none"), Err(FileError::NotFound)));
             assert!(matches!(root.look_at(b"out"), Err(FileError::Forbidden)));
         }
-        assert_eq!(roots[0].look_at(b"in").unwrap().st_size, 1);
+        for root in &roots {
+            assert_eq!(root.look_at(b"in").unwrap().st_size, 1);
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::{Disk, ErrorPage, StaticSite};
 use crate::auth::{Guards, Served};
 use crate::config::Misconfigured;
 use crate::files::{CacheLimits, Expires, ExtraHeaderError, ExtraHeaders, FileCache, Folder};
-use crate::files::{ResourceMaker, Root};
+use crate::files::{ResourceMaker, RootPath};
 use hyper::StatusCode;
 use sooner_http::negotiation::Coding;
 use sooner_http::redirect::{Redirect, RedirectError};
@@ -24,6 +24,8 @@ use toml::Spanned;
 #[derive(Debug, Clone)]
 pub struct SharedFiles {
     cache: Rc<RefCell<FileCache>>,
+    /// Those that are open: sites and locations with the same one look at it together.
+    roots: Rc<RefCell<Vec<RootPath>>>,
     listings: Budget,
     chunk_bytes: usize,
 }
@@ -33,6 +35,7 @@ impl SharedFiles {
     pub fn new(limits: CacheLimits, chunk_bytes: usize) -> Self {
         Self {
             cache: Rc::new(RefCell::new(FileCache::new(limits))),
+            roots: Rc::default(),
             listings: Budget::new(BUDGET_BYTES),
             chunk_bytes,
         }
@@ -80,11 +83,11 @@ impl StaticSite {
         let (index, codings) = (index(&config.index)?, codings(&config.precompressed)?);
         let disk = match &config.root {
             Some(path) => {
-                let root = open_root(path, config)?;
+                let root = open_root(path, config, shared)?;
                 let folder = Folder {
                     index,
+                    root: root.clone(),
                     maker: ResourceMaker {
-                        root: root.clone(),
                         codings,
                         extra: extra.clone(),
                         expires: expires.clone(),
@@ -140,7 +143,7 @@ fn disk(
     config: &StaticConfig,
     shared: &SharedFiles,
     folder: Folder,
-    root: Root,
+    root: RootPath,
     fallback: Option<Box<[u8]>>,
 ) -> Disk {
     let dot_files = if config.dot_files {
@@ -164,8 +167,18 @@ fn disk(
     }
 }
 
-fn open_root(path: &Spanned<PathBuf>, config: &StaticConfig) -> Result<Root, Misconfigured> {
-    Root::open(path.get_ref(), config.symlinks).map_err(|error| {
+fn open_root(
+    path: &Spanned<PathBuf>,
+    config: &StaticConfig,
+    shared: &SharedFiles,
+) -> Result<RootPath, Misconfigured> {
+    let mut roots = shared.roots.borrow_mut();
+    let is_same = |root: &&RootPath| root.is_for(path.get_ref(), config.symlinks);
+    if let Some(root) = roots.iter().find(is_same) {
+        return Ok(root.clone());
+    }
+    let valid_for = shared.cache.borrow().limits().valid_for;
+    let opened = RootPath::open(path.get_ref(), config.symlinks, valid_for).map_err(|error| {
         let name = path.get_ref().display();
         let message = match error.kind() {
             io::ErrorKind::NotFound => {
@@ -177,7 +190,9 @@ fn open_root(path: &Spanned<PathBuf>, config: &StaticConfig) -> Result<Root, Mis
             _ => format!("cannot open the directory {name}: {error}"),
         };
         Misconfigured::at(path, "site.root", message)
-    })
+    })?;
+    roots.push(opened.clone());
+    Ok(opened)
 }
 
 /// What is about files has no meaning without a root; left in, it would be silently ignored.

@@ -12,7 +12,7 @@ mod text;
 
 use super::refusal::{of_file, overloaded};
 use crate::body::Source;
-use crate::files::{ExtraHeaders, Root};
+use crate::files::{ExtraHeaders, RootPath};
 use crate::response::Response;
 pub use budget::Budget;
 use budget::Reserved;
@@ -26,6 +26,7 @@ use serde::Deserialize;
 use sooner_http::negotiation::prefers_json;
 use sooner_http::target::DotFiles;
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 /// How many names of a directory are read: more than a reader looks through, and some 20 ms of
 /// work.
@@ -58,7 +59,7 @@ pub struct Lister {
     /// How.
     pub listing: Listing,
     /// The root they are below.
-    pub root: Root,
+    pub root: RootPath,
     /// Whether names that begin with a dot are listed.
     pub dot_files: DotFiles,
     /// What the owner adds to the headers.
@@ -67,9 +68,24 @@ pub struct Lister {
     pub budget: Budget,
 }
 
+/// The directory that is shown.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    /// It, open.
+    pub directory: OwnedFd,
+    /// Its path as clients know it.
+    pub path: &'a [u8],
+    /// Its path below the root.
+    pub path_below_root: &'a [u8],
+    /// Whether scripts in it are not to be had.
+    pub hides_scripts: bool,
+}
+
 /// A listing that has to be read.
 #[derive(Debug)]
 pub struct PendingListing {
+    /// The path of the directory as clients know it.
+    path: Vec<u8>,
     listed: ListedDirectory,
     is_json: bool,
     is_head: bool,
@@ -90,15 +106,8 @@ pub enum Listed {
 }
 
 impl Lister {
-    /// Begins to show the open `directory` at `path` below the root.
-    /// `hides_scripts` says that scripts in it are not to be had.
-    pub fn list<B>(
-        &self,
-        request: &Request<B>,
-        directory: OwnedFd,
-        path: &[u8],
-        hides_scripts: bool,
-    ) -> Listed {
+    /// Begins to show a directory that was opened below the root of `now`.
+    pub fn list<B>(&self, request: &Request<B>, shown: Shown<'_>, now: Instant) -> Listed {
         let accept = request.headers().get_all(ACCEPT).iter();
         let is_json = match self.listing {
             Listing::Off => return Listed::Off,
@@ -106,16 +115,21 @@ impl Lister {
             Listing::Json => true,
             Listing::Auto => prefers_json(accept.map(HeaderValue::as_bytes)),
         };
+        let root = match self.root.root(now) {
+            Ok(root) => root,
+            Err(error) => return Listed::Refusal(of_file(&error)),
+        };
         let Some(reserved) = self.budget.reserve(RESERVED_BYTES) else {
             return Listed::Refusal(overloaded());
         };
         Listed::Pending(PendingListing {
+            path: shown.path.to_vec(),
             listed: ListedDirectory {
-                directory,
-                path: path.to_vec(),
-                root: self.root.clone(),
+                directory: shown.directory,
+                path: shown.path_below_root.to_vec(),
+                root,
                 dot_files: self.dot_files,
-                hides_scripts,
+                hides_scripts: shown.hides_scripts,
             },
             is_json,
             is_head: request.method() == Method::HEAD,
@@ -148,13 +162,13 @@ impl PendingListing {
     /// Reads the directory and makes the answer. Waits for the disk: not for the thread that
     /// serves.
     pub fn read(self) -> Response {
-        let path = self.listed.path.clone();
+        let path = &*self.path;
         let mut response = match entries::read(self.listed, ENTRIES_MAX) {
             Ok(entries) => {
                 let text = if self.is_json {
-                    json::object(&path, &entries, BYTES_MAX)
+                    json::object(path, &entries, BYTES_MAX)
                 } else {
-                    html::page(&path, &entries, BYTES_MAX)
+                    html::page(path, &entries, BYTES_MAX)
                 };
                 match self.reserved.hold(text) {
                     Some(body) => shown(body, self.headers),

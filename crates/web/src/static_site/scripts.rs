@@ -46,12 +46,22 @@ impl StaticSite {
 
     /// The script that stands for the directory `path` below the root: one that is run, and before
     /// which no file stands for it.
-    pub(super) fn script_for(&self, path: &[u8], disk: &Disk, asked: Asked<'_>) -> Option<Led> {
-        let names = self.hidden.iter().flat_map(|hidden| &hidden.index);
-        for name in names {
+    pub(super) fn script_for(
+        &self,
+        path: &[u8],
+        disk: &Disk,
+        asked: Asked<'_>,
+        now: Moment,
+    ) -> Option<Led> {
+        let hidden = self.hidden.as_ref()?;
+        if hidden.index.is_empty() {
+            return None;
+        }
+        let root = disk.lister.root.root(now.instant).ok()?;
+        for name in &hidden.index {
             let slash: &[u8] = if path.is_empty() { b"" } else { b"/" };
             let index = [path, slash, name].concat();
-            if !disk.lister.root.has_file(&index) {
+            if !root.has_file(&index) {
                 continue;
             }
             if !is_script(name) {
@@ -83,7 +93,7 @@ impl StaticSite {
             return None;
         }
         if target.is_directory
-            && let Some(led) = self.script_for(path, disk, asked)
+            && let Some(led) = self.script_for(path, disk, asked, now)
         {
             return Some(led);
         }

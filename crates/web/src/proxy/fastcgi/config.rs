@@ -2,10 +2,11 @@
 
 use super::scripts::{Found, Script, Scripts};
 use crate::config::Misconfigured;
-use crate::files::{Root, Symlinks};
+use crate::files::{CacheLimits, RootPath, Symlinks};
 use serde::Deserialize;
 use sooner_http::target::{self, DotFiles};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use toml::Spanned;
 
 /// The table as it was written.
@@ -34,7 +35,9 @@ impl FastCgi {
     /// What the configuration says.
     pub fn build(table: &FastCgiTable) -> Result<Self, Misconfigured> {
         let path = table.root.get_ref();
-        let root = Root::open(path, Symlinks::Inside).map_err(|error| {
+        // As sites do.
+        let valid_for = CacheLimits::default().valid_for;
+        let root = RootPath::open(path, Symlinks::Inside, valid_for).map_err(|error| {
             let message = format!("cannot open the directory {}: {error}", path.display());
             Misconfigured::at(&table.root, "upstream.fastcgi.root", message)
         })?;
@@ -70,7 +73,7 @@ impl FastCgi {
 
     /// What a path leads to, as it stands in a request.
     pub fn find(&self, path: &str) -> Found {
-        self.scripts.find(path)
+        self.scripts.find(path, Instant::now())
     }
 
     /// Whether `script` is the fallback, and no part of the path is for it.

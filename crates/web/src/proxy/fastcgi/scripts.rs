@@ -1,9 +1,10 @@
 //! Which script a path runs: one that is there, below the root. A path that leads to none never
 //! reaches PHP, which would look for a script in what is before it (`/photo.jpg/x.php`).
 
-use crate::files::Root;
+use crate::files::{Root, RootPath};
 use rustix::fs::FileType;
 use sooner_http::target::{self, DotFiles};
+use std::time::Instant;
 
 /// The end of a script's name.
 const ENDING: &[u8] = b".php";
@@ -12,7 +13,7 @@ const ENDING: &[u8] = b".php";
 #[derive(Debug)]
 pub struct Scripts {
     /// Where they are.
-    pub root: Root,
+    pub root: RootPath,
     /// The script that stands for its directory.
     pub index: Box<[u8]>,
     /// The path of the script for what is no file, without its first slash.
@@ -41,33 +42,39 @@ pub enum Found {
 
 impl Scripts {
     /// What `path` leads to, as it stands in a request.
-    pub fn find(&self, path: &str) -> Found {
+    pub fn find(&self, path: &str, now: Instant) -> Found {
         let Ok(target) = target::parse(path, DotFiles::Refused) else {
             return Found::Other;
         };
         let path = &*target.path;
-        if let Some(found) = self.named(path, target.is_directory) {
+        let there = There(self.root.root(now).ok());
+        if let Some(found) = there.named(path, target.is_directory) {
             return found;
         }
         if target.is_directory {
             let slash: &[u8] = if path.is_empty() { b"" } else { b"/" };
             let index = [path, slash, &self.index[..]].concat();
-            if self.has_file(&index) {
+            if there.has_file(&index) {
                 return Found::Script(Script::of(&index, b""));
             }
         }
         match &self.fallback {
-            Some(fallback) if self.root.look_at(path).is_err() && self.has_file(fallback) => {
+            Some(fallback) if there.look_at(path).is_none() && there.has_file(fallback) => {
                 Found::Script(Script::of(fallback, b""))
             }
             // An application behind one script has its own page at the root.
-            Some(fallback) if path.is_empty() && self.has_file(fallback) => {
+            Some(fallback) if path.is_empty() && there.has_file(fallback) => {
                 Found::Script(Script::of(fallback, b""))
             }
             _ => Found::Other,
         }
     }
+}
 
+/// The root that is there now, if there is one.
+struct There(Option<Root>);
+
+impl There {
     /// The first part of the path that is the name of a script, if it leads to one.
     fn named(&self, path: &[u8], ends_with_slash: bool) -> Option<Found> {
         let (end, is_there) = first_script(path, |name| self.look_at(name))?;
@@ -84,7 +91,7 @@ impl Scripts {
     }
 
     fn look_at(&self, path: &[u8]) -> Option<FileType> {
-        let stat = self.root.look_at(path).ok()?;
+        let stat = self.0.as_ref()?.look_at(path).ok()?;
         Some(FileType::from_raw_mode(stat.st_mode))
     }
 }
@@ -148,6 +155,7 @@ mod tests {
     use super::*;
     use crate::files::Symlinks;
     use std::fs;
+    use std::time::Duration;
 
     fn script(name: &str, info: &str) -> Found {
         Found::Script(Script {
@@ -201,11 +209,11 @@ mod tests {
         std::os::unix::fs::symlink("../out.php", root.join("leak.php")).unwrap();
         let find = |path: &str, fallback: Option<&str>| {
             let scripts = Scripts {
-                root: Root::open(&root, Symlinks::Inside).unwrap(),
+                root: RootPath::open(&root, Symlinks::Inside, Duration::ZERO).unwrap(),
                 index: b"index.php"[..].into(),
                 fallback: fallback.map(|fallback| fallback.as_bytes().into()),
             };
-            scripts.find(path)
+            scripts.find(path, Instant::now())
         };
         for (path, alone, behind_one) in [
             ("/", script("/index.php", ""), script("/index.php", "")),

@@ -20,7 +20,7 @@ td:first-child{overflow-wrap:anywhere}\
 a{text-decoration:none}a:hover{text-decoration:underline}\
 ";
 
-/// The page for the directory at `path` below the root, no longer than about `bytes_max`.
+/// The page for the directory at `path`, as clients know it, no longer than about `bytes_max`.
 pub fn page(path: &[u8], entries: &Entries, bytes_max: usize) -> String {
     let mut html = String::from("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width\">\n<title>");

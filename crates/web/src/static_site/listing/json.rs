@@ -16,7 +16,7 @@ struct Item {
     modified: String,
 }
 
-/// The object for the directory at `path` below the root, no longer than about `bytes_max`.
+/// The object for the directory at `path`, as clients know it, no longer than about `bytes_max`.
 pub fn object(path: &[u8], entries: &Entries, bytes_max: usize) -> String {
     let mut path = String::from_utf8_lossy(path).into_owned();
     if !path.is_empty() {
