@@ -6,6 +6,7 @@ use crate::survey::{Survey, Surveyor};
 use serde::Serialize;
 use sooner_report::number::{bits_per_sec, significant};
 use sooner_simulator::{Policy, given};
+use sooner_stats::order::percentile;
 
 /// Loads of the busiest hour that are forecast.
 const LOADS: [f64; 4] = [0.7, 0.8, 0.9, 0.95];
@@ -141,7 +142,7 @@ fn outcomes(jobs: &[given::Job], growth: f64) -> Vec<Outcome> {
     let mut by_size: Vec<u32> = (0..jobs.len() as u32).collect();
     by_size.sort_by_key(|job| jobs[*job as usize].1);
     let cut = by_size
-        .get(by_size.len() / 2)
+        .get(by_size.len().saturating_sub(1) / 2)
         .map_or(0, |job| jobs[*job as usize].1);
     let work_ns = jobs
         .iter()
@@ -204,14 +205,33 @@ fn outcome(
             / GROUPS as f64,
         longest_over_fair: over.iter().copied().fold(0.0, f64::max),
     };
-    let place = (n * 99 / 100).min(n.saturating_sub(1));
-    let p99 = if n > 0 {
-        *responses.select_nth_unstable(place).1
-    } else {
-        0
-    };
+    responses.sort_unstable();
+    let p99 = percentile(&responses, 990).unwrap_or(0);
     Outcome {
         p99_response_ms: ms(p99 as f64),
         ..outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_hundred_the_percentile_is_not_the_last() {
+        let jobs: Vec<given::Job> = (0..100).map(|at| (at, 1_000_000)).collect();
+        let by_size: Vec<u32> = (0..100).collect();
+        let responses = (1..=100).map(|ms| ms * 1_000_000).collect();
+        let outcome = outcome("fair", &jobs, &by_size, responses, None);
+        assert_eq!(outcome.p99_response_ms, 99.0);
+    }
+
+    #[test]
+    fn of_two_the_smaller_half_is_one() {
+        let jobs = [(0, 1_000_000_000), (0, 3_000_000_000)];
+        let all = outcomes(&jobs, 1.0);
+        let halves = all.iter().find(|own| own.policy == "two-priorities");
+        let smaller_ms = halves.map(|own| own.smallest_half_mean_ms);
+        assert_eq!(smaller_ms, Some(1000.0));
     }
 }

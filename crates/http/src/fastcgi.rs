@@ -224,12 +224,18 @@ pub enum HeadError {
     /// A line that is no field.
     #[error("a head with a line that is not a field: {0}")]
     Malformed(&'static str),
-    /// `Status` is no status of a final response, or is there twice.
+    /// Two lengths of one body.
+    #[error("a head with two Content-Length lines")]
+    Lengths,
+    /// `Status` is no status of a final response.
     #[error("a Status that is not one of 200 to 599")]
     Status,
 }
 
 /// Reads the head at the beginning of `bytes`, and how long it is; `None` when more has to come.
+///
+/// Of lines that are there twice the first `Status` and the last `Content-Type` count, as in nginx
+/// 1.22, and the first `Location`: that sends both, of which clients would choose (RFC 9110, 5.3).
 pub fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, HeadError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let (length, fields) = match httparse::parse_headers(bytes, &mut fields) {
@@ -244,18 +250,22 @@ pub fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, HeadError> {
         let name = HeaderName::from_bytes(field.name.as_bytes())
             .map_err(|_| HeadError::Malformed("its name"))?;
         if name == "status" {
-            if status.replace(status_of(field.value)?).is_some() {
-                return Err(HeadError::Status);
+            if status.is_none() {
+                status = Some(status_of(field.value)?);
             }
             continue;
         }
         let value =
             HeaderValue::from_bytes(field.value).map_err(|_| HeadError::Malformed("its value"))?;
-        let is_single = [CONTENT_TYPE, CONTENT_LENGTH, LOCATION].contains(&name);
-        if is_single && headers.contains_key(&name) {
-            return Err(HeadError::Malformed("it is there twice"));
+        let is_again = headers.contains_key(&name);
+        if name == CONTENT_LENGTH && is_again {
+            return Err(HeadError::Lengths);
         }
-        headers.append(name, value);
+        if name == CONTENT_TYPE {
+            headers.insert(name, value);
+        } else if name != LOCATION || !is_again {
+            headers.append(name, value);
+        }
     }
     let implied = || match headers.contains_key(LOCATION) {
         true => StatusCode::FOUND,

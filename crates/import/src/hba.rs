@@ -248,16 +248,15 @@ impl Reader<'_> {
     }
 
     fn names(&mut self, column: &str) -> Result<Names, Mistake> {
-        let (mut is_all, mut is_same, mut names) = (false, false, Vec::new());
+        let (mut is_all, mut is_same, mut is_replication) = (false, false, false);
+        let mut names = Vec::new();
         loop {
             match self.tokens.next() {
                 Some(Token::Quoted(name)) => names.push(name),
                 Some(Token::Word(word)) => match word.as_str() {
                     "all" => is_all = true,
                     "sameuser" => is_same = true,
-                    "replication" if column == "database" => {
-                        self.passed_over = Some("replication does not go through the gate");
-                    }
+                    "replication" if column == "database" => is_replication = true,
                     "samerole" | "samegroup" => {
                         self.passed_over = Some("PgBouncer does not know roles of users either");
                     }
@@ -278,6 +277,10 @@ impl Reader<'_> {
             if self.tokens.next_if_eq(&Token::Comma).is_none() {
                 break;
             }
+        }
+        // The rule still holds for the databases beside it.
+        if is_replication && !is_all && !is_same && names.is_empty() {
+            self.passed_over = Some("replication does not go through the gate");
         }
         Ok(match (is_all, is_same) {
             (true, _) => Names::All,

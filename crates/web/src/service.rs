@@ -20,10 +20,11 @@ use crate::metrics::{Metrics, Protocol, RequestFacts};
 use crate::peer::Peer;
 use crate::proxy::SharedReport;
 use crate::request_body::RequestBody;
-use crate::response::{Response, plain};
+use crate::response::{Response, plain, plain_with};
 use crate::static_site::Scheme;
 use completion::Completion;
 use entering::{Place, Visit};
+use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode, Version};
 use sooner_config::ClientNetwork;
 use sooner_http::host::{self, HostError};
@@ -258,8 +259,7 @@ impl Service {
         now: Moment,
     ) -> Reply {
         if request.method() == Method::CONNECT {
-            let words = "no tunnels: CONNECT is not implemented";
-            return Reply::Now(plain(StatusCode::METHOD_NOT_ALLOWED, words));
+            return Reply::Now(no_tunnel());
         }
         let request = target::without_single_dots(request);
         let active_config = context.active_config.clone();
@@ -431,6 +431,13 @@ impl Service {
                 .write(&record.with_response(facts), &NEVER_QUEUED, None);
         }
     }
+}
+
+/// The response to a request for a tunnel, with the methods that all sites have (RFC 9110, 15.5.6).
+fn no_tunnel() -> Response {
+    let words = "no tunnels: CONNECT is not implemented";
+    let methods = HeaderValue::from_static("GET, HEAD, OPTIONS");
+    plain_with(StatusCode::METHOD_NOT_ALLOWED, words, ALLOW, methods)
 }
 
 /// The response to a request without a host, or with two.

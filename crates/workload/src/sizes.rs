@@ -184,9 +184,13 @@ mod tests {
         let values = Distribution::of_values(vec![5.0, 1.0, 9.0, 1.0]).expect("values");
         let at = |u| values.quantile(u);
         assert_eq!(
-            (at(0.0), at(0.49), at(0.5), at(0.99), at(1.0)),
-            (1.0, 1.0, 5.0, 9.0, 9.0)
+            (at(0.0), at(0.49), at(0.5), at(0.51), at(0.75)),
+            (1.0, 1.0, 1.0, 5.0, 5.0)
         );
+        assert_eq!((at(0.76), at(0.99), at(1.0)), (9.0, 9.0, 9.0));
+        // Each of them is as likely, also where u falls between two.
+        let drawn = [0.0, 0.25, 0.5, 0.75].map(|u| values.law().draw(u));
+        assert_eq!(drawn, [1.0, 1.0, 5.0, 9.0]);
         assert_eq!(
             (values.cdf(0.0), values.cdf(1.0), values.cdf(9.0)),
             (0.0, 0.5, 1.0)
@@ -194,6 +198,25 @@ mod tests {
     }
 
     proptest! {
+        /// At every rank, where rounding would count one more or one fewer.
+        #[test]
+        fn a_quantile_of_values_is_the_smallest_that_so_many_do_not_exceed(
+            values in prop::collection::vec(0_u32..50, 1..120), between in 0.0..1.0f64,
+        ) {
+            let count = values.len();
+            let mut sorted: Vec<f64> = values.iter().map(|value| f64::from(*value)).collect();
+            let law = Distribution::of_values(sorted.clone()).expect("values");
+            sorted.sort_by(f64::total_cmp);
+            let shares = (0..count).map(|rank| rank as f64 / count as f64);
+            for share in shares.chain([between]) {
+                let first = sorted.iter().copied().find(|x| law.cdf(*x) >= share);
+                prop_assert_eq!(Some(law.quantile(share)), first, "{}", share);
+                let first = sorted.iter().copied().find(|x| law.above(*x) <= share);
+                let share = share.max(f64::MIN_POSITIVE);
+                prop_assert_eq!(Some(law.upper_quantile(share)), first, "{}", share);
+            }
+        }
+
         #[test]
         fn quantile_and_cdf_are_inverse(kind in 1..EVERY_KIND.len(), u in 1e-9..0.999_999_9f64) {
             let distribution = of(EVERY_KIND[kind]);

@@ -11,6 +11,7 @@ use super::play::{Known, Played};
 use super::tokens::TokenFigures;
 use serde::Serialize;
 use sooner_admission::Within;
+use sooner_stats::order::percentile;
 
 /// Kinds that are told of, those with the most time.
 const KINDS_SHOWN: usize = 10;
@@ -227,7 +228,7 @@ impl QueueFigures {
         let shown = &shown[..shown.len().min(KINDS_SHOWN)];
         let mut add = |order, limit, responses: Vec<f64>| {
             let by_kind = by_kind(&played, &responses, shown);
-            let [mean_ms, p50_ms, p99_ms] = summary(responses);
+            let [mean_ms, p50_ms, p99_ms] = summary(&responses);
             self.orders.push(Order {
                 order,
                 limit,
@@ -290,7 +291,7 @@ impl QueueFigures {
         let doubled = |limit: &usize| Some(limit * 2).filter(|limit| *limit < most);
         for limit in std::iter::successors(Some(enough), doubled).take(LIMITS_MAX) {
             let responses = played.responses(limit, Known::Likes);
-            let [mean_ms, _, p99_ms] = summary(responses.clone());
+            let [mean_ms, _, p99_ms] = summary(&responses);
             self.limits_tried.push(Limit {
                 limit,
                 mean_ms,
@@ -325,7 +326,7 @@ fn by_kind(played: &Played<'_>, responses: &[f64], shown: &[u32]) -> Vec<KindOut
             alone += played.alone_ns[place] / 1e6;
         }
         let requests = times.len() as u64;
-        let [mean_ms, _, p99_ms] = summary(times);
+        let [mean_ms, _, p99_ms] = summary(&times);
         KindOutcome {
             kind: played.kinds[*number as usize].clone(),
             requests,
@@ -338,13 +339,25 @@ fn by_kind(played: &Played<'_>, responses: &[f64], shown: &[u32]) -> Vec<KindOut
 }
 
 /// Mean, median and 99 %, ms.
-fn summary(mut times_ns: Vec<f64>) -> [f64; 3] {
-    let n = times_ns.len();
-    if n == 0 {
-        return [0.0; 3];
+fn summary(times_ns: &[f64]) -> [f64; 3] {
+    let mean = times_ns.iter().sum::<f64>() / times_ns.len().max(1) as f64;
+    let mut sorted: Vec<u64> = times_ns.iter().map(|ns| ns.round() as u64).collect();
+    sorted.sort_unstable();
+    let at = |per_mille| percentile(&sorted, per_mille).unwrap_or(0) as f64;
+    [mean, at(500), at(990)].map(|ns| ns / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_the_nearest_rank() {
+        let times =
+            |count: u32| -> Vec<f64> { (1..=count).rev().map(|ms| f64::from(ms) * 1e6).collect() };
+        assert_eq!(summary(&times(100)), [50.5, 50.0, 99.0]);
+        assert_eq!(summary(&times(3)), [2.0, 2.0, 3.0]);
+        assert_eq!(summary(&times(2)), [1.5, 1.0, 2.0]);
+        assert_eq!(summary(&[]), [0.0; 3]);
     }
-    let mean = times_ns.iter().sum::<f64>() / n as f64;
-    let mut at = |place: usize| *times_ns.select_nth_unstable_by(place, f64::total_cmp).1;
-    let (median, p99) = (at(n / 2), at((n * 99 / 100).min(n - 1)));
-    [mean, median, p99].map(|ns| ns / 1e6)
 }

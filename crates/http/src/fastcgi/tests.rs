@@ -130,15 +130,36 @@ fn a_head_is_fields_and_a_status() {
 }
 
 #[test]
+fn of_lines_that_are_there_twice_one_counts_as_in_nginx() {
+    for (text, status, name, values) in [
+        ("Status: 404\nStatus: 403\n\nbody", 404, "status", ""),
+        ("Status: 404\nStatus: x\n\nbody", 404, "status", ""),
+        (
+            "Content-Type: a\nContent-Type: b\n\nbody",
+            200,
+            "content-type",
+            "b",
+        ),
+        ("Location: /a\nLocation: /b\n\nbody", 302, "location", "/a"),
+        ("ETag: a\nETag: b\n\nbody", 200, "etag", "a b"),
+        ("Date: a\nDate: b\n\nbody", 200, "date", "a b"),
+    ] {
+        let (got, headers) = read(text).unwrap();
+        let own = headers.get_all(name).iter();
+        let own: Vec<&str> = own.map(|value| value.to_str().unwrap()).collect();
+        assert_eq!((got, own.join(" ").as_str()), (status, values), "{text:?}");
+    }
+}
+
+#[test]
 fn a_head_that_could_be_read_in_two_ways_is_refused() {
     for text in [
         "Status: 99\r\n\r\n",
         "Status: 101\r\n\r\n",
         "Status: 2000\r\n\r\n",
         "Status: x\r\n\r\n",
-        "Status: 200\r\nStatus: 404\r\n\r\n",
         "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        "Location: /a\r\nLocation: /b\r\n\r\n",
+        "Content-Length: 1\r\nContent-Length: 1\r\n\r\n",
         "no field\r\n\r\n",
         "A b: c\r\n\r\n",
         " folded: a\r\n\r\n",

@@ -58,10 +58,18 @@ pub fn within<'a>(scope: &Scope<'a>, is_of_files: bool) -> Access<'a> {
         let mut inside = own.inside().iter();
         inside.any(|rule| rule.name == "deny" || rule.name.starts_with("auth_"))
     };
-    if let Some(rule) = limited.filter(guards).filter(|_| !is_of_files) {
+    let guarding = limited.filter(guards);
+    if let Some(rule) = guarding.filter(|rule| !is_of_files || !leaves_get(rule)) {
         return Access::Shut(rule, BY_METHOD);
     }
     Access::Open
+}
+
+/// Whether a `limit_except` is not about GET, nor then about HEAD.
+fn leaves_get(rule: &Directive) -> bool {
+    rule.args
+        .iter()
+        .any(|method| method.eq_ignore_ascii_case("GET"))
 }
 
 /// Whether only GET and HEAD get anything from a place.

@@ -1,6 +1,8 @@
 //! Conditions on the path with an answer of 4xx: the paths are refused, as those of a location by
 //! an expression are.
 
+mod request_uri;
+
 use super::conditions::Condition;
 use super::locations::Paths;
 use super::regex;
@@ -13,6 +15,9 @@ use std::collections::BTreeSet;
 
 const MORE: &str = "these paths cannot be told from others like them, which are refused as well";
 const ALL: &str = "which paths it is about cannot be said; all of the site are refused with 403";
+const OTHERS: &str = "paths are compared decoded and without their queries, which leaves out";
+/// The longest list of parts in a comment, letters.
+const PARTS_MAX: usize = 80;
 
 /// What a condition on the path is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,37 +40,46 @@ pub fn refusal(own: &Directive) -> Option<&Directive> {
 
 /// What the condition of an `if` says of paths; `None` where it is not about them, or refuses none.
 pub fn about(own: &Directive) -> Option<About> {
+    Some(read(own)?.0)
+}
+
+/// The same, and its parts that are about no path.
+fn read(own: &Directive) -> Option<(About, Vec<String>)> {
     refusal(own)?;
     let condition = Condition::of(own);
-    let is_file = condition.subject == "$request_filename";
-    let is_path = matches!(
-        condition.subject.as_str(),
-        "$uri" | "$document_uri" | "$request_uri"
-    );
-    if !is_file && !is_path {
-        return None;
-    }
     let value = condition.value.trim_matches('"');
-    // What only a query has is no path.
-    let is_query = condition.subject == "$request_uri"
-        && (value.contains("\\?") || value.contains(['=', '&', '%']));
-    let paths = match condition.operator.as_str() {
-        _ if is_query => return None,
-        "=" | "~" | "~*" if is_file && (condition.operator == "=" || value.contains('^')) => None,
-        "=" => Some(Paths {
-            texts: vec![regex::escaped(value)],
-            ignores_case: false,
-            is_exact: true,
-        }),
-        "~" | "~*" => regex::paths(value).map(|own| Paths {
-            texts: own.texts,
-            ignores_case: own.ignores_case || condition.operator == "~*",
-            is_exact: own.is_exact,
-        }),
+    let (is_equal, ignores_case) = match condition.operator.as_str() {
+        "=" => (true, false),
+        "~" => (false, false),
+        "~*" => (false, true),
         _ => return None,
     };
-    let paths = paths.filter(|own| own.texts.iter().all(|text| is_pattern(text)));
-    Some(paths.map_or(About::Unsaid, About::Of))
+    let is_of_target = condition.subject == "$request_uri";
+    let said = match condition.subject.as_str() {
+        "$request_filename" if is_equal || value.contains('^') => None,
+        "$uri" | "$document_uri" | "$request_uri" if is_equal => Some(regex::Paths {
+            texts: vec![regex::escaped(value)],
+            is_exact: true,
+            ignores_case: false,
+        }),
+        "$request_uri" => request_uri::targets(value),
+        "$uri" | "$document_uri" | "$request_filename" => regex::paths(value),
+        _ => return None,
+    };
+    let parts = match said {
+        Some(said) if is_of_target => Some(request_uri::parts(said)),
+        said => said.map(|said| (said, Vec::new())),
+    };
+    let is_said = |(said, _): &(regex::Paths, _)| said.texts.iter().all(|text| is_pattern(text));
+    let Some((said, others)) = parts.filter(is_said) else {
+        return Some((About::Unsaid, Vec::new()));
+    };
+    let paths = Paths {
+        texts: said.texts,
+        ignores_case: said.ignores_case || ignores_case,
+        is_exact: said.is_exact,
+    };
+    (!paths.texts.is_empty()).then_some((About::Of(paths), others))
 }
 
 /// The paths of a location that a condition is about; `None` where they cannot be said.
@@ -158,12 +172,16 @@ impl<'a> Builder<'_, 'a> {
             return;
         };
         for own in location.scope.own() {
-            if let Some(About::Of(refused)) = about(own)
+            if let Some((About::Of(refused), others)) = read(own)
                 && let Some(refused) = within(&paths, &refused)
-                && !refused.texts.is_empty()
             {
-                let place = self.refused(own, &refused);
-                self.site.places.push(place);
+                if !is_whole(&paths, &refused) {
+                    self.leave_out_parts(own, &others);
+                }
+                if !refused.texts.is_empty() {
+                    let place = self.refused(own, &refused);
+                    self.site.places.push(place);
+                }
             }
         }
     }
@@ -173,16 +191,32 @@ impl<'a> Builder<'_, 'a> {
         let server = self.server.own();
         let mut places = Vec::new();
         for own in server {
-            match about(own) {
+            match read(own) {
                 None => {}
-                Some(About::Of(refused)) => places.push(self.refused(own, &refused)),
-                Some(About::Unsaid) => {
+                Some((About::Of(refused), others)) => {
+                    self.leave_out_parts(own, &others);
+                    places.push(self.refused(own, &refused));
+                }
+                Some((About::Unsaid, _)) => {
                     self.actions.leave_out(own, ALL);
                     places.push(super::site::refusing(vec!["/*".into()], false, 403));
                 }
             }
         }
         self.site.places.splice(0..0, places);
+    }
+
+    /// Says which parts of a condition are about no path.
+    fn leave_out_parts(&mut self, own: &'a Directive, parts: &[String]) {
+        if parts.is_empty() {
+            return;
+        }
+        let parts = parts.join(", ");
+        let why = match parts.char_indices().nth(PARTS_MAX) {
+            Some((end, _)) => format!("{OTHERS} {}...", &parts[..end]),
+            None => format!("{OTHERS} {parts}"),
+        };
+        self.actions.leave_out(own, &why);
     }
 
     fn refused(&mut self, own: &'a Directive, paths: &Paths) -> Place {

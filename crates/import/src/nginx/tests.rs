@@ -5,6 +5,7 @@ mod answers;
 mod guards;
 mod keeping;
 mod passwords;
+mod reviewed;
 mod scripts;
 mod told;
 

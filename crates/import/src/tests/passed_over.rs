@@ -56,6 +56,29 @@ fn lines_of_a_pg_hba_that_pgbouncer_cannot_read_are_comments() {
     assert!(said.contains("mask with gaps"), "{said}");
 }
 
+/// As in PostgreSQL: a rule for it and others is one for the others.
+#[test]
+fn replication_is_passed_over_and_not_the_databases_beside_it() {
+    for (hba, expected) in [
+        (
+            "host replication,payroll all all reject\nhost all all all md5",
+            "payroll - 2 None Reject|- - 2 None Md5",
+        ),
+        ("host all,replication all all md5", "- - 2 None Md5"),
+        (
+            "host replication,sameuser ann all md5",
+            "ann ann 2 None Md5",
+        ),
+        ("host replication,replication all all md5", ""),
+        (
+            "host replication,\"replication\" all all md5",
+            "replication - 2 None Md5",
+        ),
+    ] {
+        assert_eq!(rules(hba), expected, "{hba}");
+    }
+}
+
 /// PgBouncer reads the entry of all databases only when a client comes.
 #[test]
 fn an_entry_of_all_databases_that_pgbouncer_cannot_read_is_a_comment() {

@@ -73,6 +73,17 @@ fn other_methods_are_refused_and_told_which_are_not() {
 }
 
 #[test]
+fn a_tunnel_is_refused_with_the_methods_that_there_are() {
+    let site = Site::start();
+    site.write("a.txt", "a");
+    for target in ["example.org:443", "x:80"] {
+        let response = site.request("CONNECT", target, "");
+        let told = (response.status, response.header("allow"));
+        assert_eq!(told, (405, Some("GET, HEAD, OPTIONS")), "{target}");
+    }
+}
+
+#[test]
 fn pipelined_requests_are_answered_in_their_order() {
     let site = Site::start();
     site.write("big", vec![b'x'; 1 << 20]);

@@ -68,8 +68,11 @@ impl Law {
             }
             Law::Weibull { scale, shape } => scale * (-(-u).ln_1p()).powf(1.0 / shape),
             Law::Empirical(ref values) => {
-                let rank = (u * values.len() as f64) as usize;
-                values[rank.min(values.len() - 1)]
+                let count = values.len() as f64;
+                let passed = (u * count) as usize;
+                let is_below = passed as f64 / count < u;
+                let rank = passed + usize::from(is_below);
+                values[rank.clamp(1, values.len()) - 1]
             }
         }
     }
@@ -89,10 +92,15 @@ impl Law {
     }
 
     /// A number of this law from u, uniform in [0, 1): the quantile, except where a mixture is
-    /// quicker branch by branch.
+    /// quicker branch by branch, and where u, which may be 0 and never 1, falls between values.
     pub(super) fn draw(&self, u: f64) -> f64 {
-        let Law::Hyperexponential { mean, c2 } = *self else {
-            return self.quantile(u);
+        let (mean, c2) = match *self {
+            Law::Hyperexponential { mean, c2 } => (mean, c2),
+            Law::Empirical(ref values) => {
+                let place = (u * values.len() as f64) as usize;
+                return values[place.min(values.len() - 1)];
+            }
+            _ => return self.quantile(u),
         };
         let [(share, first), (rest, second)] = branches(mean, c2);
         if u < share {

@@ -87,7 +87,7 @@ impl Law {
         }
     }
 
-    /// The x with P\[X > x\] = v, for v in (0, 1); nothing is lost to 1 - v.
+    /// The smallest x with P\[X > x\] <= v, for v in (0, 1); nothing is lost to 1 - v.
     pub(super) fn upper_quantile(&self, v: f64) -> f64 {
         match *self {
             Law::Deterministic { mean } => mean,
@@ -113,7 +113,10 @@ impl Law {
             }
             Law::Weibull { scale, shape } => scale * (-v.ln()).powf(1.0 / shape),
             Law::Empirical(ref values) => {
-                let above = (v * values.len() as f64) as usize;
+                let count = values.len() as f64;
+                let passed = (v * count) as usize;
+                let is_more = (passed + 1) as f64 / count <= v;
+                let above = passed + usize::from(is_more);
                 values[values.len() - 1 - above.min(values.len() - 1)]
             }
         }
