@@ -5,6 +5,7 @@ pub mod authentication;
 pub mod cancel;
 pub mod cancel_queued;
 pub mod connection;
+mod departing;
 mod greeting;
 pub mod handle;
 mod hearing;
@@ -28,7 +29,7 @@ use crate::client::slots::ClientSlot;
 use crate::client::startup::AuthenticatedClient;
 use crate::pool::admission::ClientClass;
 use crate::pool::database::Database;
-use crate::pool::lease::{COMMAND_PATIENCE, Lease, owner};
+use crate::pool::lease::{Lease, owner};
 use crate::pooler::Pooler;
 use crate::statistics::LeaseUsage;
 use crate::stream::Stream;
@@ -226,10 +227,7 @@ impl Client {
         }
         write_key_data(&mut out, cancel_key.process_id, &cancel_key.secret);
         write_ready(&mut out, TransactionStatus::Idle);
-        self.stream
-            .flush_all(&mut out)
-            .await
-            .map_err(|_| Departure::Left)
+        self.send(out).await
     }
 
     fn database(&self) -> Result<Rc<Database>, Departure> {
@@ -334,38 +332,6 @@ impl Client {
             rolled_back = Box::pin(self.roll_back(lease, &mut outcome)).await?;
         }
         Ok((outcome, rolled_back))
-    }
-
-    /// Tells it what came with the answers to the gate's own questions.
-    async fn send(&mut self, mut for_client: BytesMut) -> Result<(), Departure> {
-        self.stream
-            .flush_all(&mut for_client)
-            .await
-            .map_err(|_| Departure::Left)
-    }
-
-    /// A transaction that did not end as it should is the client's last.
-    async fn abandon(
-        &mut self,
-        lease: Lease,
-        outcome: RelayOutcome,
-    ) -> Result<Option<Lease>, Departure> {
-        if outcome.is_free && !matches!(outcome.end, End::ServerBroke(_)) {
-            self.give_back(lease).await;
-        } else if let Some(server) = lease.server.as_ref().filter(|_| outcome.is_busy) {
-            let key = server.key().clone();
-            // No client waits for what it runs any more; until that is over it keeps its permits.
-            let cancelled = cancel::send(&lease.db.upstream, &key, || true);
-            let _ = tokio::time::timeout(COMMAND_PATIENCE, cancelled).await;
-            drop(lease);
-        }
-        Err(match outcome.end {
-            End::ClientBroke(what) => Refusal::of_protocol(&what).into(),
-            End::ServerBroke(what) if outcome.has_said_goodbye => Refusal::after(&what).into(),
-            End::ServerBroke(what) => Refusal::lost(&what).into(),
-            End::Terminated => self.handle.refusal().into(),
-            End::ClientLeft | End::Over | End::RolledBack | End::Again(_) => Departure::Left,
-        })
     }
 
     async fn relay(

@@ -46,7 +46,7 @@ impl ConsoleClient {
     ) -> Result<Self, String> {
         let mut address = ServerAddress::at(place.clone());
         address.encryption = Encryption::Disable;
-        let secret = password.map(|text| LoginSecret::Kept(Secret::Plain(text)));
+        let secret = password.map(|text| LoginSecret::Kept(Secret::Plain(text.into())));
         let open = async {
             let stream = server_session::connect(&address, None).await?;
             server_session::log_in(stream, user, OWN_DATABASES[0], secret.as_ref()).await

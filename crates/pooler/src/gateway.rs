@@ -70,8 +70,9 @@ impl Gateway {
             tasks.spawn_local(admin::serve(pooler.clone(), listener));
         }
         pooler.stopped().await;
-        tasks.shutdown().await;
+        // Until then clients are served as before, and those that come are told why they are not.
         pooler.is_empty().await;
+        tasks.shutdown().await;
         log::finish();
         Ok(())
     }
@@ -81,7 +82,7 @@ impl Gateway {
         probe_servers(&self.0.configuration()).await
     }
 
-    /// Takes no more clients; those that are connected leave as `how` says.
+    /// Takes no more clients but admins; those that are connected leave as `how` says.
     pub fn stop(&self, how: Stop) {
         self.0.stop(how);
     }

@@ -258,8 +258,13 @@ impl Pool {
         for _ in 0..self.waiters.give_up_all(&is_theirs) {
             self.closed();
         }
-        self.close(|owner, _| is_theirs(owner));
+        self.close_unused(&is_theirs);
         self.initial.forget(is_theirs);
+    }
+
+    /// Closes the idle ones of these owners.
+    pub fn close_unused(&mut self, is_theirs: impl Fn(&Owner) -> bool) {
+        self.close(|owner, _| is_theirs(owner));
     }
 
     /// Closes what has been idle or open for too long.

@@ -325,7 +325,7 @@ impl Pooler {
         self.is_paused.get()
     }
 
-    /// Takes no more clients; those that are connected leave as `how` says.
+    /// Takes no more clients but admins; those that are connected leave as `how` says.
     pub fn stop(&self, how: Stop) {
         self.is_stopping.set(true);
         let leave = match how {

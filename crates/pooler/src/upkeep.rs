@@ -2,6 +2,7 @@
 
 use crate::config::Limits;
 use crate::log::log;
+use crate::pool::Owner;
 use crate::pool::capacity::ManyLogins;
 use crate::pool::idle_holders;
 use crate::pool::upstream::Upstream;
@@ -28,6 +29,7 @@ pub async fn keep_up(pooler: Rc<Pooler>) {
             pooler.statistics.borrow_mut().minute_passed();
         }
         close_old(&pooler);
+        close_paused(&pooler);
         let now = Instant::now();
         idle_holders::terminate_idle(&pooler, now);
         watch.look(&pooler, now);
@@ -63,6 +65,17 @@ fn close_old(pooler: &Pooler) {
                 }
             });
         }
+    }
+}
+
+/// A server that is to be stopped need not wait for the gate, also where no admin waits for the
+/// pause.
+fn close_paused(pooler: &Pooler) {
+    let databases = pooler.databases();
+    for db in databases.iter().filter(|db| db.is_paused()) {
+        let is_its = |owner: &Owner| owner.database == db.name;
+        db.upstream.pool.borrow_mut().close_unused(is_its);
+        db.upstream.lookup_pool.borrow_mut().close_unused(is_its);
     }
 }
 

@@ -2,7 +2,9 @@
 //! PostgreSQL, the gate between them.
 
 mod guesses;
+mod pauses;
 mod pgbouncer;
+mod stopping;
 mod strangers;
 
 use std::thread;
@@ -182,33 +184,6 @@ fn another_configuration_takes_effect_and_a_wrong_one_none() {
     assert_eq!(inside.ask("SELECT current_database()"), "postgres");
     inside.ask("COMMIT");
     assert_eq!(inside.ask("SELECT current_database()"), "template1");
-}
-
-#[test]
-fn a_stop_lets_transactions_end() {
-    let Some((database, gate)) = start("a_stop_lets_transactions_end") else {
-        return;
-    };
-    database.ask("CREATE TABLE t (i int)");
-    let mut idle = Talk::begin(&mut gate.psql(&database, "postgres"));
-    idle.ask("SELECT 1");
-    let mut inside = Talk::begin(&mut gate.psql(&database, "postgres"));
-    inside.ask("BEGIN; INSERT INTO t VALUES (1)");
-    gate.admin(&database, "SHUTDOWN WAIT_FOR_SERVERS");
-    until("nobody new is let in", || {
-        let mut psql = gate.psql(&database, "ann");
-        !psql
-            .args(["-c", "SELECT 1"])
-            .output()
-            .unwrap()
-            .status
-            .success()
-    });
-    assert!(!gate.is_over());
-    inside.ask("INSERT INTO t VALUES (2)");
-    inside.ask("COMMIT");
-    until("the gate has ended", || gate.is_over());
-    assert_eq!(database.ask("SELECT sum(i) FROM t"), "3");
 }
 
 #[test]

@@ -16,8 +16,8 @@ use scram::Verifier;
 /// What is known of a user's password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
-    /// The password itself.
-    Plain(String),
+    /// The password itself, in the encoding of the client that has set it.
+    Plain(Vec<u8>),
     /// `md5` and 32 digits: of the password and the user's name.
     Md5(String),
     /// What a password is proved with, without being it (RFC 5803).
@@ -47,14 +47,15 @@ impl Secret {
         Ok(if is_md5 {
             Secret::Md5(text.to_ascii_lowercase())
         } else {
-            Secret::Plain(text.to_owned())
+            Secret::Plain(text.into())
         })
     }
 
     /// Whether a password sent in clear text is it.
-    pub fn is_password(&self, user: &str, password: &str) -> bool {
+    pub fn is_password(&self, user: &str, password: impl AsRef<[u8]>) -> bool {
+        let password = password.as_ref();
         match self {
-            Self::Plain(own) => same(own.as_bytes(), password.as_bytes()),
+            Self::Plain(own) => same(own, password),
             Self::Md5(own) => same(own.as_bytes(), md5::of_password(user, password).as_bytes()),
             Self::Scram(verifier) => verifier.is_password(password),
         }
@@ -122,6 +123,14 @@ mod tests {
             for wrong in ["pencil ", "", "Pencil"] {
                 assert!(!secret.is_password("ann", wrong), "{secret:?} {wrong}");
             }
+        }
+        // In LATIN1; as UTF-8 it is another one.
+        let bytes = b"stra\xdfe";
+        let hashed = Secret::Md5(md5::of_password("ann", bytes));
+        let verifier = Secret::Scram(Verifier::of_password(bytes, b"salt"));
+        for secret in [Secret::Plain(bytes.to_vec()), hashed, verifier] {
+            assert!(secret.is_password("ann", bytes), "{secret:?}");
+            assert!(!secret.is_password("ann", "stra\u{df}e"), "{secret:?}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! again as if it had not been, and whether it ends the transaction that it is in.
 
 use crate::hints::{cut, message, text};
-use crate::sql;
+use crate::sql::{self, Encoding};
 use crate::statements::ClientStatements;
 use crate::wire::HEADER_BYTES;
 
@@ -23,19 +23,20 @@ pub enum Ends {
 /// Whether `input` is exactly one cycle, all of it, with one statement that stands alone, so that
 /// outside a transaction the server may get it twice where it failed the first time. One that
 /// prepares a statement by name is none, because that stays where the rest fails; nor is one that
-/// asks for its answers early.
-pub fn is_repeatable(input: &[u8], statements: &ClientStatements) -> bool {
+/// asks for its answers early. Texts come in this encoding.
+pub fn is_repeatable(input: &[u8], statements: &ClientStatements, encoding: Encoding) -> bool {
     if input.len() > REPEATABLE_BYTES_MAX {
         return false;
     }
+    let stands_alone = |sql| sql::stands_alone(&sql::without_ascii_inside(sql, encoding));
     let mut rest = input;
     let mut alone = None;
     let mut executed = 0;
     while let Some((tag, body, true)) = message(&mut rest) {
         match tag {
-            b'Q' => return rest.is_empty() && alone.is_none() && sql::stands_alone(text(body)),
+            b'Q' => return rest.is_empty() && alone.is_none() && stands_alone(text(body)),
             b'P' if body.first() == Some(&0) && alone.is_none() => {
-                alone = Some(sql::stands_alone(text(cut(body).1)));
+                alone = Some(stands_alone(text(cut(body).1)));
             }
             b'B' if executed == 0 => {
                 let name = text(cut(body).1);
@@ -121,13 +122,16 @@ mod tests {
             ]
             .concat(),
         ] {
-            assert!(is_repeatable(&input, &own), "{input:?}");
+            assert!(is_repeatable(&input, &own, Encoding::Utf8), "{input:?}");
             assert!(
-                !is_repeatable(&input[..input.len() - 1], &own),
+                !is_repeatable(&input[..input.len() - 1], &own, Encoding::Utf8),
                 "not all has come"
             );
             let twice = [&input[..], &input].concat();
-            assert!(!is_repeatable(&twice, &own), "something comes behind it");
+            assert!(
+                !is_repeatable(&twice, &own, Encoding::Utf8),
+                "something comes behind it"
+            );
         }
         for input in [
             query("BEGIN"),
@@ -142,13 +146,17 @@ mod tests {
             sync(),
             Vec::new(),
         ] {
-            assert!(!is_repeatable(&input, &own), "{input:?}");
+            assert!(!is_repeatable(&input, &own, Encoding::Utf8), "{input:?}");
         }
         let long = query(&format!(
             "{update} /* {} */",
             "x".repeat(REPEATABLE_BYTES_MAX)
         ));
-        assert!(!is_repeatable(&long, &own));
+        assert!(!is_repeatable(&long, &own, Encoding::Utf8));
+        // Two commands in Shift JIS, where the backslash is half a letter.
+        let two = b"SELECT E'\x83\\'; LISTEN news; SELECT 'x'\0";
+        let two = frame(b'Q', two);
+        assert!(!is_repeatable(&two, &own, Encoding::ShiftJis));
     }
 
     #[test]
@@ -188,7 +196,7 @@ mod tests {
         #[test]
         fn whatever_is_sent_is_one_or_the_other(input in prop::collection::vec(any::<u8>(), 0..200)) {
             let own = known();
-            is_repeatable(&input, &own);
+            is_repeatable(&input, &own, Encoding::Utf8);
             ends(&input, &own);
         }
     }

@@ -6,10 +6,14 @@
 //! the next client can be rid of them. What a client sets later and the server does not report, the
 //! gate asks the server about ([`crate::session`]), and it follows as well.
 
+mod client_name;
+pub mod encoding;
 pub mod idle_session;
 mod map;
 mod momentary;
 mod of_process;
+mod options;
+mod parse_context;
 
 use crate::session::{ClientState, ServerState};
 use crate::sql;
@@ -17,16 +21,16 @@ use crate::wire::Startup;
 
 pub use map::Parameters;
 pub use momentary::is_momentary;
+pub use parse_context::{ContextSwitch, ParseContext, depends_on_context};
 
 /// Reported, and not to be set.
-const FIXED: [&str; 7] = [
+const FIXED: [&str; 6] = [
     "server_version",
     "server_encoding",
     "is_superuser",
     "session_authorization",
     "integer_datetimes",
     "in_hot_standby",
-    "scram_iterations",
 ];
 /// Of these, those that nothing changes.
 const INTERNAL: [&str; 5] = [
@@ -45,7 +49,9 @@ const PARSE_CONTEXT: [&str; 5] = [
     "client_encoding",
 ];
 /// In a first packet, and no settings.
-const NOT_SETTINGS: [&str; 4] = ["user", "database", "replication", "options"];
+const NOT_SETTINGS: [&[u8]; 4] = [b"user", b"database", b"replication", b"options"];
+/// Of `replication`: that it is not wanted.
+const NO_REPLICATION: [&[u8]; 4] = [b"false", b"off", b"no", b"0"];
 
 /// What a client's first packet asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,19 +66,20 @@ impl RequestedParameters {
     pub fn read(startup: &Startup) -> Result<RequestedParameters, String> {
         if startup
             .parameter("replication")
-            .is_some_and(|value| !["false", "off", "no", "0"].contains(&value))
+            .is_some_and(|value| !NO_REPLICATION.contains(&value))
         {
             return Err(
                 "replication does not go through the gate: connect to the database itself".into(),
             );
         }
+        // Of two values the last counts, and a name is the same in any case.
         let mut requested = Parameters::new();
-        for (name, value) in options(startup.parameter("options").unwrap_or_default())? {
-            requested.insert(name.into_bytes(), value.into_bytes());
+        for (name, value) in options::settings(startup.parameter("options").unwrap_or_default())? {
+            requested.insert(name.to_ascii_lowercase(), value);
         }
         for (name, value) in &startup.parameters {
-            if !NOT_SETTINGS.contains(&name.as_str()) && !name.starts_with("_pq_.") {
-                requested.insert(name.clone().into_bytes(), value.clone().into_bytes());
+            if !NOT_SETTINGS.contains(&&name[..]) && !name.starts_with(b"_pq_.") {
+                requested.insert(name.to_ascii_lowercase(), value.clone());
             }
         }
         let is_off = |(name, value): (&Vec<u8>, &Vec<u8>)| is_strings(name) && !is_on(value);
@@ -336,12 +343,15 @@ pub fn commands_to_apply(
     }
     resets.extend(gone.into_iter().map(|name| reset(name)));
     sql = resets + &sql;
-    let encoding = encoding_of_reports(seen);
+    let encoding = encoding::of_reports(seen);
     let calls = sets.into_iter().map(|(name, value)| {
         let is_reported = || find(seen, name) == Some(value);
         match encoding.filter(|_| !value.is_ascii() && is_reported()) {
             Some(encoding) => call(name, &converted(value, encoding)),
-            None => call(name, &literal(value)),
+            None => {
+                let value = client_name::printable(name, value, &server.reported);
+                call(name, &literal(&value))
+            }
         }
     });
     let calls: Vec<String> = calls.collect();
@@ -410,16 +420,6 @@ fn call(name: &[u8], value: &str) -> String {
     format!("pg_catalog.set_config({name},{value},false)")
 }
 
-/// The encoding in which a client is told settings, where that is not the database's own: a
-/// search_path, which PostgreSQL reports from 18 on, may have names beyond ASCII.
-fn encoding_of_reports(reported: &Parameters) -> Option<&[u8]> {
-    // With this one nothing is converted.
-    const NO_ENCODING: &[u8] = b"SQL_ASCII";
-    let value = |name: &[u8]| find(reported, name).filter(|value| *value != NO_ENCODING);
-    let (client, server) = (value(b"client_encoding")?, value(b"server_encoding")?);
-    (client != server).then_some(client.as_slice())
-}
-
 fn converted(value: &[u8], encoding: &[u8]) -> String {
     let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
     let encoding = literal(encoding);
@@ -447,40 +447,6 @@ fn quoted(text: &[u8], quote: char) -> String {
     let text = String::from_utf8_lossy(text);
     let doubled = text.replace(quote, &format!("{quote}{quote}"));
     format!("{quote}{doubled}{quote}")
-}
-
-/// The settings of a command line: `-c name=value` and `--name=value`; a backslash takes the next
-/// character.
-fn options(text: &str) -> Result<Vec<(String, String)>, String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => word.get_or_insert_default().extend(characters.next()),
-            space if space.is_ascii_whitespace() => words.extend(word.take()),
-            other => word.get_or_insert_default().push(other),
-        }
-    }
-    words.extend(word);
-    let mut words = words.into_iter();
-    let mut settings = Vec::new();
-    while let Some(word) = words.next() {
-        let setting = match word.as_str() {
-            // The end of all options, behind which nothing may stand.
-            "--" if words.len() == 0 => break,
-            "-c" => words.next().unwrap_or_default(),
-            other => match other.strip_prefix("--").or(other.strip_prefix("-c")) {
-                Some(setting) => setting.to_owned(),
-                None => String::new(),
-            },
-        };
-        let (name, value) = setting.split_once('=').ok_or_else(|| {
-            format!("options {text:?}: only -c NAME=VALUE and --NAME=VALUE are known here")
-        })?;
-        settings.push((name.replace('-', "_"), value.to_owned()));
-    }
-    Ok(settings)
 }
 
 #[cfg(test)]

@@ -29,6 +29,10 @@ pub enum Sent {
     Describe,
     /// By CommandComplete, EmptyQueryResponse or PortalSuspended.
     Execute,
+    /// As Bind, of a command of the gate's own that returns rows.
+    OwnBind,
+    /// Its Execute.
+    OwnExecute,
     /// By CloseComplete.
     Close,
     /// By ReadyForQuery, as the next two.
@@ -72,6 +76,8 @@ pub enum Answered {
 pub enum AnswerTo {
     /// Something of the client's, or of what was sent for it.
     Client,
+    /// A command of the gate's own.
+    Gate,
     /// The probe: the client is not to see it.
     Probe,
     /// A COPY failed, and how many Syncs were read with its rows has to be asked by a probe now.
@@ -280,6 +286,7 @@ impl Pipeline {
         let front = self.unanswered.front().map(|(sent, _)| *sent);
         match what {
             Answered::Parsed => self.pop(Sent::Parse)?,
+            Answered::Bound if front == Some(Sent::OwnBind) => return self.own(Sent::OwnBind),
             Answered::Bound => self.pop(Sent::Bind)?,
             Answered::Closed => match &mut self.probe {
                 Some(probe) => {
@@ -290,6 +297,7 @@ impl Pipeline {
             },
             Answered::Described if front == Some(Sent::Describe) => self.pop(Sent::Describe)?,
             Answered::Described => {}
+            Answered::Executed if self.runs_own() => return self.own(Sent::OwnExecute),
             Answered::Executed => {
                 self.copy = None;
                 if front == Some(Sent::Execute) {
@@ -305,6 +313,16 @@ impl Pipeline {
             Answered::Error => return Ok(self.failed()),
         }
         Ok(AnswerTo::Client)
+    }
+
+    /// Whether what comes next is of a command of the gate's own.
+    pub fn runs_own(&self) -> bool {
+        let front = self.unanswered.front();
+        front.is_some_and(|(sent, _)| *sent == Sent::OwnExecute)
+    }
+
+    fn own(&mut self, what: Sent) -> Result<AnswerTo, OutOfStep> {
+        self.pop(what).map(|()| AnswerTo::Gate)
     }
 
     fn pop(&mut self, what: Sent) -> Result<(), OutOfStep> {

@@ -10,11 +10,13 @@
 //! in what it says become the client's (`errors`).
 
 mod commits;
+mod contexts;
 mod errors;
 mod expected;
 mod from_client;
 mod from_server;
 mod pending;
+mod positions;
 mod prepared;
 mod session_changes;
 mod sql_commands;
@@ -30,6 +32,7 @@ use bytes::BytesMut;
 use commits::Effects;
 pub use errors::{CANCELLED, PREEMPTED};
 use expected::{Described, Expected};
+use positions::Texts;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -124,6 +127,8 @@ pub struct Rewriter<'a> {
     describing: Option<(Described, Option<Vec<u8>>)>,
     /// Whether a query waits for the answer to a message of ours.
     holds_query: bool,
+    /// Whether a query is being taken.
+    is_in_query: bool,
     /// The cycles in which the server was made to answer earlier than the client made it.
     hurried: VecDeque<u64>,
     /// How many messages the client had sent when it said Flush last.
@@ -131,6 +136,8 @@ pub struct Rewriter<'a> {
     /// Whether the server has sent all it had with what it said last, or the client's Flush has
     /// come since.
     is_flushed: bool,
+    /// The texts with names of ours, for the positions of errors.
+    texts: Texts,
 }
 
 impl<'a> Rewriter<'a> {
@@ -171,9 +178,11 @@ impl<'a> Rewriter<'a> {
             says_changed: false,
             describing: None,
             holds_query: false,
+            is_in_query: false,
             hurried: VecDeque::new(),
             flushed_count: 0,
             is_flushed: false,
+            texts: Texts::default(),
         }
     }
 
@@ -247,7 +256,10 @@ impl<'a> Rewriter<'a> {
     pub fn is_repeatable(&self, input: &[u8]) -> bool {
         // Such texts are not looked at closely.
         let is_plain = !(self.has_escapes() && input.contains(&b'\\'));
-        is_plain && self.pipeline.is_over() && cycle::is_repeatable(input, &self.client.statements)
+        let encoding = self.encoding();
+        is_plain
+            && self.pipeline.is_over()
+            && cycle::is_repeatable(input, &self.client.statements, encoding)
     }
 
     /// The server connection is in a transaction that has failed, which is the client's.

@@ -7,6 +7,7 @@
 //! function by name. What a function or a DO block does inside the server cannot be seen.
 
 mod comment_tags;
+mod encoding;
 mod first_words;
 mod letters;
 mod owned;
@@ -21,6 +22,7 @@ use std::borrow::Cow;
 use tokens::{Token, Tokens};
 
 pub use comment_tags::comment_tags;
+pub use encoding::{Encoding, depends_on_encoding, without_ascii_inside};
 pub use first_words::{
     begins_transaction, commits, ends_transaction, first_words, gives_up, only_reads, stands_alone,
 };

@@ -13,6 +13,7 @@ mod description;
 mod server;
 
 use crate::hints::Hints;
+use crate::parameters::ParseContext;
 use crate::sql;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -94,6 +95,8 @@ pub struct Statement {
     number: u64,
     text: Arc<Text>,
     description: OnceLock<Description>,
+    /// Under which its constants were read, where they depend on that and it is known.
+    context: OnceLock<Arc<ParseContext>>,
 }
 
 impl PartialEq for Statement {
@@ -162,6 +165,16 @@ impl Statement {
     /// What executing it may do each time, as far as was noted.
     pub fn effects(&self) -> TextEffects {
         self.text.effects.get().copied().unwrap_or_default()
+    }
+
+    /// Notes under which settings its constants were read.
+    pub fn note_context(&self, context: Arc<ParseContext>) {
+        let _ = self.context.set(context);
+    }
+
+    /// The settings under which its constants were read, where they depend on that and it is known.
+    pub fn context(&self) -> Option<&ParseContext> {
+        self.context.get().map(|context| &**context)
     }
 
     /// What stands behind its text in a Parse, as the client sent it.
@@ -257,6 +270,7 @@ impl Statements {
             number: self.made,
             text,
             description: OnceLock::new(),
+            context: OnceLock::new(),
         })
     }
 

@@ -67,7 +67,7 @@ impl Authentication<'_> {
 
     async fn password(&mut self) -> Result<Option<LoginSecret>, Refusal> {
         self.ask(3, b"").await?;
-        let password = text(self.answer().await?)?;
+        let password = text(&self.answer().await?)?;
         // Held against what is mocked as well, which takes as long.
         let (secret, user) = (self.secret.clone(), self.user.to_owned());
         let said = password.clone();
@@ -85,7 +85,7 @@ impl Authentication<'_> {
     async fn md5(&mut self) -> Result<(), Refusal> {
         let salt = random::bytes().map_err(|error| Refusal::internal(&error))?;
         self.ask(5, &salt).await?;
-        let said = text(self.answer().await?)?;
+        let said = text(&self.answer().await?)?;
         let is_right = Md5Salt(salt).is_answer(self.user, self.secret, &said);
         if is_right && self.source != SecretSource::Mock {
             Ok(())
@@ -161,11 +161,9 @@ fn sasl_first(body: &[u8]) -> Option<&[u8]> {
     (usize::try_from(i32::from_be_bytes(*length)).ok()? == data.len()).then_some(data)
 }
 
-/// A password or its like, without its zero.
-fn text(body: Bytes) -> Result<String, Refusal> {
-    let text = body
-        .strip_suffix(b"\0")
-        .and_then(|text| str::from_utf8(text).ok());
-    text.map(str::to_owned)
+/// A password or its like, without its zero: of any bytes, as in PostgreSQL.
+fn text(body: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let text = body.strip_suffix(b"\0").filter(|text| !text.contains(&0));
+    text.map(<[u8]>::to_vec)
         .ok_or_else(|| Refusal::of_protocol("a password is malformed"))
 }

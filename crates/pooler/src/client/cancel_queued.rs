@@ -6,7 +6,10 @@
 //! cannot be cancelled. The error comes first, because a client may wait for it before it sends the
 //! rest of its cycle; the end of the cycle is answered when it has come.
 
+use crate::client::departing::write_all;
+use crate::client::handle::{ClientHandle, Termination};
 use crate::client::refusal::{Departure, Refusal};
+use crate::pool::admission::is_there;
 use crate::stream::Stream;
 use bytes::{Buf, BytesMut};
 use sooner_postgres::wire::{
@@ -24,10 +27,11 @@ pub const CANCELLED: ErrorReport<'_> = ErrorReport {
 
 /// Throws away what is in `input` up to the end of a cycle, and as much as has yet to come of it;
 /// answers it with an error and what the transaction is then. Whether the client was told: an error
-/// where it has left, or sends what cannot be understood.
+/// where it has left, sends what cannot be understood, or has to go.
 pub async fn refuse_cycle(
     stream: &mut Stream,
     input: &mut BytesMut,
+    handle: &ClientHandle,
     report: &ErrorReport<'_>,
     status: TransactionStatus,
 ) -> Result<bool, Departure> {
@@ -35,23 +39,25 @@ pub async fn refuse_cycle(
     let tells = input.first() != Some(&b'S');
     if tells {
         write_error(&mut out, report);
-        stream
-            .flush_all(&mut out)
-            .await
-            .map_err(|_| Departure::Left)?;
+        write_all(stream, &mut out, handle).await?;
     }
+    // One that believes to be in a transaction may end it before the gate stops.
+    let must_go = match status {
+        TransactionStatus::Idle => Termination::WhenIdle,
+        _ => Termination::Now,
+    };
     let mut discard = Discard::new();
     while !discard.take(input)? {
-        match stream.more(input).await {
-            Ok(1..) => {}
-            _ => return Err(Departure::Left),
+        tokio::select! {
+            biased;
+            () = handle.terminated(must_go) => return Err(handle.refusal().into()),
+            heard = stream.more(input) => if !is_there(&heard) {
+                return Err(Departure::Left);
+            },
         }
     }
     write_ready(&mut out, status);
-    stream
-        .flush_all(&mut out)
-        .await
-        .map_err(|_| Departure::Left)?;
+    write_all(stream, &mut out, handle).await?;
     Ok(tells)
 }
 

@@ -2,7 +2,7 @@
 //! told why where it must go.
 
 use crate::client::Client;
-use crate::client::handle::{ClientHandle, Termination};
+use crate::client::handle::ClientHandle;
 use crate::client::refusal::{Departure, Refusal};
 use crate::client::slots::LoginSlot;
 use crate::client::startup::{self, AuthenticatedClient};
@@ -90,6 +90,10 @@ fn count_client(
         .database(database)
         .ok_or_else(|| Refusal::no_database(database))?;
     pooler.note_requested(database);
+    // The stop has begun while it proved who it is.
+    if pooler.is_stopping() {
+        return Err(Refusal::stopping());
+    }
     if db.is_disabled.get() {
         return Err(Refusal::disabled(database));
     }
@@ -117,9 +121,6 @@ struct Registered(Rc<Pooler>, u64);
 impl Registered {
     fn register(pooler: &Rc<Pooler>, handle: Rc<ClientHandle>) -> Self {
         let id = handle.id;
-        if pooler.is_stopping() {
-            handle.terminate(Termination::WhenIdle);
-        }
         pooler.clients.borrow_mut().insert(id, handle);
         Self(pooler.clone(), id)
     }

@@ -44,8 +44,8 @@ impl Client {
             (_, Ends::Commits) => TransactionStatus::Idle,
             (_, Ends::No) => TransactionStatus::Failed,
         };
-        let (stream, input) = (&mut self.stream, &mut self.input);
-        let is_told = refuse_cycle(stream, input, &PREEMPTED, status).await?;
+        let (stream, input, handle) = (&mut self.stream, &mut self.input, &self.handle);
+        let is_told = refuse_cycle(stream, input, handle, &PREEMPTED, status).await?;
         self.failed = match status {
             TransactionStatus::Idle => None,
             _ => Some(is_told),
@@ -86,6 +86,7 @@ impl Client {
         let told = refuse_cycle(
             &mut self.stream,
             &mut input,
+            &self.handle,
             &CANCELLED,
             TransactionStatus::Idle,
         );

@@ -146,6 +146,12 @@ impl Refusal {
         Self::new("53300", message, Some(hint))
     }
 
+    /// The gate stops and takes no new client; in PostgreSQL's words.
+    pub fn stopping() -> Self {
+        let message = "the database system is shutting down".to_owned();
+        Self::new("57P03", message, None)
+    }
+
     /// The gate stops, or an admin has said so.
     pub fn terminated() -> Self {
         let message = "terminating connection due to administrator command".to_owned();
@@ -214,6 +220,12 @@ impl Refusal {
             wording,
             ..Self::lost(what)
         }
+    }
+
+    /// The same for the log alone: its client takes no more words.
+    pub fn unsaid(self) -> Self {
+        let wording = Wording::None;
+        Self { wording, ..self }
     }
 
     /// There is no server connection for it.

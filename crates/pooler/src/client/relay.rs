@@ -2,6 +2,7 @@
 //! bounded amount between.
 
 mod leaving;
+mod output;
 mod preempted;
 
 use crate::client::handle::{ClientHandle, Termination};
@@ -9,10 +10,10 @@ use crate::pool::server_session::ServerSession;
 use crate::stream::Stream;
 use bytes::{Buf, BytesMut};
 use leaving::Leaving;
+use output::{Begun, flush};
 use sooner_postgres::rewriter::{Forwarded, Rewriter};
 use sooner_postgres::wire::{FrameError, Splitter, look_at_backend, look_at_frontend};
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -20,16 +21,10 @@ use tokio::time::Sleep;
 
 /// What may wait to be written before no more is made of what was read.
 const OUTPUT_BYTES: usize = 32 * 1024;
-/// What a server keeps of its answers before it sends them unasked (PQ_SEND_BUFFER_SIZE in its
-/// `pqcomm.c`).
-const SEND_BUFFER_BYTES: usize = 8192;
 /// What most turns write in either direction, so that their buffers need not grow.
 const SMALL_BYTES: usize = 512;
 /// What may be read before it is looked at: the longest message that has to be whole, and a read.
 const INPUT_BYTES: usize = (1 << 20) + (1 << 15);
-
-/// What is thrown away for a client that is gone before its command is cancelled.
-const UNREAD_BYTES: u64 = 1 << 20;
 
 /// How a transaction ended.
 #[derive(Debug)]
@@ -61,6 +56,8 @@ pub struct RelayOutcome {
     pub is_busy: bool,
     /// Whether the server itself has told the client that its session ends.
     pub has_said_goodbye: bool,
+    /// Whether the client has heard a part of a message and not the rest, or reads nothing.
+    pub is_cut_off: bool,
     /// Whether it failed because it was in the way of others.
     pub has_conflicted: bool,
     /// Whether it had to make room for one that matters more.
@@ -109,6 +106,7 @@ pub async fn relay(
         from_server: Splitter::new(look_at_backend),
         to_client: BytesMut::with_capacity(SMALL_BYTES),
         kept_back: BytesMut::new(),
+        begun: Begun::default(),
         unflushed_bytes: 0,
         to_server: BytesMut::with_capacity(SMALL_BYTES),
         handle,
@@ -138,6 +136,7 @@ pub async fn relay(
         is_free: relay.is_server_free() && !relay.has_terminated,
         is_busy: !relay.rewriter.is_settled(),
         has_said_goodbye: relay.rewriter.has_said_goodbye(),
+        is_cut_off: relay.is_cut_off(),
         has_conflicted: relay.rewriter.has_conflicted(),
         cycles: relay.rewriter.cycles(),
         inside: relay.began_at.map_or(Duration::ZERO, |at| at.elapsed()),
@@ -158,6 +157,7 @@ struct Relay<'a, 'e> {
     to_client: BytesMut,
     /// What the server would not have sent yet, behind that.
     kept_back: BytesMut,
+    begun: Begun,
     /// What the client was to hear since the server was made to send all it had last.
     unflushed_bytes: usize,
     to_server: BytesMut,
@@ -220,7 +220,7 @@ impl Relay<'_, '_> {
         loop {
             let moved = match self.step(cx) {
                 Ok(moved) => moved,
-                Err(end) => return Poll::Ready(end),
+                Err(end) => return Poll::Ready(self.ended(end, cx)),
             };
             self.note_busy();
             // All that was sent before a client was gone belongs to this transaction.
@@ -297,57 +297,10 @@ impl Relay<'_, '_> {
         false
     }
 
-    /// What a client does not read that is gone is thrown away, up to a bound.
-    fn flush_client(&mut self, cx: &mut Context<'_>) -> Step {
-        self.release();
-        if !self.is_unread {
-            match flush((&mut *self.client, &mut self.to_client), cx) {
-                Ok(moved) => {
-                    if moved {
-                        self.forget_cycle();
-                    }
-                    return Ok(moved);
-                }
-                Err(_) => self.is_unread = true,
-            }
-            self.leave(Leaving::Gone);
-        }
-        self.unread_bytes += self.to_client.len() as u64;
-        let moved = !self.to_client.is_empty();
-        self.to_client.clear();
-        if self.unread_bytes > UNREAD_BYTES {
-            Err(End::ClientLeft)
-        } else {
-            Ok(moved)
-        }
-    }
-
     /// What the gate has to ask the server it asks between two messages of the client.
     fn follow_up(&mut self) {
         if self.from_client.is_between_messages() {
             self.rewriter.follow_up(&mut self.to_server);
-        }
-    }
-
-    /// What the server would have sent by now goes to the client: all, or as much as its buffer
-    /// sends each time that it is full.
-    fn release(&mut self) {
-        let is_due = !self.rewriter.is_hurried()
-            || self.rewriter.is_flushed()
-            || matches!(self.leaving, Some(Leaving::Broke(_)));
-        let later_bytes = if is_due {
-            0
-        } else {
-            self.unflushed_bytes % SEND_BUFFER_BYTES
-        };
-        let due_bytes = self.kept_back.len().saturating_sub(later_bytes);
-        if due_bytes > 0 {
-            self.to_client
-                .extend_from_slice(&self.kept_back[..due_bytes]);
-            self.kept_back.advance(due_bytes);
-        }
-        if self.rewriter.is_flushed() {
-            self.unflushed_bytes = 0;
         }
     }
 
@@ -432,7 +385,8 @@ impl Relay<'_, '_> {
             let Some(piece) = self.from_server.next(&self.server.input).map_err(broke)? else {
                 break;
             };
-            let out = if self.rewriter.is_hurried() {
+            let is_kept = self.rewriter.is_hurried();
+            let out = if is_kept {
                 &mut self.kept_back
             } else {
                 &mut self.to_client
@@ -443,7 +397,9 @@ impl Relay<'_, '_> {
             if self.swallows && !preempted::is_unasked(piece.tag) {
                 out.truncate(before);
             }
-            self.unflushed_bytes += out.len() - before;
+            let shown_bytes = out.len() - before;
+            self.begun.note(&piece, shown_bytes, is_kept && before == 0);
+            self.unflushed_bytes += shown_bytes;
             let count = piece.bytes.len();
             self.server.input.advance(count);
             self.sent_bytes += count as u64;
@@ -481,17 +437,4 @@ impl Relay<'_, '_> {
         }
         true
     }
-}
-
-/// Writes what can be written.
-fn flush((stream, output): (&mut Stream, &mut BytesMut), cx: &mut Context<'_>) -> io::Result<bool> {
-    let mut moved = false;
-    while !(output.is_empty() && stream.is_flushed()) {
-        match stream.poll_flush_some(cx, output) {
-            Poll::Pending => break,
-            Poll::Ready(written) => written?,
-        }
-        moved = true;
-    }
-    Ok(moved)
 }

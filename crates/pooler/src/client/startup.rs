@@ -172,6 +172,9 @@ async fn authenticate(
     let configuration = pooler.configuration();
     let (user, database) = (startup.user(), startup.database());
     let is_own = OWN_DATABASES.contains(&database);
+    if pooler.is_stopping() && !is_own {
+        return Err(Refusal::stopping());
+    }
     // Before anything is computed or looked up for it; the console is open all the same, to see
     // what is wrong.
     let place = if is_own {
@@ -267,7 +270,7 @@ async fn secret_of(
 
 /// Says what of a newer protocol is not spoken.
 async fn negotiate(stream: &mut Stream, startup: &Startup) -> Result<(), Refusal> {
-    let unknown: Vec<&str> = startup.unknown_extensions().collect();
+    let unknown: Vec<&[u8]> = startup.unknown_extensions().collect();
     if startup.version <= Version::V3_2 && unknown.is_empty() {
         return Ok(());
     }

@@ -38,6 +38,7 @@ impl Client {
                     Box::pin(refuse_cycle(
                         &mut self.stream,
                         &mut self.input,
+                        &self.handle,
                         &CANCELLED,
                         TransactionStatus::Idle,
                     ))

@@ -68,7 +68,7 @@ impl Verifiers {
     fn of_password(
         &mut self,
         user: &str,
-        password: &str,
+        password: &[u8],
         source: SecretSource,
         key: &[u8; 32],
     ) -> Verifier {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_login_computes_as_much_whoever_comes() {
         let users: BTreeMap<String, Secret> = ["ann", "bob", "cid"]
-            .map(|name| (name.to_owned(), Secret::Plain(name.to_owned())))
+            .map(|name| (name.to_owned(), Secret::Plain(name.into())))
             .into();
         let key = [7; 32];
         let known = |user: &str| (users[user].clone(), SecretSource::File);
@@ -144,7 +144,7 @@ mod tests {
         let key = [7; 32];
         let mut verifiers = Verifiers::default();
         let with = |password: &str| -> BTreeMap<String, Secret> {
-            [("ann".to_owned(), Secret::Plain(password.to_owned()))].into()
+            [("ann".to_owned(), Secret::Plain(password.into()))].into()
         };
         let (old, new) = (with("old"), with("new"));
         verifiers.follow(&old);

@@ -140,7 +140,7 @@ pub async fn log_in(
     let startup = Startup {
         version: Version::V3_0,
         parameters: [("user", user), ("database", database)]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .map(|(name, value)| (name.into(), value.into()))
             .to_vec(),
     };
     startup.write(&mut out);
@@ -198,7 +198,7 @@ async fn authenticate(
             BackendMessage::Authentication(0, _) => return Ok(()),
             BackendMessage::Authentication(3, _) => match secret {
                 Some(LoginSecret::Kept(Secret::Plain(password))) => {
-                    write_password(&mut out, &[password.as_bytes(), b"\0"].concat());
+                    write_password(&mut out, &[&password[..], b"\0"].concat());
                 }
                 _ => return Err(lacks(user, "a password")),
             },

@@ -1,6 +1,7 @@
 //! Sessions message by message, with PostgreSQL itself and then through the gate: both answer the
 //! same.
 
+mod contexts;
 mod first_packets;
 mod idle_sessions;
 mod logins;

@@ -15,15 +15,15 @@ impl Md5Salt {
     }
 
     /// Whether it is the answer.
-    pub fn is_answer(self, user: &str, secret: &Secret, answer: &str) -> bool {
+    pub fn is_answer(self, user: &str, secret: &Secret, answer: impl AsRef<[u8]>) -> bool {
         let expected = self.answer(user, secret);
-        expected.is_some_and(|expected| same(expected.as_bytes(), answer.as_bytes()))
+        expected.is_some_and(|expected| same(expected.as_bytes(), answer.as_ref()))
     }
 }
 
 /// What PostgreSQL keeps of a password.
-pub fn of_password(user: &str, password: &str) -> String {
-    hash(&[password.as_bytes(), user.as_bytes()])
+pub fn of_password(user: &str, password: impl AsRef<[u8]>) -> String {
+    hash(&[password.as_ref(), user.as_bytes()])
 }
 
 fn hash(parts: &[&[u8]]) -> String {

@@ -45,7 +45,7 @@ pub fn secret(kind: Kind, key: &[u8; 32], user: &str) -> Secret {
         hex.collect::<String>()[..count].to_owned()
     };
     match kind {
-        Kind::Plain => Secret::Plain(digits(16)),
+        Kind::Plain => Secret::Plain(digits(16).into()),
         Kind::Md5 => Secret::Md5(format!("md5{}", digits(32))),
         Kind::Scram(iterations) => Secret::Scram(Verifier::of_nobody(key, user, iterations)),
     }

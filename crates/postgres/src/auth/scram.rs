@@ -69,8 +69,8 @@ impl FromStr for Verifier {
 
 impl Verifier {
     /// What proves this password.
-    pub fn of_password(password: &str, salt: &[u8]) -> Verifier {
-        Keys::of_password(password, salt, ITERATIONS).verifier
+    pub fn of_password(password: impl AsRef<[u8]>, salt: &[u8]) -> Verifier {
+        Keys::of_password(password.as_ref(), salt, ITERATIONS).verifier
     }
 
     /// What no client can prove, the same each time for the same user: guessing names tells
@@ -91,11 +91,11 @@ impl Verifier {
     }
 
     /// Whether it is of this password; one that is hashed too often is of none.
-    pub fn is_password(&self, password: &str) -> bool {
+    pub fn is_password(&self, password: impl AsRef<[u8]>) -> bool {
         if self.iterations > HASHED_MAX {
             return false;
         }
-        let salted = salted(password, &self.salt, self.iterations);
+        let salted = salted(password.as_ref(), &self.salt, self.iterations);
         let stored_key = digest(&hmac(&salted, b"Client Key"));
         same(&stored_key, &self.stored_key)
     }
@@ -129,7 +129,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    fn of_password(password: &str, salt: &[u8], iterations: u32) -> Keys {
+    fn of_password(password: &[u8], salt: &[u8], iterations: u32) -> Keys {
         let salted = salted(password, salt, iterations);
         let client_key = hmac(&salted, b"Client Key");
         let verifier = Verifier {
@@ -149,7 +149,7 @@ impl Keys {
 #[derive(Clone, PartialEq, Eq)]
 pub enum Proof {
     /// The password.
-    Password(String),
+    Password(Vec<u8>),
     /// What was learned from a client that knew it.
     Keys(Keys),
 }
@@ -368,10 +368,10 @@ fn digest(message: &[u8]) -> Key {
 
 /// PBKDF2 of one block. A password that is no text by SASL's rules is taken as it is, as PostgreSQL
 /// does.
-fn salted(password: &str, salt: &[u8], iterations: u32) -> Key {
-    let prepared = stringprep::saslprep(password);
-    let password = prepared.as_deref().unwrap_or(password).as_bytes();
-    let keyed = keyed(password);
+fn salted(password: &[u8], salt: &[u8], iterations: u32) -> Key {
+    let text = str::from_utf8(password).ok();
+    let prepared = text.and_then(|text| stringprep::saslprep(text).ok());
+    let keyed = keyed(prepared.as_deref().map_or(password, str::as_bytes));
     let next = |message: &[u8]| -> Key {
         let mut hmac = keyed.clone();
         hmac.update(message);

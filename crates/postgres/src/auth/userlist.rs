@@ -100,7 +100,7 @@ mod tests {
         fn whatever_is_written_in_quotes_is_read(name in "[^\n\r]{1,20}", secret in "[a-z\"]{1,20}") {
             let quote = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
             let users = read(&format!("{} {}", quote(&name), quote(&secret))).unwrap();
-            prop_assert_eq!(&users[&name], &Secret::Plain(secret));
+            prop_assert_eq!(&users[&name], &Secret::Plain(secret.into()));
         }
 
         #[test]

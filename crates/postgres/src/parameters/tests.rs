@@ -4,7 +4,7 @@ use super::*;
 use crate::wire::Version;
 
 fn requested(parameters: &[(&str, &str)]) -> Result<RequestedParameters, String> {
-    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+    let owned = |(name, value): &(&str, &str)| ((*name).into(), (*value).into());
     RequestedParameters::read(&Startup {
         version: Version::V3_0,
         parameters: parameters.iter().map(owned).collect(),
@@ -219,6 +219,34 @@ fn what_cannot_be_followed_is_refused() {
     );
     let spaced = requested(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
     assert_eq!(spaced.parameters[&b"search_path"[..]], b"a b,\\c");
+}
+
+#[test]
+fn of_two_values_of_a_setting_the_last_counts_in_any_case() {
+    let options = "-c TimeZone=UTC -c TIMEZONE=Asia/Tokyo";
+    let of_options = requested(&[("user", "ann"), ("options", options)]).unwrap();
+    assert_eq!(of_options.value(b"TimeZone"), Some(&b"Asia/Tokyo"[..]));
+    // What stands in the packet itself comes behind all options.
+    let both = requested(&[("timezone", "Europe/Rome"), ("options", options)]).unwrap();
+    assert_eq!(both.value(b"TimeZone"), Some(&b"Europe/Rome"[..]));
+    assert_eq!(both.parameters.len(), 1);
+}
+
+/// PostgreSQL reports this setting from 16 on, and every client may set it.
+#[test]
+fn iterations_of_passwords_follow_the_client() {
+    let mut server = ServerState::new(1, settings(&[("scram_iterations", "4096")]));
+    let one = requested(&[("options", "-c scram_iterations=10000")]).unwrap();
+    let set = "SELECT pg_catalog.set_config(E'scram_iterations',E'10000',false)";
+    assert_eq!(follow(&one, &Parameters::new(), &server).unwrap(), set);
+    assert!(is_tracked(&server.reported, b"scram_iterations"));
+    server.reported = settings(&[("scram_iterations", "10000")]);
+    let other = follow(
+        &RequestedParameters::default(),
+        &settings(&[("scram_iterations", "4096")]),
+        &server,
+    );
+    assert_eq!(other.unwrap(), set.replace("10000", "4096"));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use super::*;
 
 /// Plays a conversation and says after each event: `-` not over, `o` over, `!` out of step; `x`
 /// dropped, `w` waits, `W` waits and a Flush is sent, `b` a probe; `h` hidden from the client, `?`
-/// a probe is sent. The client: the types of its messages, `G` before an Execute or a query that
-/// may be a COPY. The server in its own case: `1` `2` `3` complete, `T` described, `C` done, `I`
+/// a probe is sent, `g` the gate's own. The client: the types of its messages, `G` before an Execute
+/// or a query that may be a COPY; `y` `z` the gate's own Bind and Execute. The server in its own case: `1` `2` `3` complete, `T` described, `C` done, `I`
 /// `O` `E` ready in no, an open or a failed transaction, `R` rows are expected, `!` an error.
 fn played(events: &str) -> String {
     let mut pipeline = Pipeline::default();
@@ -49,6 +49,8 @@ fn from_client(pipeline: &mut Pipeline, event: char) -> char {
         'B' => pipeline.sent(Sent::Bind, 0),
         'D' => pipeline.sent(Sent::Describe, 0),
         'E' => pipeline.sent(Sent::Execute, 0),
+        'y' => pipeline.sent(Sent::OwnBind, 0),
+        'z' => pipeline.sent(Sent::OwnExecute, 0),
         'C' => pipeline.sent(Sent::Close, 0),
         'S' => pipeline.sent(Sent::Sync, 0),
         'Q' => pipeline.sent(Sent::Query, 0),
@@ -88,6 +90,7 @@ fn from_server(pipeline: &mut Pipeline, event: char) -> char {
     };
     match pipeline.answered(answered) {
         Ok(AnswerTo::Client) => over(pipeline),
+        Ok(AnswerTo::Gate) => 'g',
         Ok(AnswerTo::Probe) if pipeline.is_over() => 'O',
         Ok(AnswerTo::Probe) => 'h',
         Ok(AnswerTo::Doubt) => '?',
@@ -111,6 +114,13 @@ fn a_cycle_of_the_extended_protocol_ends_with_its_sync() {
     // A query ends it as well, once it is known that it is not skipped.
     assert_eq!(played("PBEQ|12C|Q|CI"), "---W|---|-|-o");
     assert_eq!(played("PF|1|F|I"), "-W|-|-|o");
+}
+
+#[test]
+fn a_command_of_the_gates_own_is_answered_to_the_gate() {
+    assert_eq!(played("PyzPBES|12C12CI"), "-------|-gg---o");
+    assert_eq!(played("PBEyz|12C2C|S|I"), "-----|---gg|-|o");
+    assert_eq!(played("PyzPBES|12!I"), "-------|-g-o");
 }
 
 #[test]

@@ -49,12 +49,17 @@ impl Rewriter<'_> {
             write_error(&mut out, &CHANGED_PLAN);
             return Some(out);
         }
-        let renamed = self.renamed(piece.body()).filter(|_| piece.is_last)?;
-        let length = i32::try_from(renamed.len() + 4).ok()?;
-        let mut out = BytesMut::with_capacity(HEADER_BYTES + renamed.len());
+        if !piece.is_last {
+            return None;
+        }
+        let renamed = self.renamed(piece.body());
+        let body = renamed.as_deref().unwrap_or(piece.body());
+        let body = self.with_clients_position(body).or(renamed)?;
+        let length = i32::try_from(body.len() + 4).ok()?;
+        let mut out = BytesMut::with_capacity(HEADER_BYTES + body.len());
         out.extend_from_slice(b"E");
         out.extend_from_slice(&length.to_be_bytes());
-        out.extend_from_slice(&renamed);
+        out.extend_from_slice(&body);
         Some(out)
     }
 

@@ -54,6 +54,14 @@ impl Rewriter<'_> {
         out: &mut BytesMut,
     ) -> Result<Forwarded, RewriteError> {
         self.describe_what_was_prepared(Some(&message), out);
+        let has_text = match &message {
+            FrontendMessage::Describe(target, _) => *target == Target::Statement,
+            FrontendMessage::Parse { .. } | FrontendMessage::Bind { .. } => true,
+            message => matches!(message, FrontendMessage::Query(_)),
+        };
+        if has_text {
+            self.begin_text();
+        }
         match message {
             FrontendMessage::Parse { name, rest } => self.parse(piece, name, rest, out),
             FrontendMessage::Bind {
@@ -100,7 +108,12 @@ impl Rewriter<'_> {
                 }));
             }
             FrontendMessage::Close(target, name) => self.close(piece, target, name, out),
-            FrontendMessage::Query(sql) => return Ok(self.query(piece, sql, out)),
+            FrontendMessage::Query(sql) => {
+                self.is_in_query = true;
+                let forwarded = self.query(piece, sql, out);
+                self.is_in_query = false;
+                return Ok(forwarded);
+            }
             FrontendMessage::Password(_) => {
                 let words = "a password that the server did not ask for";
                 return Err(RewriteError::Client(Malformed(words)));

@@ -29,7 +29,8 @@ impl Rewriter<'_> {
             // Before what failed is taken back, and with it the names.
             let words = self.in_clients_words(piece);
             let answered_before = self.pipeline.answered_count();
-            self.skips = !self.is_shown(message, piece.is_last)?;
+            let is_own_row = piece.tag == b'D' && self.pipeline.runs_own();
+            self.skips = !self.is_shown(message, piece.is_last)? || is_own_row;
             self.note_flushed(answered_before);
             if let Some(words) = words.filter(|_| !self.skips) {
                 out.extend_from_slice(&words);
@@ -67,7 +68,9 @@ impl Rewriter<'_> {
                     _ => return Err(OutOfStep.into()),
                 }
             }
-            BackendMessage::BindComplete => drop(self.pipeline.answered(Answered::Bound)?),
+            BackendMessage::BindComplete => {
+                return Ok(self.pipeline.answered(Answered::Bound)? != AnswerTo::Gate);
+            }
             BackendMessage::Parameters(_) | BackendMessage::Columns(_) | BackendMessage::NoRows => {
                 return self.read_description(message, is_whole);
             }
@@ -93,7 +96,9 @@ impl Rewriter<'_> {
                 self.client.reported.insert(name, value);
             }
             BackendMessage::CommandComplete(tag) => {
-                self.pipeline.answered(Answered::Executed)?;
+                if self.pipeline.answered(Answered::Executed)? == AnswerTo::Gate {
+                    return Ok(false);
+                }
                 self.complete(tag);
             }
             _ => {}

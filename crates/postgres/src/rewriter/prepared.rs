@@ -56,6 +56,7 @@ impl Rewriter<'_> {
             self.all.borrow_mut().share(&settings, rest)
         };
         statement.note_effects(effects);
+        self.note_context(&statement);
         if let Cow::Owned(text) = text {
             statement.note_read(text);
         }
@@ -191,9 +192,18 @@ impl Rewriter<'_> {
         }
         let now = self.all.borrow().made();
         self.make_room(statement, now, out);
+        let switch = self.context_switch(statement);
+        if let Some(switch) = &switch {
+            self.run_own(&switch.there, &switch.names, out);
+        }
         self.push_parsed(Some(statement.number()), None, false);
         write_parse(out, &statement.server_name(), &statement.parse_rest());
+        // By the same settings as the first time: names of columns are in an encoding.
         self.await_description(statement.clone(), out);
+        if let Some(switch) = &switch {
+            self.run_own(&switch.back, &switch.names, out);
+        }
+        self.hurry(out);
         None
     }
 
@@ -213,16 +223,28 @@ impl Rewriter<'_> {
             self.says_changed = true;
             return Some(Vec::new());
         }
-        if !is_there {
-            self.push_parsed(None, None, false);
-            write_parse(out, b"", &statement.parse_rest());
-            self.server.unnamed = Unnamed::Known(statement.clone());
-            if statement.description().is_some() {
-                self.await_description(statement, out);
-                return None;
-            }
+        if is_there {
+            return Some(Vec::new());
         }
-        Some(Vec::new())
+        let switch = self.context_switch(&statement);
+        if let Some(switch) = &switch {
+            self.run_own(&switch.there, &switch.names, out);
+        }
+        self.push_parsed(None, None, false);
+        write_parse(out, b"", &statement.parse_rest());
+        self.server.unnamed = Unnamed::Known(statement.clone());
+        let is_described = statement.description().is_some();
+        if is_described {
+            self.await_description(statement, out);
+        }
+        if let Some(switch) = &switch {
+            self.run_own(&switch.back, &switch.names, out);
+        }
+        if !is_described {
+            return Some(Vec::new());
+        }
+        self.hurry(out);
+        None
     }
 
     /// Whether the server connection knows this statement without a name.
@@ -236,7 +258,6 @@ impl Rewriter<'_> {
     fn await_description(&mut self, statement: Arc<Statement>, out: &mut BytesMut) {
         self.awaited = Some(statement.number());
         self.describe(statement, true, out);
-        self.hurry(out);
     }
 
     /// Notes that a statement is prepared, and closes what has to go for it.

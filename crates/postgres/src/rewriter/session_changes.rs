@@ -3,7 +3,7 @@
 
 use super::{OURS, Rewriter};
 use crate::parameters::{self, is_strings};
-use crate::sql::{self, SessionChange, Tie};
+use crate::sql::{self, Encoding, SessionChange, Tie};
 use crate::statements::{Statement, TextEffects};
 use crate::wire::parameter_of_bind;
 use std::borrow::Cow;
@@ -17,27 +17,50 @@ const MANY_EXECUTED: &str = "many commands that EXECUTE runs";
 const EXECUTED_MAX: usize = 64;
 /// What a backslash means decides what is seen of a command.
 const STRINGS: &str = "standard_conforming_strings";
+/// So does which bytes are one character.
+const ENCODING: &str = "client_encoding";
 
 const SEARCH_PATH: &[u8] = b"search_path";
 
 impl Rewriter<'_> {
-    /// A text as it reads with standard_conforming_strings on; its bytes stand where they stood.
-    /// Where an answer decides how the server reads it, and it makes a difference, its client is
-    /// tied.
+    /// A text as it reads with standard_conforming_strings on, in an encoding that has no ASCII
+    /// inside its characters; its bytes stand where they stood. Where an answer decides how the
+    /// server reads it, and it makes a difference, its client is tied.
     pub(super) fn read<'t>(&mut self, sql: &'t [u8]) -> Cow<'t, [u8]> {
+        if !sql.is_ascii()
+            && self.is_context_open
+            && self.client.has_named_encoding
+            && sql::depends_on_encoding(sql)
+        {
+            self.pin(ENCODING);
+        }
+        let sql = self.without_ascii_inside(sql);
         if !sql.contains(&b'\\') {
-            return Cow::Borrowed(sql);
+            return sql;
         }
         let has_escapes = self.has_escapes();
         let may_be_other = has_escapes || self.client.has_named_strings;
-        if self.is_context_open && may_be_other && sql::depends_on_backslash(sql) {
+        if self.is_context_open && may_be_other && sql::depends_on_backslash(&sql) {
             self.pin(STRINGS);
         }
-        if has_escapes {
-            sql::with_letters(sql)
-        } else {
-            Cow::Borrowed(sql)
+        match sql {
+            sql if !has_escapes => sql,
+            Cow::Borrowed(sql) => sql::with_letters(sql),
+            Cow::Owned(sql) => Cow::Owned(sql::with_letters(&sql).into_owned()),
         }
+    }
+
+    /// A text or a name in the client's encoding without what only looks like ASCII in it.
+    fn without_ascii_inside<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        if text.is_ascii() {
+            return Cow::Borrowed(text);
+        }
+        sql::without_ascii_inside(text, self.encoding())
+    }
+
+    /// The encoding in which the client's texts come, by what the server has reported.
+    pub(super) fn encoding(&self) -> Encoding {
+        parameters::encoding::of_texts(&self.server.reported)
     }
 
     /// Whether a backslash takes the next byte, by what the server has reported.
@@ -134,15 +157,18 @@ impl Rewriter<'_> {
 
     /// As [`Self::note_executed`], of a statement that only this server connection knows.
     fn note_executed_here(&mut self, name: &[u8], bind: &[u8], executed: &mut usize) {
-        let changes = self.client.prepared_here.of(name).to_vec();
+        let name = self.without_ascii_inside(name);
+        let changes = self.client.prepared_here.of(&name).to_vec();
         self.note_changes(&changes, bind, executed);
     }
 
     /// What a statement that only this server connection knows leaves behind each time that it is
     /// executed.
     pub(super) fn note_prepared_here(&mut self, name: &[u8], changes: &[SessionChange<'_>]) {
+        // By the name that the text of an EXECUTE has when it is read.
+        let name = self.without_ascii_inside(name);
         let mut changes = changes.iter();
-        if !changes.all(|change| self.client.prepared_here.add(name, change)) {
+        if !changes.all(|change| self.client.prepared_here.add(&name, change)) {
             self.pin(MANY_SETTINGS);
         }
     }
@@ -213,12 +239,14 @@ impl Rewriter<'_> {
     /// A setting may not be what the server has reported.
     fn note_named(&mut self, name: &[u8]) {
         self.client.has_named_strings |= is_strings(name);
+        self.client.has_named_encoding |= name == ENCODING.as_bytes();
         self.is_context_open |= parameters::is_of_parse_context(name);
     }
 
     /// Any may not be.
     fn note_any_named(&mut self) {
         self.client.has_named_strings = true;
+        self.client.has_named_encoding = true;
         self.is_context_open = true;
     }
 

@@ -7,6 +7,7 @@
 //! statement that stands in.
 
 use super::expected::Expected;
+use super::positions::Replacements;
 use super::prepared::escaped;
 use super::{Forwarded, OURS, Rewriter, is_ours};
 use crate::pipeline::Sent;
@@ -22,6 +23,7 @@ struct Rewritten {
     sql: Vec<u8>,
     /// What its answers say of the client's statements.
     expected: Vec<Expected>,
+    replacements: Replacements,
 }
 
 /// What a statement that is named has to be prepared for first.
@@ -51,6 +53,7 @@ impl Rewriter<'_> {
         match rewritten {
             Some(rewritten) => {
                 self.expected.extend(rewritten.expected);
+                self.begin_replaced_text(rewritten.replacements);
                 write_query(out, &rewritten.sql);
             }
             None => out.extend_from_slice(piece.bytes),
@@ -81,12 +84,14 @@ impl Rewriter<'_> {
         let Ok(rewritten) = self.rewritten(statement.sql(), true, uses, out) else {
             return None;
         };
-        let Some(Rewritten { sql, expected }) = rewritten else {
+        let Some(rewritten) = rewritten else {
             return Some((self.ready(name, out)?, None));
         };
+        let sql = rewritten.sql;
         let rest = [&sql, statement.types()].concat();
         let stand_in = self.stand_in_of(NAMING, &rest, out);
-        self.expected.extend(expected);
+        self.begin_replaced_text(rewritten.replacements);
+        self.expected.extend(rewritten.expected);
         let stands_for = Expected::StandsFor(NAMING, name.to_vec());
         self.expected.push_back(stands_for);
         Some((stand_in.into_bytes(), Some(sql)))
@@ -94,7 +99,9 @@ impl Rewriter<'_> {
 
     /// Whether a prepared EXECUTE is one of a statement that the client has.
     pub(super) fn executes_own(&self, statement: &Statement) -> bool {
-        let names = sql::statement_names(statement.read());
+        let (sql, read) = (statement.sql(), statement.read());
+        let mut names = sql::statement_names(read);
+        names.iter_mut().for_each(|name| name.restore(sql, read));
         let mut names = names.iter().filter(|name| name.uses == Uses::Execute);
         names.any(|name| self.client.statements.named(&name.name).is_ok())
     }
@@ -115,8 +122,10 @@ impl Rewriter<'_> {
         if !may_be_named {
             return Ok(None);
         }
-        let mut names = sql::statement_names(&self.read(sql));
+        let read = self.read(sql);
+        let mut names = sql::statement_names(&read);
         names.retain(|name| uses.contains(&name.uses));
+        names.iter_mut().for_each(|name| name.restore(sql, &read));
         if names.is_empty() {
             return Ok(None);
         }
@@ -137,9 +146,11 @@ impl Rewriter<'_> {
         names: &[StatementName],
         out: &mut BytesMut,
     ) -> Option<Rewritten> {
+        let encoding = self.encoding();
         let mut rewritten = Rewritten {
             sql: Vec::with_capacity(sql.len() + 16),
             expected: Vec::new(),
+            replacements: Replacements::default(),
         };
         let mut done = 0;
         for (index, name) in names.iter().enumerate() {
@@ -147,8 +158,12 @@ impl Rewriter<'_> {
             else {
                 continue;
             };
-            rewritten.sql.extend_from_slice(&sql[done..name.at.start]);
+            let (between, clients) = (&sql[done..name.at.start], &sql[name.at.clone()]);
+            rewritten.sql.extend_from_slice(between);
             rewritten.sql.extend_from_slice(&replacement);
+            rewritten
+                .replacements
+                .add(encoding, between, &replacement, clients);
             done = name.at.end;
         }
         rewritten.sql.extend_from_slice(&sql[done..]);

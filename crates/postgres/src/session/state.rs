@@ -2,7 +2,7 @@
 
 use super::changes::{PossibleChanges, Ties};
 use super::prepared_here::PreparedHere;
-use crate::parameters::{Parameters, RequestedParameters};
+use crate::parameters::{Parameters, ParseContext, RequestedParameters};
 use crate::sql::Tie;
 use crate::statements::{ClientStatements, ServerStatements, Statement, StatementCounts};
 use std::cell::Cell;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub struct ClientState {
     /// Its prepared statements.
     pub statements: ClientStatements,
+    /// The settings under which it has prepared one last whose constants depend on them.
+    pub context: Option<Arc<ParseContext>>,
     /// Settings that were reported to it last, by name.
     pub reported: Parameters,
     /// Settings that are not reported, as the server has them for it, by name in lower case.
@@ -39,6 +41,8 @@ pub struct ClientState {
     pub has_discarded: bool,
     /// Whether a command of its own may have changed standard_conforming_strings.
     pub has_named_strings: bool,
+    /// Whether a command of its own may have changed client_encoding.
+    pub has_named_encoding: bool,
 }
 
 impl ClientState {

@@ -32,6 +32,23 @@ pub struct StatementName {
     pub at: Range<usize>,
 }
 
+impl StatementName {
+    /// Takes its letters from `sql`, which is written as the client has sent it, where it was found
+    /// in the same text as it is `read`.
+    pub fn restore(&mut self, sql: &[u8], read: &[u8]) {
+        let (written, read) = (&sql[self.at.clone()], &read[self.at.clone()]);
+        if let [b'"', inside @ ..] = written {
+            self.name = unquoted(inside.strip_suffix(b"\"").unwrap_or(inside));
+            return;
+        }
+        // Parts of letters are in no case.
+        let letters = self.name.iter_mut().zip(written).zip(read);
+        for ((own, written), _) in letters.filter(|((_, written), read)| written != read) {
+            *own = *written;
+        }
+    }
+}
+
 /// Whether a text has a word that a name of a prepared statement follows: enough to pass nearly all
 /// others by.
 pub fn may_name_statements(sql: &[u8]) -> bool {

@@ -1,7 +1,7 @@
 //! The statements that one server connection knows.
 
 use super::Statement;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A statement that a server connection knows.
@@ -38,7 +38,7 @@ pub struct ServerStatements {
     /// Numbers by their text, those prepared last at the end.
     by_text: HashMap<u64, Vec<u64>>,
     /// Those that newer ones serve for as well; they are closed at the next opportunity.
-    superseded: Vec<u64>,
+    superseded: BTreeSet<u64>,
     uses: u64,
     max: usize,
 }
@@ -50,7 +50,7 @@ impl ServerStatements {
             by_number: HashMap::new(),
             by_use: BTreeMap::new(),
             by_text: HashMap::new(),
-            superseded: Vec::new(),
+            superseded: BTreeSet::new(),
             // Room for those that come back before the first.
             uses: u64::from(u32::MAX),
             max: max.max(1),
@@ -185,5 +185,38 @@ impl ServerStatements {
     /// Whether it knows none.
     pub fn is_empty(&self) -> bool {
         self.by_number.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statements::{Description, Statements};
+
+    #[test]
+    fn what_is_described_again_and_again_takes_no_more_room() {
+        let (mut all, mut known) = (Statements::default(), ServerStatements::new(10));
+        let statements: Vec<Arc<Statement>> = (0..3).map(|_| all.share(b"", b"SELECT 1")).collect();
+        for statement in &statements {
+            let closed = known.insert(ServerStatement {
+                statement: statement.clone(),
+                parsed_at: all.made(),
+                is_shared: true,
+            });
+            assert!(closed.is_empty());
+            statement.note_description(Description::new(b"\0\0", None));
+        }
+        for _ in 0..100 {
+            known.described(&statements[2]);
+        }
+        assert_eq!(known.superseded.len(), 2);
+        let other = all.share(b"", b"SELECT 2");
+        let closed = known.insert(ServerStatement {
+            statement: other,
+            parsed_at: all.made(),
+            is_shared: true,
+        });
+        assert_eq!(closed.len(), 2);
+        assert!(known.superseded.is_empty());
     }
 }

@@ -272,13 +272,11 @@ pub fn write_key_data(out: &mut BytesMut, process_id: i32, secret: &[u8]) {
 
 /// Writes a NegotiateProtocolVersion: the newest minor version, and the extensions that are not
 /// known.
-pub fn write_negotiate_version(out: &mut BytesMut, version: Version, unknown: &[&str]) {
+pub fn write_negotiate_version(out: &mut BytesMut, version: Version, unknown: &[&[u8]]) {
     message(out, b'v', |body| {
         body.put_i32(version.code());
         body.put_i32(unknown.len() as i32);
-        unknown
-            .iter()
-            .for_each(|name| put_text(body, name.as_bytes()));
+        unknown.iter().for_each(|name| put_text(body, name));
     });
 }
 

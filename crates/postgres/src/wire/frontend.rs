@@ -167,6 +167,20 @@ pub fn write_bind(
     out.put_slice(&first[HEADER_BYTES + names_bytes..]);
 }
 
+/// Writes a Bind of a statement without parameters, to a portal of the same name, and its Execute.
+pub fn write_run(out: &mut BytesMut, name: &[u8]) {
+    // Neither formats nor parameters, and as many rows as there are.
+    const NONE: &[u8] = &[0; 6];
+    const ALL: &[u8] = &[0; 4];
+    header(out, b'B', 2 * (name.len() + 1) + NONE.len());
+    put_text(out, name);
+    put_text(out, name);
+    out.put_slice(NONE);
+    header(out, b'E', name.len() + 1 + ALL.len());
+    put_text(out, name);
+    out.put_slice(ALL);
+}
+
 /// Writes a Describe of a statement.
 pub fn write_describe_statement(out: &mut BytesMut, name: &[u8]) {
     about_statement(out, b'D', name);
@@ -175,6 +189,13 @@ pub fn write_describe_statement(out: &mut BytesMut, name: &[u8]) {
 /// Writes a Close of a statement.
 pub fn write_close_statement(out: &mut BytesMut, name: &[u8]) {
     about_statement(out, b'C', name);
+}
+
+/// Writes a Close of a portal.
+pub fn write_close_portal(out: &mut BytesMut, name: &[u8]) {
+    header(out, b'C', 1 + name.len() + 1);
+    out.put_u8(b'P');
+    put_text(out, name);
 }
 
 fn about_statement(out: &mut BytesMut, tag: u8, name: &[u8]) {

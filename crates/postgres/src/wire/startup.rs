@@ -69,33 +69,42 @@ pub enum FirstPacket {
 pub struct Startup {
     /// The version that the client would like.
     pub version: Version,
-    /// Names and values in the order in which they came; names beginning with `_pq_.` are
-    /// extensions of the protocol.
-    pub parameters: Vec<(String, String)>,
+    /// Names and values in the order in which they came, of any bytes but in those of user and
+    /// database, which are UTF-8; names beginning with `_pq_.` are extensions of the protocol.
+    pub parameters: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Startup {
     /// The last value of a parameter.
-    pub fn parameter(&self, name: &str) -> Option<&str> {
-        let of_name = self.parameters.iter().rev().find(|(of, _)| of == name);
-        of_name.map(|(_, value)| value.as_str())
+    pub fn parameter(&self, name: &str) -> Option<&[u8]> {
+        let is_it = |(own, _): &&(Vec<u8>, Vec<u8>)| own == name.as_bytes();
+        let of_name = self.parameters.iter().rev().find(is_it);
+        of_name.map(|(_, value)| value.as_slice())
+    }
+
+    /// The last value of a parameter that is UTF-8; empty where it is not there.
+    fn name(&self, parameter: &str) -> Result<&str, Malformed> {
+        let name = self.parameter(parameter).unwrap_or_default();
+        str::from_utf8(name).map_err(|_| Malformed("the name of a user or database is not UTF-8"))
     }
 
     /// Who it is, as PostgreSQL reads it.
     pub fn user(&self) -> &str {
-        truncate_name(self.parameter("user").unwrap_or_default())
+        truncate_name(self.name("user").unwrap_or_default())
     }
 
     /// The database: by default of the user's name.
     pub fn database(&self) -> &str {
-        let asked = self.parameter("database").filter(|name| !name.is_empty());
-        asked.map_or(self.user(), truncate_name)
+        match self.name("database") {
+            Ok(name) if !name.is_empty() => truncate_name(name),
+            _ => self.user(),
+        }
     }
 
     /// Extensions of the protocol, none of which is known here.
-    pub fn unknown_extensions(&self) -> impl Iterator<Item = &str> {
-        let names = self.parameters.iter().map(|(name, _)| name.as_str());
-        names.filter(|name| name.starts_with("_pq_."))
+    pub fn unknown_extensions(&self) -> impl Iterator<Item = &[u8]> {
+        let names = self.parameters.iter().map(|(name, _)| name.as_slice());
+        names.filter(|name| name.starts_with(b"_pq_."))
     }
 
     /// The packet that asks for it.
@@ -108,7 +117,7 @@ impl Startup {
             .iter()
             .flat_map(|(name, value)| [name, value])
         {
-            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(text);
             out.push(0);
         }
         out.push(0);
@@ -194,11 +203,11 @@ fn startup(code: i32, mut fields: Fields<'_>) -> Result<Startup, StartupError> {
     }
     let mut parameters = Vec::new();
     loop {
-        let name = utf8(fields.text()?)?;
+        let name = fields.text()?;
         if name.is_empty() {
             break;
         }
-        parameters.push((name, utf8(fields.text()?)?));
+        parameters.push((name.to_vec(), fields.text()?.to_vec()));
     }
     // An option without a name would hide what follows it.
     fields
@@ -208,15 +217,11 @@ fn startup(code: i32, mut fields: Fields<'_>) -> Result<Startup, StartupError> {
         version,
         parameters,
     };
-    match startup.user() {
+    startup.name("database")?;
+    match startup.name("user")? {
         "" => Err(StartupError::NoUser),
         _ => Ok(startup),
     }
-}
-
-fn utf8(text: &[u8]) -> Result<String, Malformed> {
-    let text = str::from_utf8(text).map_err(|_| Malformed("a name or value is not UTF-8"))?;
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]
@@ -254,7 +259,7 @@ mod tests {
         };
         assert_eq!(startup.version, Version::V3_2);
         assert_eq!((startup.user(), startup.database()), ("ann", "shop"));
-        assert_eq!(startup.parameter("client_encoding"), Some("UTF8"));
+        assert_eq!(startup.parameter("client_encoding"), Some(&b"UTF8"[..]));
         let mut written = Vec::new();
         startup.write(&mut written);
         assert_eq!(written, bytes);
@@ -267,7 +272,24 @@ mod tests {
             panic!("no session");
         };
         assert_eq!(startup.database(), "ann");
-        assert_eq!(startup.unknown_extensions().collect::<Vec<_>>(), ["_pq_.x"]);
+        let extensions: Vec<&[u8]> = startup.unknown_extensions().collect();
+        assert_eq!(extensions, [b"_pq_.x"]);
+    }
+
+    #[test]
+    fn a_parameter_may_have_any_bytes() {
+        let bytes = packet(
+            0x30000,
+            b"user\0ann\0application_name\0caf\xe9\0\xff\0\xfe\0\0",
+        );
+        let FirstPacket::Startup(startup) = read(&bytes).unwrap() else {
+            panic!("no session");
+        };
+        let name = startup.parameter("application_name");
+        assert_eq!(name, Some(&b"caf\xe9"[..]));
+        let mut written = Vec::new();
+        startup.write(&mut written);
+        assert_eq!(written, bytes);
     }
 
     #[test]
@@ -320,7 +342,11 @@ mod tests {
             ),
             (
                 packet(0x30000, b"user\0\xff\0\0"),
-                "08P01 the startup packet is malformed: a name or value is not UTF-8",
+                "08P01 the startup packet is malformed: the name of a user or database is not UTF-8",
+            ),
+            (
+                packet(0x30000, b"user\0ann\0database\0caf\xe9\0\0"),
+                "08P01 the startup packet is malformed: the name of a user or database is not UTF-8",
             ),
             (
                 packet(0x20000, b"user\0ann\0\0"),
