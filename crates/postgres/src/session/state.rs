@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct ClientState {
     /// Its prepared statements.
     pub statements: ClientStatements,
-    /// The settings under which it has prepared one last whose constants depend on them.
+    /// The settings when it last prepared one with constants that depend on them.
     pub context: Option<Arc<ParseContext>>,
     /// Settings that were reported to it last, by name.
     pub reported: Parameters,
