@@ -2,6 +2,7 @@
 
 mod admin;
 mod bounds;
+mod bytes;
 mod connection_limits;
 mod connections;
 mod conversations;

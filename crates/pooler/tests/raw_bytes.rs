@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::bytes::message;
 use crate::support::{Database, GATE_PORT, Gate, transactions};
 use sooner_testbed::postgres::DATABASE_PORT;
 
@@ -23,10 +24,6 @@ type Step = (usize, Vec<Vec<u8>>);
 
 /// A client's session.
 struct Session(UnixStream);
-
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
-    [&[tag], &(4 + body.len() as i32).to_be_bytes()[..], body].concat()
-}
 
 fn query(sql: impl AsRef<[u8]>) -> Vec<u8> {
     message(b'Q', &[sql.as_ref(), b"\0"].concat())

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
+use crate::bytes::message;
 use crate::support::{Database, Gate, Talk, printed, said, transactions, until};
 
 #[test]
@@ -425,10 +426,6 @@ fn read_through(stream: &mut UnixStream, end: &[u8]) {
         stream.read_exact(&mut byte).unwrap();
         heard.push(byte[0]);
     }
-}
-
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
-    [&[tag], &(4 + body.len() as i32).to_be_bytes()[..], body].concat()
 }
 
 #[test]

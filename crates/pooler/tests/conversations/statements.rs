@@ -6,14 +6,11 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use crate::bytes::message;
 use crate::support::{Database, Gate, transactions};
 
 /// Messages of one client, up to one that ends a cycle.
 type Cycle = Vec<Vec<u8>>;
-
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
-    [&[tag], &(4 + body.len() as i32).to_be_bytes()[..], body].concat()
-}
 
 fn query(text: &str) -> Cycle {
     vec![message(b'Q', format!("{text}\0").as_bytes())]

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
+use crate::bytes::message;
 use crate::support::{Database, Gate, Talk, transactions, until};
 
 /// What is not answered by then never will be.
@@ -29,10 +30,6 @@ fn hear_until(stream: &mut UnixStream, end: &[u8]) {
         stream.read_exact(&mut byte).unwrap();
         heard.push(byte[0]);
     }
-}
-
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
-    [&[tag], &(4 + body.len() as i32).to_be_bytes()[..], body].concat()
 }
 
 /// A message of the extended protocol: `text` prepared without a name, bound and executed.

@@ -78,7 +78,7 @@ fn a_stop_lets_transactions_end() {
     let mut inside = Talk::begin(&mut gate.psql(&database, "postgres"));
     inside.ask("BEGIN; INSERT INTO t VALUES (1)");
     gate.admin(&database, "SHUTDOWN WAIT_FOR_SERVERS");
-    until("nobody new is let in", || {
+    until("new clients are refused", || {
         let mut psql = gate.psql(&database, "ann");
         !psql
             .args(["-c", "SELECT 1"])

@@ -1,44 +1,14 @@
 //! Cancel requests that come while the transaction that they mean is let in.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::message;
+use crate::bytes::{hear, message, session};
 use crate::support::{Database, Gate, Talk, transactions, until};
 
 const SLEEPS: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-
-/// A session in bytes, and by what it is cancelled.
-fn session(gate: &Gate) -> (UnixStream, Vec<u8>) {
-    let mut stream = UnixStream::connect(gate.folder().join(".s.PGSQL.6432")).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
-    let startup = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0";
-    stream.write_all(startup).unwrap();
-    let mut key = Vec::new();
-    loop {
-        match hear(&mut stream) {
-            (b'K', body) => key = body,
-            (b'Z', _) => break,
-            _ => {}
-        }
-    }
-    let cancel = [&b"\0\0\0\x10\x04\xd2\x16\x2e"[..], &key].concat();
-    (stream, cancel)
-}
-
-/// A message and its tag.
-fn hear(stream: &mut UnixStream) -> (u8, Vec<u8>) {
-    let mut head = [0; 5];
-    stream.read_exact(&mut head).unwrap();
-    let length = i32::from_be_bytes(head[1..].try_into().unwrap());
-    let mut body = vec![0; length as usize - 4];
-    stream.read_exact(&mut body).unwrap();
-    (head[0], body)
-}
 
 /// The tags of what is answered to a query.
 fn answers(stream: &mut UnixStream) -> String {
@@ -57,7 +27,7 @@ fn a_cancel_request_means_what_waited_when_it_came() {
     let config = format!("admins = [\"postgres\"]\n{}", transactions(1));
     let gate = Gate::before(&database, &config);
     let mut inside = Talk::begin(&mut gate.psql(&database, "postgres"));
-    let (mut client, cancel) = session(&gate);
+    let (mut client, cancel) = session(&gate, "postgres");
     let sleeps = message(b'Q', b"SELECT pg_sleep(5)\0");
     let connect = || {
         let canceller = UnixStream::connect(gate.folder().join(".s.PGSQL.6432")).unwrap();
