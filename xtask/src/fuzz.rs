@@ -49,22 +49,31 @@ pub fn run(each: Duration, only: Option<&str>, tally: &mut Tally) -> Result<()> 
         !targets.is_empty(),
         "no such fuzz target: they are the files of {TARGETS}"
     );
-    for (target, passed) in run_all(targets, &program, each) {
-        tally.step(&format!("fuzz {target}"), passed?);
+    for (target, failure) in run_all(targets, &program, each) {
+        let name = format!("fuzz {target}");
+        let failure = failure?;
+        tally.step(&name, failure.is_none());
+        if let Some(why) = failure {
+            tally.reason(&name, &why);
+        }
     }
     Ok(())
 }
 
-/// Runs the targets, one a core at a time, and gives what came of each.
-fn run_all(targets: Vec<String>, program: &Path, each: Duration) -> Vec<(String, Result<bool>)> {
+/// Runs the targets, one a core at a time, and gives why each failed, if it did.
+fn run_all(
+    targets: Vec<String>,
+    program: &Path,
+    each: Duration,
+) -> Vec<(String, Result<Option<String>>)> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let waiting = Mutex::new(targets);
     let take = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let run_some = || {
         std::iter::from_fn(take)
             .map(|target| {
-                let passed = run_one(&target, program, each);
-                (target, passed)
+                let failure = run_one(&target, program, each);
+                (target, failure)
             })
             .collect::<Vec<_>>()
     };
@@ -110,7 +119,8 @@ fn program(built: &Finished) -> Option<PathBuf> {
         .find_map(|message| Some(message["executable"].as_str()?.into()))
 }
 
-fn run_one(target: &str, program: &Path, each: Duration) -> Result<bool> {
+/// Runs one target; gives why it failed, if it did.
+fn run_one(target: &str, program: &Path, each: Duration) -> Result<Option<String>> {
     let root = process::root();
     let corpus = root.join("fuzz/corpus").join(target);
     let artifacts = root.join("fuzz/artifacts").join(target);
@@ -134,7 +144,6 @@ fn run_one(target: &str, program: &Path, each: Duration) -> Result<bool> {
     let finished = process::run_quietly(&mut command)?;
     if !finished.success {
         println!("{}", finished.lines.join("\n"));
-        println!("{}", what_failed(&finished.lines));
     }
     let verdict = if finished.success { "ok" } else { "FAILED" };
     let inputs = finished
@@ -146,16 +155,14 @@ fn run_one(target: &str, program: &Path, each: Duration) -> Result<bool> {
         "fuzz {target}: {verdict}, {inputs} inputs in {:.0} s",
         started.elapsed().as_secs_f64()
     );
-    Ok(finished.success)
+    Ok((!finished.success).then(|| what_failed(&finished.lines)))
 }
 
-/// The panic and the input that caused it, once more behind all lines: a long record is cut in its
-/// middle, and other machines lack the file.
+/// The panic or libFuzzer's complaint, and the input that caused it: other machines lack the file.
 fn what_failed(lines: &[String]) -> String {
-    let panic = lines
-        .iter()
-        .skip_while(|line| !line.contains(" panicked at "));
-    let mut words: Vec<String> = panic.take(2).cloned().collect();
+    let complains = |line: &&String| line.contains(" panicked at ") || line.contains("ERROR:");
+    let complaint = lines.iter().skip_while(|line| !complains(line));
+    let mut words: Vec<String> = complaint.take(2).cloned().collect();
     let written = lines.iter().find_map(|line| line.split_once(WRITTEN_TO));
     if let Some(input) = written.and_then(|(_, path)| fs::read(path).ok()) {
         words.push(format!("its input: {}", input.escape_ascii()));

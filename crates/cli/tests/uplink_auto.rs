@@ -20,6 +20,9 @@ use sooner_testbed::{ChildGuard, skip};
 
 const CLIENTS: u32 = 8;
 const ADMIN_PORT: u16 = 9090;
+/// Ahead of what else this machine does: who waits for the processor does not fill a link, and the
+/// search rightly looks for no more.
+const FIRST: [&str; 2] = ["-n", "-15"];
 
 /// A host, a router that limits the link to the clients, and these; None, after saying why, where
 /// it cannot be tried here.
@@ -64,6 +67,13 @@ impl Site {
         Some(site)
     }
 
+    /// Sooner on the host, before other processes.
+    fn sooner(&self) -> Command {
+        let mut command = self.host.inside("nice");
+        command.args(FIRST).arg(SOONER);
+        command
+    }
+
     fn tc(&self, words: &str) {
         let status = self.router.command("tc").args(words.split(' ')).status();
         assert!(status.unwrap().success(), "tc {words}");
@@ -80,7 +90,8 @@ impl Site {
     }
 
     fn downloads_of(&self, clients: u32, connections: u32, seconds: u32) -> ChildGuard {
-        let mut command = self.clients.command(SOONER);
+        let mut command = self.clients.command("nice");
+        command.args(FIRST).arg(SOONER);
         let file = format!("http://{ADDRESS}:{PORT}/large");
         let from: Vec<String> = (1..=clients)
             .map(|client| format!("10.80.0.{client}"))
@@ -140,7 +151,7 @@ fn an_uplink_that_a_router_limits_is_found_and_followed() {
         return;
     };
     let before = (site.host.qdiscs(), site.host.link());
-    let (running, ready) = attach_by(site.host.inside(SOONER), "auto:500mbit", &[]);
+    let (running, ready) = attach_by(site.sooner(), "auto:500mbit", &[]);
     assert!(
         ready.contains("a rate that is found, at most 500 Mbit/s"),
         "{ready}"
@@ -197,7 +208,7 @@ fn one_client_that_came_before_is_found() {
     // Their first delays are those of a full queue, and there is no other client.
     let _downloads = site.downloads_of(1, 3, 120);
     thread::sleep(Duration::from_secs(4));
-    let (running, _) = attach_by(site.host.inside(SOONER), "auto:500mbit", &[]);
+    let (running, _) = attach_by(site.sooner(), "auto:500mbit", &[]);
     site.until_found(8.0);
     running.end(Signal::TERM).unwrap();
 }
@@ -213,7 +224,7 @@ fn where_it_only_looks_nothing_changes_and_it_says_what_it_would_do() {
         return;
     };
     let before = (site.host.qdiscs(), site.host.link());
-    let (running, ready) = attach_by(site.host.inside(SOONER), "auto", &["--observe"]);
+    let (running, ready) = attach_by(site.sooner(), "auto", &["--observe"]);
     assert!(ready.contains("are observed and not ordered"), "{ready}");
     let _downloads = site.downloads(60);
     let uplink = until("it would do something", || {
@@ -251,7 +262,8 @@ fn serve_finds_the_rate_without_privilege() {
     let root = site.host.root.path();
     fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(root.join("large"), vec![b'#'; 200_000]).unwrap();
-    let mut command = site.host.inside("setpriv");
+    let mut command = site.host.inside("nice");
+    command.args(FIRST).arg("setpriv");
     command.args(["--bounding-set=-all", "--inh-caps=-all", SOONER, "serve"]);
     command
         .arg(root)
@@ -266,6 +278,7 @@ fn serve_finds_the_rate_without_privilege() {
     let until_found = |mbit: f64| {
         until(&format!("{mbit} Mbit/s are found"), || {
             let found = status(&site.host)?["uplink"]["found"].clone();
+            eprintln!("{found}");
             is_about(&found, mbit, 0.2).then_some(())
         });
     };

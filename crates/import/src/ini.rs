@@ -106,6 +106,9 @@ impl Reader<'_> {
         if line.contains(NO_TEXT) {
             return Err(at.wrong("not in UTF-8; write it so"));
         }
+        if line.contains('\0') {
+            return Err(at.wrong("a zero byte, as in UTF-16; save the file in UTF-8"));
+        }
         let included = line.strip_prefix("%include");
         if let Some(name) = included.filter(|name| name.starts_with([' ', '\t'])) {
             return self.include(&at, name.trim_start_matches([' ', '\t']), depth);

@@ -341,6 +341,7 @@ const MISTAKES: &[(&str, &str)] = &[
         "p.ini:3: password: ",
     ),
     ("[pgbouncer]\nlogfile=\u{fffd}", "p.ini:2: not in UTF-8"),
+    ("[pgbouncer]\nlogfile=\0", "p.ini:2: a zero byte"),
     (
         "[pgbouncer]\nauth_type=hba\nauth_hba_file=hba\n;",
         "hba:2: 255.0.255.0 is a mask with gaps",

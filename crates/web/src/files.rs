@@ -22,7 +22,7 @@ mod variants;
 pub use cache::{CacheLimits, FileCache, FolderId};
 pub(crate) use content::kept;
 pub use entry::File;
-pub use expires::{Expires, ExpiresConfig, Proxied};
+pub use expires::{Expires, ExpiresConfig, Proxied, is_extension};
 pub use extra_headers::{ExtraHeaderError, ExtraHeaders};
 pub use folder::{Folder, Lookup};
 pub use resource::{Resource, ResourceMaker};

@@ -14,6 +14,7 @@ use super::values;
 use crate::document::{Document, Group};
 use sooner_http::forwarding::routes;
 use sooner_http::lifetime::Lifetime;
+use sooner_web::files::is_extension;
 
 /// What a place says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -283,8 +284,7 @@ fn reach(location: &Location<'_>, runs_scripts: bool) -> Option<Vec<(String, Opt
 /// What `.css` is the end of.
 fn extension(end: &str) -> Option<&str> {
     let name = end.strip_prefix('.')?;
-    let is_one = !name.is_empty() && !name.contains(['.', '/', '*', '%']);
-    is_one.then_some(name)
+    (is_extension(name) && !name.contains('%')).then_some(name)
 }
 
 /// Writes the tables.

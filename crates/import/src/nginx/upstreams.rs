@@ -4,6 +4,7 @@ use super::listen;
 use super::scope::Scope;
 use super::tree::Directive;
 use super::values::{self, unbraced};
+use sooner_web::proxy::Endpoint;
 use std::collections::BTreeMap;
 
 /// What `upstream.host` calls the name that a request is for, without its port.
@@ -66,9 +67,11 @@ pub fn target(pass: &Directive, scope: &Scope<'_>, blocks: &Blocks<'_>) -> Resul
         ("grpc://", "h2c"),
         ("grpcs://", "https"),
     ];
-    let found = schemes
-        .iter()
-        .find_map(|(begin, own)| Some((url.strip_prefix(begin)?, *own)));
+    let found = schemes.iter().find_map(|(begin, own)| {
+        let head = url.get(..begin.len())?;
+        head.eq_ignore_ascii_case(begin)
+            .then(|| (&url[begin.len()..], *own))
+    });
     let (rest, scheme) = match found {
         Some(found) => found,
         None if pass.name == "grpc_pass" => (url.as_str(), "h2c"),
@@ -167,21 +170,22 @@ fn server(place: &str, scheme: &str) -> Result<String, String> {
             _ => Err("a socket is spoken to in clear text".into()),
         };
     }
-    let is_host = sooner_http::host::parse(place.as_bytes()).is_some_and(|host| !host.is_empty());
-    if !is_host {
-        return Err(format!("{place:?} is not a host with a port"));
-    }
     let bare = place.rsplit_once(']').map_or(place, |(_, behind)| behind);
     let port = match scheme {
         "https" => 443,
         "fastcgi" => 9000,
         _ => 80,
     };
-    Ok(if bare.contains(':') {
+    let server = if bare.contains(':') {
         format!("{scheme}://{place}")
     } else {
         format!("{scheme}://{place}:{port}")
-    })
+    };
+    // What nginx would look up as a name may be none that the server takes.
+    match Endpoint::parse(&server) {
+        Ok(_) => Ok(server),
+        Err(_) => Err(format!("{place:?} is not a host with a port")),
+    }
 }
 
 /// A name of letters and digits.
@@ -331,7 +335,18 @@ mod tests {
         assert_eq!(server("a", "http").unwrap(), "http://a:80");
         assert_eq!(server("unix:/p", "fastcgi").unwrap(), "fastcgi+unix:/p");
         assert_eq!(server("p", "fastcgi").unwrap(), "fastcgi://p:9000");
-        assert!(server("a b", "http").is_err());
+        for place in [
+            "a b",
+            "127.0.(.1:3001",
+            "a:0",
+            "a:65536",
+            "[::1",
+            "a@b",
+            "",
+            "a:",
+        ] {
+            assert!(server(place, "http").is_err(), "{place}");
+        }
         assert_eq!(name_of("127.0.0.1:3000"), "127-0-0-1-3000");
     }
 }

@@ -156,6 +156,9 @@ fn is_text(word: String, at: &At) -> Result<String, ImportError> {
     if word.contains(NO_TEXT) {
         return Err(at.wrong("not in UTF-8; write it so"));
     }
+    if word.contains('\0') {
+        return Err(at.wrong("a zero byte, as in UTF-16; save the file in UTF-8"));
+    }
     Ok(word)
 }
 
@@ -207,6 +210,7 @@ mod tests {
             ("a\n\"b;", "f:2: this quote has no end; write \" behind it"),
             ("a 'b'c;", "f:1: unexpected 'c' behind a quote"),
             ("a\n\u{fffd};", "f:2: not in UTF-8"),
+            ("a\nb\0;", "f:2: a zero byte"),
         ] {
             let error = words(text).unwrap_err();
             assert!(error.starts_with(said), "{error}");

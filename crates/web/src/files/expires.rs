@@ -261,11 +261,15 @@ fn path(path: Option<&Spanned<String>>) -> Result<Box<[u8]>, Misconfigured> {
     Ok(target.path.into())
 }
 
+/// Whether a file name may end in this behind its last dot, as `expires.extensions` wants.
+pub fn is_extension(text: &str) -> bool {
+    !text.is_empty() && !text.contains(['.', '/', '*', '\0'])
+}
+
 fn extensions(names: &[Spanned<String>]) -> Result<Box<[Box<str>]>, Misconfigured> {
     let extension = |name: &Spanned<String>| {
-        let is_one = !name.get_ref().is_empty() && !name.get_ref().contains(['.', '/', '*', '\0']);
         let message = "an extension is what follows the last dot of a name, as in \"css\"";
-        is_one
+        is_extension(name.get_ref())
             .then(|| name.get_ref().to_ascii_lowercase().into())
             .ok_or_else(|| Misconfigured::at(name, "site.expires.extensions", message))
     };
