@@ -94,6 +94,8 @@ pub struct Admission {
     taken: Within,
     predictor: Predictor,
     outcomes: Outcomes,
+    /// How many of them there are when something is learnt from them next.
+    learns_at: u64,
     goals: Goals,
     windows: Windows,
     /// How many may be inside besides those that keep their places.
@@ -119,6 +121,7 @@ impl Admission {
             taken,
             predictor: Predictor::new(settings.kind_memory),
             outcomes: Outcomes::default(),
+            learns_at: 0,
             goals: Goals::default(),
             windows: Windows::default(),
             limit: settings.limit,
@@ -229,7 +232,7 @@ impl Admission {
                 service_ns: inside_ns,
             });
             if self.outcomes.are_news() {
-                self.learn();
+                self.learn(now);
             }
         }
         self.settle(ticket, inside_ns);
@@ -253,16 +256,19 @@ impl Admission {
             .filter_map(|(&job, subject)| Some((job, predictor.predict(subject)?.expected_ns)));
         let expected_ns: BTreeMap<JobId, u64> = predictions.collect();
         let expected_ns = |job: JobId| expected_ns.get(&job).copied();
-        if self.waiting.counts(self.queue.has_halved(expected_ns)) {
-            self.queue.expect_less(expected_ns, now);
-        }
+        self.queue.expect_less(expected_ns, now);
     }
 
     /// What orders by the law of all jobs go by, from the last that are done.
-    fn learn(&mut self) {
+    fn learn(&mut self, now: Time) {
         let is_tuned = self.order.within().is_some_and(Within::is_tuned);
-        if is_tuned && let Some(tuning) = self.outcomes.tuning(self.places) {
-            self.queue.set_tuning(tuning);
+        // All who wait are ordered anew: seldom where they are many.
+        if !is_tuned || self.outcomes.seen() < self.learns_at {
+            return;
+        }
+        self.learns_at = self.outcomes.seen() + self.queue.waiting() as u64;
+        if let Some(tuning) = self.outcomes.tuning(self.places) {
+            self.queue.retune(tuning, now);
         }
     }
 
@@ -343,7 +349,8 @@ impl Admission {
         now: Time,
     ) {
         self.order = order;
-        self.learn();
+        self.learns_at = 0;
+        self.learn(now);
         for (number, goal) in (0..=u8::MAX).zip(&goals) {
             self.queue.set_weight(number, goal.weight);
         }

@@ -12,6 +12,9 @@
 //! expects. Logarithms only serve where a factor is meant: between levels, for the slope by amount,
 //! and for the spread.
 //!
+//! What is said of a job follows its level only where that has moved by more than chance
+//! ([`settled`]), so that jobs that are alike go in as they came.
+//!
 //! Tables are bounded, because clients choose kinds and are many. A job costs at most one entry in
 //! each of three tables, and a time that does not grow with them.
 
@@ -21,6 +24,7 @@ mod kind;
 mod line;
 mod outcomes;
 mod quality;
+mod settled;
 mod steps;
 mod trust;
 
@@ -35,6 +39,7 @@ use crate::subject::Subject;
 use average::{Average, Moments};
 use factor::Factor;
 use kind::{Kind, SPREAD_MEMORY};
+use settled::Settled;
 use sooner_policy::ClientId;
 
 /// The jobs that the mean of a kind remembers, unless the caller says how many.
@@ -43,7 +48,7 @@ pub const KIND_MEMORY: u64 = 8;
 const OVERALL_MEMORY: f64 = 64.0;
 /// Kinds that are remembered.
 const KINDS_MAX: usize = 1024;
-/// Neighbourhoods, and clients, that are remembered, each in each kind.
+/// Neighbourhoods, and clients, that are remembered, of all kinds together.
 const CLIENTS_MAX: usize = 4096;
 
 /// How long a job is expected to take.
@@ -63,6 +68,7 @@ pub struct Prediction {
 pub struct Predictor {
     memory: f64,
     overall: Average,
+    overall_settled: Settled,
     spread: Moments,
     kinds: SecondChance<Kind>,
     neighbourhoods: SecondChance<Factor, OfKind>,
@@ -86,6 +92,7 @@ impl Predictor {
         Self {
             memory: kind_memory.max(1) as f64,
             overall: Average::new(OVERALL_MEMORY),
+            overall_settled: Settled::new(),
             spread: Moments::new(SPREAD_MEMORY),
             kinds: SecondChance::new(KINDS_MAX),
             neighbourhoods: SecondChance::of_keys(CLIENTS_MAX),
@@ -100,7 +107,7 @@ impl Predictor {
         let overall_variance = self.spread.variance_with_before(1.0, 1.0);
         let Some(kind) = self.kinds.get(subject.kind.as_str()) else {
             return Some(Prediction {
-                expected_ns: overall as u64,
+                expected_ns: self.overall_settled.get() as u64,
                 spread: overall_variance.sqrt(),
                 kind_ns: overall as u64,
             });
@@ -118,7 +125,7 @@ impl Predictor {
         }
         let variance = kind.spread.variance_with_before(2.0, overall_variance);
         Some(Prediction {
-            expected_ns: expected as u64,
+            expected_ns: kind.settled(expected)? as u64,
             spread: variance.sqrt(),
             kind_ns: kind.mean()? as u64,
         })
@@ -136,6 +143,9 @@ impl Predictor {
             self.spread.add((actual / overall).ln());
         }
         self.overall.add(actual);
+        if let Some(overall) = self.overall.get() {
+            self.overall_settled.note(overall);
+        }
         let (number, memory) = (self.kinds_seen, self.memory);
         let new = || Kind::new(number, memory);
         let (kind, _) = self.kinds.entry(subject.kind.as_str(), new);
@@ -190,7 +200,7 @@ mod tests {
             ("c", 7),
             ("c", 7),
         ];
-        assert_eq!(ways(&subjects), "? 10 10 30 20 7");
+        assert_eq!(ways(&subjects), "? 10 10 30 16 7");
     }
 
     #[test]
@@ -199,7 +209,7 @@ mod tests {
         subjects.extend([("a", 100); 40]);
         let said = ways(&subjects);
         let after: Vec<&str> = said.split(' ').skip(200).step_by(6).collect();
-        assert_eq!(after.join(" "), "10 59 81 91 96 98 99");
+        assert_eq!(after.join(" "), "10 53 72 90 90 90 98");
     }
 
     #[test]

@@ -377,6 +377,15 @@ impl AdmissionQueue {
         self.tuning.set(tuning);
     }
 
+    /// The same; who waits goes in as if it had been so when it came. Else jobs that are alike would
+    /// go in by the tuning at their time, and not as they came.
+    pub fn retune(&mut self, tuning: Tuning, now: Time) {
+        if self.tuning.get() != tuning {
+            self.tuning.set(tuning);
+            self.reorder(now);
+        }
+    }
+
     /// From now on `limit` jobs may be inside; those beyond it stay until they leave.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;

@@ -19,8 +19,6 @@ const LOOK_NS_PER_JOB: u64 = 500_000;
 pub(crate) struct WaitingSubjects {
     subjects: BTreeMap<JobId, Arc<Subject>>,
     next_look: Time,
-    /// Of the last look that found half as much for one of them, the last.
-    followed: Option<JobId>,
 }
 
 impl WaitingSubjects {
@@ -42,17 +40,5 @@ impl WaitingSubjects {
         let looks_ns = LOOK_NS_PER_JOB.saturating_mul(self.subjects.len() as u64);
         self.next_look = now.after(looks_ns.max(LOOK_NS_MIN));
         Some(&self.subjects)
-    }
-
-    /// Whether what a look found counts, where it `has_halved` for one of them or has not. Else the
-    /// order is left alone, because to make it anew takes some us a job. Those who are there when
-    /// something has halved are followed until they have gone: a mean falls slowly at the end, and
-    /// all that come meanwhile would go before them.
-    pub(crate) fn counts(&mut self, has_halved: bool) -> bool {
-        if has_halved {
-            self.followed = self.subjects.keys().next_back().copied();
-        }
-        let first = self.subjects.keys().next().copied();
-        first.is_some() && first <= self.followed
     }
 }

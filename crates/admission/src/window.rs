@@ -42,6 +42,14 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// The first begins now, and not with the time.
+    pub fn since(now: Time) -> Self {
+        Self {
+            seen_at: now,
+            ..Self::default()
+        }
+    }
+
     /// `inside` and `waiting` were so since the last call; they change now.
     pub fn pass(&mut self, inside: usize, waiting: usize, now: Time) {
         let passed_ns = now.since(self.seen_at);

@@ -1,5 +1,6 @@
 //! One program of all tests that use the crate from outside, because each program is linked anew.
 
+mod alike;
 mod backends;
 mod caps;
 mod decisions;

@@ -2,6 +2,7 @@
 
 use super::average::{Average, Moments};
 use super::line::Line;
+use super::settled::Settled;
 use super::steps::Steps;
 use super::trust::{DOUBT, Trust, mixed};
 
@@ -19,6 +20,7 @@ pub(super) struct Kind {
     pub(super) number: u64,
     fast: Average,
     slow: Average,
+    settled: Settled,
     line: Line,
     steps: Steps,
     /// Of the logarithm of times over expectations.
@@ -39,6 +41,7 @@ impl Kind {
             number,
             fast: Average::new(memory),
             slow: Average::new(SLOWER * memory),
+            settled: Settled::new(),
             line: Line::new(),
             steps: Steps::default(),
             spread: Moments::new(SPREAD_MEMORY),
@@ -61,6 +64,12 @@ impl Kind {
         let doubt = 0.0;
         let score = self.slow_trust.score();
         Some(mixed(self.fast.get()?, self.slow.get()?, score, doubt))
+    }
+
+    /// What jobs are said to take of which as much more or less is expected than by kind alone, as
+    /// far as that is more than chance; `None` before the first.
+    pub(super) fn settled(&self, expected: f64) -> Option<f64> {
+        Some(self.settled.corrected(self.expected()?, expected))
     }
 
     /// By amount, where by kind alone is `coarse`.
@@ -91,6 +100,9 @@ impl Kind {
         self.slow.add(actual);
         if self.slow_trust.score() < SLOW_SCORE_MIN {
             self.slow.restart_as(&self.fast);
+        }
+        if let Some(expected) = self.expected() {
+            self.settled.note(expected);
         }
     }
 

@@ -34,14 +34,6 @@ impl AdmissionQueue {
         self.reorder(now);
     }
 
-    /// Whether one that waits is expected to take half or less of what was expected until now.
-    pub fn has_halved(&self, expected_ns: impl Fn(JobId) -> Option<u64>) -> bool {
-        self.waiting.iter().any(|(&job, one)| {
-            let pair = one.request.size_ns().zip(expected_ns(job));
-            pair.is_some_and(|(before_ns, ns)| ns <= before_ns / 2)
-        })
-    }
-
     /// Who waits is expected to take what `expected_ns` says, where that is less than was expected
     /// until now. So all bounds hold with what was expected when a job came. What a job had in the
     /// imagination counts for as large a part of it as before.
@@ -64,7 +56,7 @@ impl AdmissionQueue {
     }
 
     /// Puts all who wait into a new order, as if they came again in their turn.
-    fn reorder(&mut self, now: Time) {
+    pub(super) fn reorder(&mut self, now: Time) {
         let ranking = Ranking::new(self.order, &self.tuning);
         let before = std::mem::replace(&mut self.ranking, ranking);
         self.ranking.take_accounts(before);
