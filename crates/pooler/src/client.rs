@@ -282,13 +282,13 @@ impl Client {
                 Ok(Some(lease))
             }
             End::Over | End::RolledBack => {
-                self.handle.cancel_target.take();
+                self.handle.end_lease();
                 self.give_back(lease).await;
                 self.send(for_client).await?;
                 Ok(None)
             }
             _ => {
-                self.handle.cancel_target.take();
+                self.handle.end_lease();
                 self.handle.idle_lease.take();
                 Box::pin(self.abandon(lease, outcome)).await
             }

@@ -267,6 +267,11 @@ impl Pool {
         self.close(|owner, _| is_theirs(owner));
     }
 
+    /// Closes those of an owner that have been idle for so long.
+    pub fn close_unchecked(&mut self, owner: &Owner, now: Instant, check: Duration) {
+        self.close(|other, server| other == owner && now.duration_since(server.used_at) >= check);
+    }
+
     /// Closes what has been idle or open for too long.
     pub fn close_old(&mut self, now: Instant, idle: Option<Duration>, life: Option<Duration>) {
         let is_over = |since: Instant, most: Option<Duration>| {

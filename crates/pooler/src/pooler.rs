@@ -13,7 +13,7 @@ use crate::lock_waits::LockWaits;
 use crate::log::Seldom;
 use crate::pool::admission::ClientClass;
 use crate::pool::database::{Database, User};
-use crate::pool::upstream::Upstream;
+use crate::pool::upstream::{Upstream, new_limiter};
 use crate::pool::{Owner, Pool};
 use crate::priorities::Priorities;
 use crate::random;
@@ -67,6 +67,8 @@ pub struct Pooler {
     pub lock_waits: LockWaits,
     /// Told when the gate stops and when a client leaves.
     pub changed: Notify,
+    /// Told when another configuration is in force.
+    pub renewed: Notify,
     /// For the authentication of unknown users.
     pub mock_secret: [u8; 32],
     /// Of users with known passwords.
@@ -105,6 +107,7 @@ impl Pooler {
             priorities: Priorities::default(),
             lock_waits: LockWaits::default(),
             changed: Notify::new(),
+            renewed: Notify::new(),
             mock_secret: random::bytes()?,
             verifiers: RefCell::new(verifiers),
             lookups_answer: Cell::new(true),
@@ -239,6 +242,7 @@ impl Pooler {
             };
             limiter.set_goals(order, goals.clone(), &numbers);
         }
+        self.renewed.notify_waiters();
     }
 
     /// Where clients wait, as which job, and their classes by these settings.
@@ -268,7 +272,7 @@ impl Pooler {
         let databases = self.databases();
         let databases = databases.iter().filter_map(|db| db.limiter.clone());
         let users = self.users();
-        let users = users.iter().filter_map(|(_, user)| user.limiter.clone());
+        let users = users.iter().filter_map(|(_, user)| user.limiter());
         let others = logins.chain(databases).chain(users);
         of_servers
             .chain(others.map(|limiter| (limiter, false)))
@@ -287,8 +291,14 @@ impl Pooler {
             return;
         }
         let upstream = self.upstream(table);
-        let new = Rc::new(old.with_table(table, upstream, &configuration.config));
-        self.databases.borrow_mut().insert(old.name.clone(), new);
+        let mut new = old.with_table(table, upstream, &configuration.config);
+        if let (None, Some(bound)) = (&old.limiter, table.transactions) {
+            let is_its = |handle: &ClientHandle| handle.database == old.name;
+            new.limiter = Some(self.limiter_with_those_inside(bound.get(), is_its));
+        }
+        let mut databases = self.databases.borrow_mut();
+        databases.insert(old.name.clone(), Rc::new(new));
+        drop(databases);
         old.replaced();
     }
 
@@ -297,19 +307,37 @@ impl Pooler {
         let bound = configuration
             .user(name)
             .and_then(|table| table.transactions);
-        let mut users = self.users.borrow_mut();
-        let Some(user) = users.get_mut(name) else {
+        let Some(user) = self.users.borrow().get(name).cloned() else {
             return;
         };
-        match (&user.limiter, bound) {
+        match (user.limiter(), bound) {
             (Some(limiter), Some(limit)) => limiter.set_limit(limit.get()),
             // A bound that is no longer there holds no client back.
             (Some(limiter), None) => limiter.set_limit(usize::MAX),
             (None, Some(limit)) => {
-                *user = Rc::new(user.bounded(limit.get(), &configuration.config));
+                let is_its = |handle: &ClientHandle| handle.user == name;
+                user.bound(self.limiter_with_those_inside(limit.get(), is_its));
             }
             (None, None) => {}
         }
+    }
+
+    /// A bound where there was none: those of its clients that are inside count, and beside them
+    /// only as many go in as it allows.
+    fn limiter_with_those_inside(
+        &self,
+        limit: usize,
+        is_its: impl Fn(&ClientHandle) -> bool,
+    ) -> Limiter {
+        let configuration = self.configuration();
+        let limiter = new_limiter(usize::MAX, &configuration.config);
+        let clients = self.clients.borrow();
+        for handle in clients.values().filter(|handle| is_its(handle)) {
+            let class = ClientClass::of(handle, configuration.clone());
+            handle.count_in(&limiter, class.number());
+        }
+        limiter.set_limit(limit);
+        limiter
     }
 
     /// Pauses every database, or goes on with all of them.
@@ -375,30 +403,37 @@ impl Pooler {
 
     /// Forgets databases, users and upstreams that are not needed.
     pub fn forget_unused(&self) {
-        let is_idle = |db: &Rc<Database>| {
-            let pools = [&db.upstream.pool, &db.upstream.lookup_pool];
+        // What is idle is closed by its entry, which also says of which generation it is.
+        let has_connections = |db: &Rc<Database>| {
             let is_its = |owner: &Owner| owner.database == db.name;
-            let is_opening = |pool: &RefCell<Pool>| pool.borrow().waiters.has_opening(is_its);
-            let pool = db.upstream.pool.borrow();
-            pool.idle().any(|(owner, _)| is_its(owner)) || pools.into_iter().any(is_opening)
+            let of_pool = |pool: &RefCell<Pool>| {
+                let pool = pool.borrow();
+                pool.idle().any(|(owner, _)| is_its(owner)) || pool.waiters.has_opening(is_its)
+            };
+            of_pool(&db.upstream.pool) || of_pool(&db.upstream.lookup_pool)
         };
         self.databases.borrow_mut().retain(|_, db| {
             let is_closed = db.is_paused() || db.is_disabled.get();
-            db.clients.get() > 0 || db.leases.count() > 0 || is_closed || is_idle(db)
+            db.clients.get() > 0 || db.leases.count() > 0 || is_closed || has_connections(db)
         });
         self.users
             .borrow_mut()
             .retain(|_, user| user.clients.get() > 0);
-        let used: Vec<ServerAddress> = {
-            let databases = self.databases.borrow();
-            databases
-                .values()
-                .map(|db| db.upstream.address.clone())
-                .collect()
+        let databases = self.databases.borrow();
+        let configuration = self.configuration();
+        let is_used = |upstream: &Rc<Upstream>| {
+            let mut all = databases.values();
+            all.any(|db| Rc::ptr_eq(&db.upstream, upstream))
         };
-        let mut upstreams = self.upstreams.borrow_mut();
-        upstreams.retain(|address, upstream| {
-            used.contains(address) || upstream.pool.borrow().open() > 0
+        // What was counted and found there is kept for as long as there may be more of it.
+        let is_named = |address: &ServerAddress| {
+            let mut tables = configuration.config.database.iter();
+            tables.any(|table| table.server.get_ref() == address)
+        };
+        let is_open = |pool: &RefCell<Pool>| pool.borrow().open() > 0;
+        self.upstreams.borrow_mut().retain(|address, upstream| {
+            let is_open = is_open(&upstream.pool) || is_open(&upstream.lookup_pool);
+            is_named(address) || is_used(upstream) || is_open
         });
     }
 }

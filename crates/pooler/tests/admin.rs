@@ -183,6 +183,34 @@ fn what_would_wait_is_shown_where_nothing_is_held() {
     assert!(page.contains("If the gate held them"), "{page}");
 }
 
+/// Also when its last client has left, and its last connection is closed.
+#[test]
+fn what_was_counted_at_a_server_counts_on() {
+    let Some(database) = Database::start("what_was_counted_at_a_server") else {
+        return;
+    };
+    let config = "[limits]\ntransactions = 2\nserver_idle_seconds = 1\n\
+                  [[class]]\nname = \"reports\"\nlongest = \"50ms\"\n";
+    let gate = Gate::before(&database, config);
+    let sum = |name: &str| -> Option<f64> {
+        let (_, text) = request(&gate, "GET /metrics", "localhost");
+        let mut lines = text.lines();
+        let line = lines.find(|line| line.starts_with(&format!("sooner_gate_{name}{{")))?;
+        line.rsplit(' ').next()?.parse().ok()
+    };
+    let overlong = "class_overlong_transactions_total";
+    ask_as(&gate, &database, "postgres", "SELECT pg_sleep(0.3)");
+    assert_eq!(sum(overlong), Some(1.0));
+    until("no connection is left", || {
+        sum("server_connections").unwrap_or(0.0) == 0.0
+    });
+    // For longer than what is not needed is kept in mind.
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(sum(overlong), Some(1.0));
+    ask_as(&gate, &database, "postgres", "SELECT pg_sleep(0.3)");
+    assert_eq!(sum(overlong), Some(2.0));
+}
+
 #[test]
 fn a_browser_shows_it_at_both_widths_without_a_complaint() {
     let test = "a_browser_shows_it_at_both_widths";

@@ -16,6 +16,7 @@ mod preemption;
 mod promoted;
 mod raw_bytes;
 mod scripted_server;
+mod silent_server;
 mod slow_logins;
 mod support;
 mod through_the_gate;

@@ -199,3 +199,98 @@ fn nobody_answers_for_the_database_who_somebody_is() {
     assert!(!as_ann("brush").status.success(), "bob is not ann");
     assert!(as_ann("pencil").status.success());
 }
+
+/// Every user logs in by SCRAM, but for the one who runs the tests.
+const RULES: &str = "admins = [\"postgres\"]\n[[rule]]\nuser = [\"postgres\"]\nauth = \"trust\"\n\
+                     [[rule]]\nauth = \"scram\"\n";
+
+#[test]
+fn a_secret_is_looked_up_where_the_database_is_now() {
+    let Some(database) = Database::start("a_secret_is_looked_up_where") else {
+        return;
+    };
+    for sql in [
+        "CREATE ROLE ann LOGIN",
+        "CREATE DATABASE d1",
+        "CREATE DATABASE d2",
+    ] {
+        database.ask(sql);
+    }
+    let query = "query = \"SELECT $1, 'of_' || pg_catalog.current_database()\"";
+    let config = format!(
+        "{RULES}[auth_query]\nuser = \"postgres\"\n{query}\n\
+         [[database]]\nname = \"app\"\nname_there = \"d1\"\nserver = \"postgresql:///?host={}\"\n",
+        database.folder().display()
+    );
+    let gate = Gate::before(&database, &config);
+    let comes_in = |password: &str| {
+        let mut psql = gate.psql(&database, "ann");
+        psql.env("PGPASSWORD", password);
+        let output = psql.args(["-d", "app", "-c", HERE]).output();
+        output.unwrap().status.success()
+    };
+    // The gate keeps its server in mind for another database's client.
+    let mut other = Talk::begin(&mut gate.psql(&database, "postgres"));
+    other.ask("SELECT 1");
+    assert!(!comes_in("of_d2"));
+    // For longer than a database is kept in mind that no client has.
+    thread::sleep(Duration::from_millis(2500));
+    gate.rewrite(|text| text.replacen("\"d1\"", "\"d2\"", 1));
+    gate.admin(&database, "RELOAD");
+    assert!(!comes_in("of_d1"), "the old database says nothing any more");
+    assert!(comes_in("of_d2"));
+}
+
+#[test]
+fn a_password_that_a_reload_reads_logs_in_for_those_who_are_here() {
+    let Some(database) = Database::start("a_password_that_a_reload_reads") else {
+        return;
+    };
+    for (method, new) in [("scram-sha-256", "new"), ("md5", "md5")] {
+        database.ask(&format!(
+            "SET password_encryption = '{method}'; DROP ROLE IF EXISTS ann; CREATE ROLE ann LOGIN PASSWORD 'old'"
+        ));
+        database.require(method, "ann");
+        let config = format!("{RULES}[[user]]\nname = \"ann\"\npassword = \"old\"\n");
+        let gate = Gate::before(&database, &config);
+        let mut ann = Talk::begin(gate.psql(&database, "ann").env("PGPASSWORD", "old"));
+        assert_eq!(ann.ask("SELECT current_user"), "ann");
+        database.ask(&format!(
+            "SET password_encryption = '{method}'; ALTER ROLE ann PASSWORD 'new'"
+        ));
+        let secret = match new {
+            // As the server keeps it.
+            "md5" => database.ask("SELECT rolpassword FROM pg_authid WHERE rolname = 'ann'"),
+            password => password.to_owned(),
+        };
+        gate.rewrite(|text| text.replacen("\"old\"", &format!("{secret:?}"), 1));
+        gate.admin(&database, "RELOAD");
+        gate.admin(&database, "RECONNECT");
+        assert_eq!(ann.ask("SELECT current_user"), "ann", "{method}");
+    }
+}
+
+#[test]
+fn an_entry_that_is_named_otherwise_keeps_its_password() {
+    let Some(database) = Database::start("an_entry_that_is_named_otherwise") else {
+        return;
+    };
+    database.ask("CREATE ROLE app LOGIN PASSWORD 'secret'");
+    database.require("scram-sha-256", "app");
+    let config = format!(
+        "admins = [\"postgres\"]\n[[database]]\nname = \"postgres\"\nuser = \"app\"\n\
+         password = \"secret\"\nserver = \"postgresql:///?host={}\"\n",
+        database.folder().display()
+    );
+    let gate = Gate::before(&database, &config);
+    let mut client = Talk::begin(&mut gate.psql(&database, "postgres"));
+    assert_eq!(client.ask("SELECT current_user"), "app");
+    gate.rewrite(|text| {
+        // It stands for every name, in place of the other one that does.
+        let other = text.rfind("[[database]]").unwrap();
+        text[..other].replacen("name = \"postgres\"", "name = \"*\"", 1)
+    });
+    gate.admin(&database, "RELOAD");
+    gate.admin(&database, "RECONNECT");
+    assert_eq!(client.ask("SELECT current_user"), "app");
+}

@@ -4,6 +4,7 @@
 mod guesses;
 mod pauses;
 mod pgbouncer;
+mod reloads;
 mod stopping;
 mod strangers;
 

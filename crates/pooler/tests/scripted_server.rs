@@ -7,15 +7,24 @@ use std::thread;
 use crate::support::{Gate, transactions};
 use tempfile::TempDir;
 
-const STARTUP: &[u8] = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0";
-const QUERY: &[u8] = b"Q\0\0\0\x0dSELECT 1\0";
-const READY: &[u8] = b"Z\0\0\0\x05I";
-const DONE: &[u8] = b"C\0\0\0\x0dSELECT 1\0";
+pub(crate) const STARTUP: &[u8] = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\0";
+pub(crate) const QUERY: &[u8] = b"Q\0\0\0\x0dSELECT 1\0";
+pub(crate) const READY: &[u8] = b"Z\0\0\0\x05I";
+pub(crate) const DONE: &[u8] = b"C\0\0\0\x0dSELECT 1\0";
 
-/// FATAL, of a server session that an operator has ended.
+/// Of a new session that is ready.
+pub(crate) const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\x07Z\0\0\0\x05I";
+
+/// FATAL, of a server session.
+pub(crate) fn fatal(sqlstate: &str, words: &str) -> Vec<u8> {
+    let fields = format!("SFATAL\0VFATAL\0C{sqlstate}\0M{words}\0\0");
+    let length = (4 + fields.len() as i32).to_be_bytes();
+    [b"E", &length[..], fields.as_bytes()].concat()
+}
+
+/// An operator has ended it.
 fn ended() -> Vec<u8> {
-    let fields = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0";
-    [b"E", &(4 + fields.len() as i32).to_be_bytes()[..], fields].concat()
+    fatal("57P01", "terminating connection")
 }
 
 /// What a server answers to the query that is the second number's of the session that is the
@@ -26,8 +35,7 @@ fn serve(listener: &UnixListener, script: Script) {
     for (session, stream) in listener.incoming().enumerate() {
         let mut stream = stream.unwrap();
         message(&mut stream, 0).unwrap();
-        let key = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\x07";
-        stream.write_all(&[key, READY].concat()).unwrap();
+        stream.write_all(WELCOME).unwrap();
         // The gate may want no more of this session.
         for query in 0.. {
             if message(&mut stream, 1).is_err() {
@@ -42,7 +50,7 @@ fn serve(listener: &UnixListener, script: Script) {
 }
 
 /// Reads a message with its length behind so many bytes.
-fn message(stream: &mut UnixStream, tag_bytes: usize) -> std::io::Result<()> {
+pub(crate) fn message(stream: &mut UnixStream, tag_bytes: usize) -> std::io::Result<()> {
     let mut header = vec![0; tag_bytes + 4];
     stream.read_exact(&mut header)?;
     let length = i32::from_be_bytes(header[tag_bytes..].try_into().unwrap());
@@ -59,14 +67,14 @@ fn gate_before(script: Script) -> (Gate, TempDir) {
     (gate, folder)
 }
 
-fn session(gate: &Gate, startup: &[u8]) -> UnixStream {
+pub(crate) fn session(gate: &Gate, startup: &[u8]) -> UnixStream {
     let mut client = UnixStream::connect(gate.folder().join(".s.PGSQL.6432")).unwrap();
     client.write_all(startup).unwrap();
     read_through(&mut client, READY);
     client
 }
 
-fn read_through(stream: &mut UnixStream, end: &[u8]) -> Vec<u8> {
+pub(crate) fn read_through(stream: &mut UnixStream, end: &[u8]) -> Vec<u8> {
     let mut heard = Vec::new();
     while !heard.ends_with(end) {
         let mut byte = [0];

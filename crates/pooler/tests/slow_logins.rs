@@ -151,3 +151,23 @@ fn a_login_for_a_place_that_a_reload_has_changed_serves_no_client() {
     first.ask("COMMIT");
     assert_eq!(first.ask(here), "other");
 }
+
+#[test]
+fn a_limit_that_a_reload_sets_while_the_first_session_logs_in_stays() {
+    let Some(database) = Database::start("a_limit_that_a_reload_sets") else {
+        return;
+    };
+    let config = "admins = [\"postgres\"]\n[limits]\ntransactions = \"auto\"\n";
+    let gate = Gate::before(&database, config);
+    let mut slowing = Slowing::of(&database);
+    slowing.set_login_seconds(4);
+    let mut first = Talk::begin(&mut gate.psql(&database, "postgres"));
+    first.say(OWN);
+    until("a session is let in", || slowing.logging_in().len() == 1);
+    gate.rewrite(|text| text.replacen("transactions = \"auto\"", "transactions = 3", 1));
+    gate.admin(&database, "RELOAD");
+    // The server has been asked how many connections it allows.
+    first.hear();
+    let gates = gate.admin(&database, "SHOW GATES");
+    assert_eq!(gates.split('|').nth(1), Some("3"), "{gates}");
+}

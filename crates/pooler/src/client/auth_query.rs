@@ -12,6 +12,7 @@ use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, PoolSlot, RETRY_PAUSE, in_time};
 use crate::pool::opening::{PoolOf, Wait};
 use crate::pool::server_session::{self, LoginError, LoginSecret};
+use crate::pool::upstream::LOOKUPS;
 use crate::pool::waiters::{Handed, Waiting};
 use crate::pool::{Owner, ServerConnection};
 use crate::pooler::Pooler;
@@ -33,16 +34,15 @@ pub enum LookupResult {
 
 /// The secret of a user who wants `database`.
 pub async fn look_up(pooler: &Pooler, user: &str, database: &str) -> LookupResult {
-    let configuration = pooler.configuration();
     let begin = Instant::now();
     loop {
-        let answer = ask_once(pooler, &configuration, user, database).await;
+        let answer = ask_once(pooler, user, database).await;
         pooler.lookups_answer.set(is_answer(&answer));
         let error = match answer {
             Ok(secret) => return LookupResult::Secret(secret.and_then(|text| read(user, &text))),
             Err(error) => error,
         };
-        let is_late = begin.elapsed() >= configuration.patience();
+        let is_late = begin.elapsed() >= pooler.configuration().patience();
         let waits = match error.error {
             LoginError::Unreachable(_) | LoginError::AtLimit(..) => !is_late,
             LoginError::Full => true,
@@ -74,7 +74,7 @@ pub async fn ask_all_the_same(pooler: &Pooler, user: &str, database: &str) {
     if !pooler.lookups_answer.get() || db.is_none_or(|db| db.is_paused()) {
         return;
     }
-    let asking = ask_once(pooler, &configuration, user, database);
+    let asking = ask_once(pooler, user, database);
     let answer = tokio::time::timeout(COMMAND_PATIENCE, asking).await;
     let is_answer = answer.is_ok_and(|answer| is_answer(&answer));
     pooler.lookups_answer.set(is_answer);
@@ -146,19 +146,19 @@ impl fmt::Display for LookupError {
 /// server's, unless a database is named.
 async fn ask_once(
     pooler: &Pooler,
-    configuration: &Rc<Configuration>,
     user: &str,
     database: &str,
 ) -> Result<Option<String>, LookupError> {
-    let Some(table) = &configuration.config.auth_query else {
-        return Ok(None);
-    };
     loop {
+        let configuration = pooler.configuration();
+        let Some(table) = &configuration.config.auth_query else {
+            return Ok(None);
+        };
         let Some(db) = pooler.database(table.asked(database)) else {
             return Ok(None);
         };
         let asking = Lookup {
-            configuration,
+            configuration: &configuration,
             table,
             db: &db,
         };
@@ -216,7 +216,8 @@ impl Lookup<'_> {
         let changes = server
             .session
             .query_with(query, user, &mut server.state.reported);
-        let rows = in_time(COMMAND_PATIENCE, changes).await?;
+        let patience = COMMAND_PATIENCE.min(self.configuration.patience());
+        let rows = in_time(patience, changes).await?;
         if self.db.keeps(&server) {
             slot.done();
             server.used_at = Instant::now();
@@ -245,14 +246,33 @@ impl Lookup<'_> {
                 return Ok(idle);
             }
             let opening = open(self.configuration.clone(), self.db.clone(), owner.clone());
-            let mut wait = Wait::begin(pool, owner, waiting, (usize::MAX, Some(opening)));
+            // Under as many names as strangers try, no more than these are kept.
+            let mut wait = Wait::begin(pool, owner, waiting, (LOOKUPS, Some(opening)));
             match wait.handed().await {
                 Handed::Server(server) => return Ok(Some(server)),
+                Handed::Failed(error) if self.makes_room(owner, &error).await => {}
                 Handed::Failed(error) => return Err(error),
                 Handed::LookAgain => {}
             }
         }
         Ok(None)
+    }
+
+    /// The server has no connection left: an idle one of another lookup is given up, if there is one
+    /// that counts; whether there was. Those of clients stay: who asks has proved nothing yet.
+    async fn makes_room(&self, owner: &Owner, error: &LoginError) -> bool {
+        let counts = |other: &Owner| match error {
+            LoginError::Full => true,
+            LoginError::AtLimit(limited, _) => limited.is_shared(owner, other),
+            _ => false,
+        };
+        let given_up = self.db.upstream.lookup_pool.borrow_mut().give_up_of(counts);
+        let Some(server) = given_up else {
+            return false;
+        };
+        // Where it takes longer, the next attempt comes later.
+        let _ = tokio::time::timeout(RETRY_PAUSE, server.session.end()).await;
+        true
     }
 }
 

@@ -7,16 +7,18 @@ use crate::config::{ClassSubject, ClassTable, ShareBy};
 use crate::pool::overtime::YieldedPlace;
 use crate::pool::server_session::LoginSecret;
 use crate::pool::upstream::IdleLease;
-use sooner_admission::{ClientId, JobId, Payer};
+use sooner_admission::{ClientId, JobId, Payer, Subject};
 use sooner_config::ClientNetwork;
-use sooner_limiter::Limiter;
+use sooner_limiter::{Limiter, Permit};
 use sooner_postgres::hints::Hints;
 use sooner_postgres::parameters::RequestedParameters;
 use sooner_postgres::session::ClientState;
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Instant, SystemTime};
 use tokio::sync::Notify;
 
@@ -112,6 +114,8 @@ pub struct ClientHandle {
     pub idle_lease: RefCell<Option<IdleLease>>,
     /// The server connection that it has, as cancel requests need it.
     pub cancel_target: RefCell<Option<CancelTarget>>,
+    /// Its places in bounds that a reload has set since it has that.
+    later_permits: RefCell<Vec<Permit>>,
     /// Since when its transaction is inside, if it has one there.
     pub inside_since: Cell<Option<Instant>>,
     /// There while that has given its place up.
@@ -176,6 +180,7 @@ impl ClientHandle {
             pinned_by: Cell::new(None),
             idle_lease: RefCell::default(),
             cancel_target: RefCell::default(),
+            later_permits: RefCell::default(),
             inside_since: Cell::new(None),
             yielded_place: RefCell::default(),
             cancelled_statement: Cell::new(None),
@@ -288,6 +293,24 @@ impl ClientHandle {
     /// Whether it has a server connection.
     pub fn has_lease(&self) -> bool {
         self.cancel_target.borrow().is_some()
+    }
+
+    /// What it has a server connection for counts in another bound, if it has one.
+    pub fn count_in(&self, limiter: &Limiter, class: u8) {
+        if !self.has_lease() {
+            return;
+        }
+        let entering = pin!(limiter.acquire(class, Subject::default()));
+        let entered = entering.poll(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(Ok(permit)) = entered {
+            self.later_permits.borrow_mut().push(permit);
+        }
+    }
+
+    /// It gives its server connection back.
+    pub fn end_lease(&self) {
+        self.cancel_target.take();
+        self.later_permits.take();
     }
 
     /// What it holds and does not use at the moment, and since when.

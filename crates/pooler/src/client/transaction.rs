@@ -11,10 +11,14 @@ use crate::pool::connection_limits::{Line, Turn};
 use crate::pool::database::{Database, User};
 use crate::pool::lease::{Lease, LeaseRequest, Leased, owner};
 use crate::pool::server_session::LoginError;
+use crate::pooler::Pooler;
 use sooner_postgres::hints::hints_of;
 use sooner_postgres::wire::TransactionStatus;
+use std::future::pending;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use tokio::time::sleep_until;
 
 /// A transaction that has its server connection.
 pub(super) struct Transaction {
@@ -109,12 +113,7 @@ impl Client {
                 interrupted = interruption(&mut self.stream, &mut self.input, &self.handle) => Err(interrupted),
             }
         };
-        let Some(most) = self.pooler.configuration().query_wait() else {
-            return Ok(wait.await);
-        };
-        let until = tokio::time::Instant::from_std(came_at + most);
-        let went = tokio::time::timeout_at(until, wait).await;
-        went.map_err(|_| Refusal::waited(most.as_secs()).into())
+        within_query_wait(&self.pooler, came_at, wait).await
     }
 
     /// A server connection with the client's settings, unless the client gives up before there is
@@ -220,12 +219,37 @@ impl Client {
             came_at,
         };
         let admit = request.admit(&mut self.stream, &mut self.input);
-        let Some(most) = self.pooler.configuration().query_wait() else {
-            return Ok(admit.await);
+        within_query_wait(&self.pooler, came_at, admit).await
+    }
+}
+
+/// What a transaction that came then waits for, for as long as the configuration in force lets it: a
+/// reload changes that for those who wait as well.
+async fn within_query_wait<T>(
+    pooler: &Pooler,
+    came_at: Instant,
+    waiting: impl Future<Output = T>,
+) -> Result<T, Departure> {
+    let mut waiting = pin!(waiting);
+    loop {
+        // Before the look: a reload between the two is not missed.
+        let renewed = pooler.renewed.notified();
+        let most = pooler.configuration().query_wait();
+        let is_over = async {
+            match most {
+                Some(most) => sleep_until((came_at + most).into()).await,
+                None => pending().await,
+            }
         };
-        let until = tokio::time::Instant::from_std(came_at + most);
-        let went = tokio::time::timeout_at(until, admit).await;
-        went.map_err(|_| Refusal::waited(most.as_secs()).into())
+        tokio::select! {
+            biased;
+            done = &mut waiting => return Ok(done),
+            () = is_over => {
+                let seconds = most.unwrap_or_default().as_secs();
+                return Err(Refusal::waited(seconds).into());
+            }
+            () = renewed => {}
+        }
     }
 }
 

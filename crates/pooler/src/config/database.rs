@@ -95,7 +95,11 @@ impl DatabaseTable {
 
     /// Whether it says the same as another, wherever the two stand.
     pub fn is_same(&self, other: &Self) -> bool {
-        let password = |table: &Self| table.password.as_ref().map(|text| text.get_ref().clone());
+        // A password is kept by the name of its entry.
+        let password = |table: &Self| {
+            let password = table.password.as_ref();
+            password.map(|text| (table.name.get_ref().clone(), text.get_ref().clone()))
+        };
         self.server.get_ref() == other.server.get_ref()
             && self.name_there == other.name_there
             && self.user == other.user

@@ -89,6 +89,8 @@ pub struct Admitted {
     pub login: Option<LoginPermit>,
     /// In which it was admitted.
     pub class: ClientClass,
+    /// When it began to wait.
+    pub came_at: Instant,
 }
 
 /// Why a client waits no longer.
@@ -114,13 +116,14 @@ impl AdmissionRequest<'_> {
         let mut is_back = false;
         loop {
             self.db.opened().await;
-            let of_user = self.acquire_bounded(&self.user.limiter, is_back).await;
+            let of_user = self.acquire_bounded(&self.user.limiter(), is_back).await;
             let of_database = self.acquire_bounded(&self.db.limiter, is_back).await;
             let class = self.class();
             let upstream = &self.db.upstream;
             let of_server = self.acquire(&upstream.limiter, &class, is_back).await;
-            // Meanwhile the database may have been paused.
-            if self.db.is_paused() {
+            // Meanwhile the database may have been paused, or the user been given a bound.
+            let is_unbounded = of_user.is_none() && self.user.limiter().is_some();
+            if self.db.is_paused() || is_unbounded {
                 continue;
             }
             let permits = [of_user, of_database, of_server];
@@ -142,6 +145,7 @@ impl AdmissionRequest<'_> {
                 permits: all,
                 login,
                 class,
+                came_at: self.came_at,
             };
         }
     }

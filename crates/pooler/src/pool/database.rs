@@ -6,7 +6,7 @@ use crate::pool::leases::Leases;
 use crate::pool::upstream::{Upstream, new_limiter};
 use crate::pool::{Owner, ServerConnection};
 use sooner_limiter::Limiter;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// One database, by the name that clients use.
@@ -150,8 +150,7 @@ impl Drop for CountedClient {
 
 /// What the clients of one user share.
 pub struct User {
-    /// Of its own transactions, where they are bounded.
-    pub limiter: Option<Limiter>,
+    limiter: RefCell<Option<Limiter>>,
     /// Its clients.
     pub clients: ClientCount,
 }
@@ -160,16 +159,18 @@ impl User {
     /// At most `transactions` at a time.
     pub fn new(transactions: Option<usize>, config: &Config) -> Self {
         Self {
-            limiter: transactions.map(|limit| new_limiter(limit, config)),
+            limiter: RefCell::new(transactions.map(|limit| new_limiter(limit, config))),
             clients: ClientCount::default(),
         }
     }
 
-    /// The same with a bound.
-    pub fn bounded(&self, transactions: usize, config: &Config) -> Self {
-        Self {
-            limiter: Some(new_limiter(transactions, config)),
-            clients: self.clients.clone(),
-        }
+    /// Of its own transactions, where they are bounded.
+    pub fn limiter(&self) -> Option<Limiter> {
+        self.limiter.borrow().clone()
+    }
+
+    /// They are bounded by this one from now on.
+    pub fn bound(&self, limiter: Limiter) {
+        self.limiter.replace(Some(limiter));
     }
 }

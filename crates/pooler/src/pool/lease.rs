@@ -1,23 +1,24 @@
 //! Leases of server connections: opened or taken from the idle ones, given a client's parameters,
 //! and given back as they were.
 
+mod idle;
+mod login;
 mod room;
 
 use crate::client::cancel::CancelTarget;
 use crate::client::handle::ClientHandle;
 use crate::client::refusal::Refusal;
 use crate::configuration::Configuration;
-use crate::lock_map;
 use crate::pool::admission::Admitted;
 use crate::pool::connection_limits::Limited;
 use crate::pool::database::Database;
 use crate::pool::leases::LeaseGuard;
 use crate::pool::login_admission::LoginPermit;
 use crate::pool::opening::{HandedServer, PoolOf, Wait};
-use crate::pool::server_session::{self, LoginError, LoginSecret};
+use crate::pool::server_session::{LoginError, LoginSecret};
 use crate::pool::upstream::IdleLease;
 use crate::pool::waiters::{Handed, Waiting};
-use crate::pool::{Owner, Pool, ServerConnection, capacity};
+use crate::pool::{Owner, Pool, ServerConnection};
 use crate::pooler::Pooler;
 use bytes::Bytes;
 use sooner_limiter::Permit;
@@ -53,6 +54,17 @@ const YIELD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Leave to log in in place of another owner, of a transaction and of what is opened for it.
 type SharedPermit = Rc<Cell<Option<LoginPermit>>>;
+
+/// How a connection may be opened.
+#[derive(Clone, Copy)]
+struct Opens<'a> {
+    /// Not sooner.
+    at: Instant,
+    /// How long it may take.
+    patience: Duration,
+    /// With this leave, where it was needed.
+    login: Option<&'a SharedPermit>,
+}
 
 /// A server connection that a client has; closed when dropped, unless it was given back.
 pub struct Lease {
@@ -138,15 +150,6 @@ impl LeaseRequest<'_> {
         owner(self.user, &self.db)
     }
 
-    fn secret(&self, configuration: &Configuration) -> Option<LoginSecret> {
-        let Some(there) = &self.db.table.user else {
-            return self.proof.cloned();
-        };
-        let own = configuration.logins.get(self.db.table.name.get_ref());
-        let known = own.or_else(|| configuration.users.get(there));
-        known.cloned().map(LoginSecret::Kept)
-    }
-
     /// A lease without its server connection, for a client that has been admitted.
     pub fn pending(&self, permits: Vec<Permit>) -> Lease {
         let owner = self.owner();
@@ -174,6 +177,7 @@ impl LeaseRequest<'_> {
             permits,
             login,
             class,
+            came_at,
         } = admitted;
         // It is the transaction's until a login has taken it, and the login's until that is over.
         let login = login.map(|login| Rc::new(Cell::new(Some(login))));
@@ -181,7 +185,8 @@ impl LeaseRequest<'_> {
         let waiting = Waiting::of(class.priority(), begin);
         let mut again = None;
         loop {
-            let obtained = self.obtain(pooler, &lease.owner, waiting, login.as_ref());
+            let times = (waiting, came_at);
+            let obtained = self.obtain(pooler, &lease.owner, times, login.as_ref());
             let mut server = match obtained.await? {
                 Ok(server) => server,
                 Err(none) => return Ok(none),
@@ -211,31 +216,39 @@ impl LeaseRequest<'_> {
         }
     }
 
-    /// An idle one, or the first that comes: one that is opened for it or given back; its patience
-    /// for the former has begun when it began to wait.
+    /// An idle one, or the first that comes: one that is opened for it or given back. Its patience
+    /// has begun when it began to wait here, or when a server that is full answered last; how long
+    /// it may wait counts from when its client came.
     async fn obtain(
         &self,
         pooler: &Pooler,
         owner: &Owner,
-        waiting: Waiting,
+        (waiting, came_at): (Waiting, Instant),
         login: Option<&SharedPermit>,
     ) -> Result<Obtained, Refusal> {
-        let configuration = pooler.configuration();
         let address = &self.db.upstream.address;
-        let begin = waiting.since;
-        let (mut yields_at, mut opens_at) = (begin, begin);
+        let mut heard_at = waiting.since;
+        let (mut yields_at, mut opens_at) = (heard_at, heard_at);
         let mut is_at_limit = false;
         while !self.db.is_replaced() {
+            // A reload reaches those who wait as well.
+            let configuration = pooler.configuration();
+            let asked_at = Instant::now();
             if let Some(server) = self.take(&configuration, owner).await {
                 return Ok(Ok(server));
             }
+            let opens = Opens {
+                at: opens_at,
+                patience: configuration.patience().saturating_sub(asked_at.elapsed()),
+                login,
+            };
             // In a box, as all here that few transactions need: the others have no room for it.
-            let handed = Box::pin(self.wait(&configuration, owner, waiting, (opens_at, login)));
+            let handed = Box::pin(self.wait(&configuration, owner, waiting, opens));
             match handed.await {
                 Handed::Server(server) => return Ok(Ok(server)),
                 Handed::LookAgain => {}
                 Handed::Failed(LoginError::Unreachable(error))
-                    if begin.elapsed() < configuration.patience() =>
+                    if heard_at.elapsed() < configuration.patience() =>
                 {
                     let upstream = &self.db.upstream;
                     upstream.unreachable.log(1, |_| {
@@ -244,8 +257,9 @@ impl LeaseRequest<'_> {
                     opens_at = Instant::now() + RETRY_PAUSE;
                 }
                 Handed::Failed(LoginError::Full) => {
+                    heard_at = Instant::now();
                     if let Some(most) = configuration.query_wait()
-                        && begin.elapsed() >= most
+                        && came_at.elapsed() >= most
                     {
                         return Err(Refusal::waited(most.as_secs()));
                     }
@@ -273,13 +287,13 @@ impl LeaseRequest<'_> {
         Ok(Err(Leased::DatabaseMoved))
     }
 
-    /// Waits for one that comes back, and has one opened meanwhile, from `opens_at` on.
+    /// Waits for one that comes back, and has one opened meanwhile.
     async fn wait(
         &self,
         configuration: &Rc<Configuration>,
         owner: &Owner,
         waiting: Waiting,
-        (opens_at, login): (Instant, Option<&SharedPermit>),
+        opens: Opens<'_>,
     ) -> HandedServer {
         let pool = (&self.db, (|upstream| &upstream.pool) as PoolOf);
         let most = self.db.upstream.connections(&configuration.config.limits);
@@ -287,95 +301,15 @@ impl LeaseRequest<'_> {
         if self.db.is_replaced() {
             return Handed::LookAgain;
         }
-        let may_open = Instant::now() >= opens_at;
-        let opening =
-            may_open.then(|| self.opening(configuration.clone(), owner.clone(), login.cloned()));
+        let may_open = Instant::now() >= opens.at;
+        let opening = may_open.then(|| self.opening(configuration, owner, opens));
         let mut wait = Wait::begin(pool, owner, waiting, (most, opening));
         tokio::select! {
             biased;
             handed = wait.handed() => handed,
             () = self.db.until_replaced() => Handed::LookAgain,
-            () = tokio::time::sleep_until(opens_at.into()), if !may_open => Handed::LookAgain,
+            () = tokio::time::sleep_until(opens.at.into()), if !may_open => Handed::LookAgain,
         }
-    }
-
-    /// Opens one, with leave to log in in place of another owner where it was needed.
-    fn opening(
-        &self,
-        configuration: Rc<Configuration>,
-        owner: Owner,
-        login: Option<SharedPermit>,
-    ) -> impl Future<Output = Result<Box<ServerConnection>, LoginError>> + 'static {
-        let (user, db, proof) = (self.user.to_owned(), self.db.clone(), self.proof.cloned());
-        async move {
-            let begin = Instant::now();
-            let request = LeaseRequest {
-                user: &user,
-                db: db.clone(),
-                proof: proof.as_ref(),
-            };
-            let opened = in_time(
-                configuration.patience(),
-                request.open(&configuration, &owner),
-            );
-            let server = opened.await?;
-            if let Some(login) = login.and_then(|login| login.take()) {
-                login.done(&db.upstream, begin.elapsed());
-            }
-            Ok(server)
-        }
-    }
-
-    /// An idle one; what has been idle for long is asked first whether it works.
-    async fn take(
-        &self,
-        configuration: &Configuration,
-        owner: &Owner,
-    ) -> Option<Box<ServerConnection>> {
-        let check = Duration::from_secs(configuration.config.limits.server_check_seconds);
-        let upstream = &self.db.upstream;
-        loop {
-            let mut server = upstream.pool.borrow_mut().take(owner)?;
-            if server.used_at.elapsed() < check {
-                return Some(server);
-            }
-            // A client that gives up meanwhile drops it.
-            let slot = PoolSlot::taken(&upstream.pool);
-            if Box::pin(run(&mut server, b"")).await.is_ok() {
-                slot.done();
-                return Some(server);
-            }
-        }
-    }
-
-    pub(crate) async fn open(
-        &self,
-        configuration: &Configuration,
-        owner: &Owner,
-    ) -> Result<Box<ServerConnection>, LoginError> {
-        // Before it is opened: a RECONNECT that comes meanwhile means this one too.
-        let generation = self.db.leases.generation();
-        let address = &self.db.upstream.address;
-        let connector = self.db.upstream.connector();
-        let stream = server_session::connect(address, connector.as_deref()).await?;
-        let there = self.db.table.name_there.as_deref();
-        let database = there.unwrap_or(&owner.database);
-        let secret = self.secret(configuration);
-        let mut session =
-            server_session::log_in(stream, &owner.user, database, secret.as_ref()).await?;
-        let (upstream, limits) = (&self.db.upstream, &configuration.config.limits);
-        if upstream.asks_capacity(limits) {
-            let capacity = capacity::ask(&mut session).await?;
-            upstream.learn_capacity(capacity, limits);
-        }
-        let statements_max = configuration.config.limits.statements.get();
-        let mut server = Box::new(ServerConnection::new(session, statements_max, generation));
-        server.counted = Some(upstream.connection_limits.count_one(owner));
-        if let Some(path) = &self.db.table.lock_map {
-            server.process.lock_slot =
-                Box::pin(lock_map::slot_of(path, upstream, &mut server)).await;
-        }
-        Ok(server)
     }
 }
 

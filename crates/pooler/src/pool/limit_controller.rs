@@ -31,9 +31,11 @@ pub async fn run(pooler: Rc<Pooler>) {
 fn look(upstream: &Upstream, limits: &Limits) {
     // What lets everything in learns nothing of a limit.
     if upstream.limiter.rehearses() {
+        upstream.limiter.take_window();
         return;
     }
     let mut controller = upstream.controller.borrow_mut();
+    let is_first_look = controller.is_none();
     let connections = upstream.connections(limits);
     let controller = controller.get_or_insert_with(|| Controller::new(bounds(limits, connections)));
     // Who keeps a connection and asks for nothing takes no place from those who do, or what is
@@ -46,6 +48,10 @@ fn look(upstream: &Upstream, limits: &Limits) {
         .min(left);
     upstream.set_spare_places(kept, upstream.places.yielded_max());
     let window = upstream.limiter.take_window();
+    // Of another limit, or of none: it began with the upstream.
+    if is_first_look {
+        return;
+    }
     let Some(change) = controller.observe(&window, &upstream.limiter.needs()) else {
         return;
     };

@@ -35,6 +35,8 @@ pub struct Upstream {
     /// Who takes no place from others although it is inside.
     pub places: SparePlaces,
     pub pool: RefCell<Pool>,
+    /// The bounds in force: a login may have begun under others.
+    limits: RefCell<Limits>,
     /// How many connections the server allows.
     capacity: Cell<KnownCapacity>,
     /// How many transactions have to log in.
@@ -84,6 +86,7 @@ impl Upstream {
             idle_leases: Cell::default(),
             places: SparePlaces::default(),
             pool: RefCell::default(),
+            limits: RefCell::new(config.limits.clone()),
             capacity: Cell::default(),
             login_share: RefCell::default(),
             connection_limits: ConnectionLimits::default(),
@@ -114,7 +117,7 @@ impl Upstream {
             let numbers = HashMap::new();
             let limiter = &upstream.limiter;
             limiter.set_goals(config.order(), config.goals(), &numbers);
-            upstream.apply_limit(&config.limits);
+            upstream.apply_limit();
         }
         upstream
     }
@@ -138,6 +141,7 @@ impl Upstream {
 
     /// The bounds are others now; a limit that was found within the same bounds stays.
     pub fn renew_limit(&self, before: &Config, now: &Config) {
+        self.limits.replace(now.limits.clone());
         let said = |config: &Config| {
             let limits = &config.limits;
             let loss = limits.throughput_loss.get_ref().to_bits();
@@ -152,11 +156,12 @@ impl Upstream {
         };
         if said(before) != said(now) {
             self.limiter.rehearse(now.observe);
-            self.apply_limit(&now.limits);
+            self.apply_limit();
         }
     }
 
-    fn apply_limit(&self, limits: &Limits) {
+    fn apply_limit(&self) {
+        let limits = &*self.limits.borrow();
         self.controller.replace(None);
         self.places.forget_kept();
         self.limiter.set_kept(self.places.spare());
@@ -170,8 +175,8 @@ impl Upstream {
     }
 
     /// Whether a new session has to be asked how many connections there may be; if so, this one is.
-    pub fn asks_capacity(&self, limits: &Limits) -> bool {
-        let changes = limits.connections.is_none() && self.capacity.get().is_old();
+    pub fn asks_capacity(&self) -> bool {
+        let changes = self.limits.borrow().connections.is_none() && self.capacity.get().is_old();
         if changes {
             self.capacity.set(self.capacity.get().changes());
         }
@@ -179,7 +184,8 @@ impl Upstream {
     }
 
     /// The server has said how many connections it allows, if it knows.
-    pub fn learn_capacity(&self, capacity: Option<Capacity>, limits: &Limits) {
+    pub fn learn_capacity(&self, capacity: Option<Capacity>) {
+        let limits = &*self.limits.borrow();
         let before = self.capacity.get();
         self.capacity.set(before.answered(capacity));
         let (Some(now), true) = (capacity, capacity != before.capacity()) else {
@@ -188,7 +194,7 @@ impl Upstream {
         let bound = |capacity| first_limit(limits, connections(limits, capacity));
         let is_other = bound(before.capacity()) != bound(capacity);
         if is_other || limits.transactions == Limit::Auto || self.limiter.rehearses() {
-            self.apply_limit(limits);
+            self.apply_limit();
         }
         let (most, connections) = (limits.transactions_most(), self.connections(limits));
         if most > connections {
@@ -270,8 +276,8 @@ pub fn bounds_unasked(limits: &Limits) -> (usize, usize) {
 /// How long the session that asks for locks is kept while no client waits for one.
 const LOCK_WATCH_IDLE: Duration = Duration::from_secs(5);
 
-/// Secrets that are looked up in a server at a time.
-const LOOKUPS: usize = 2;
+/// Secrets that are looked up in a server at a time, and connections for that, idle ones included.
+pub const LOOKUPS: usize = 2;
 /// So many logins at a time may ask a server beside its places.
 const GREETINGS: usize = 2;
 
@@ -293,6 +299,6 @@ fn limiter_of(limit: usize, goals: Vec<Goal>, config: &Config) -> Limiter {
 }
 
 /// The same for what is no server's: caps of classes hold at servers alone.
-pub(super) fn new_limiter(limit: usize, config: &Config) -> Limiter {
+pub(crate) fn new_limiter(limit: usize, config: &Config) -> Limiter {
     limiter_of(limit, config.uncapped_goals(), config)
 }

@@ -2,8 +2,10 @@
 //! be overtaken by another admin's RESUME.
 
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
 
-use super::{fails, start};
+use super::{fails, start, start_with};
 use crate::support::{Database, Gate, Talk, said, signal_child_of, until};
 
 /// psql with a command to the gate itself.
@@ -121,4 +123,33 @@ fn a_paused_database_keeps_no_idle_connection() {
     until("none is left", || database.ask(others) == "0");
     gate.admin(&database, "RESUME postgres");
     assert_eq!(inside.ask("SELECT 2"), "2");
+}
+
+/// Also one of a database that no client was let into.
+#[test]
+fn an_idle_connection_for_lookups_is_closed_like_all_others() {
+    let config = "[[rule]]\nuser = [\"postgres\"]\nauth = \"trust\"\n[[rule]]\nauth = \"scram\"\n\
+                  [auth_query]\nuser = \"postgres\"\n";
+    let Some((database, gate)) = start_with("an_idle_connection_for_lookups", config) else {
+        return;
+    };
+    database.ask("CREATE DATABASE d1");
+    // The gate keeps its server in mind for another database's client.
+    let mut other = Talk::begin(&mut gate.psql(&database, "postgres"));
+    other.ask("SELECT 1");
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'd1'";
+    for command in ["RECONNECT", "PAUSE"] {
+        let mut psql = gate.psql(&database, "ann");
+        psql.env("PGPASSWORD", "wrong");
+        let output = psql.args(["-d", "d1", "-c", "SELECT 1"]).output();
+        assert!(!output.unwrap().status.success());
+        assert_eq!(database.ask(sessions), "1", "the secret was looked up");
+        // For longer than what is not needed is kept in mind.
+        thread::sleep(Duration::from_millis(2500));
+        assert_eq!(database.ask(sessions), "1", "it is idle");
+        gate.admin(&database, command);
+        until(command, || database.ask(sessions) == "0");
+    }
+    gate.admin(&database, "RESUME");
+    database.ask("DROP DATABASE d1");
 }

@@ -1,6 +1,6 @@
 //! Databases that belong to strangers, who make objects there by the names that others use.
 
-use crate::support::{Database, Gate, Talk, printed, said};
+use crate::support::{Database, Gate, Talk, printed, said, until};
 
 /// What psql says of a login with a password, and a statement; nothing where it succeeds.
 fn refusal(gate: &Gate, database: &Database, [user, password, name]: [&str; 3]) -> String {
@@ -144,4 +144,32 @@ fn a_name_that_a_client_chooses_does_nothing_to_a_terminal() {
     );
     let is_raw = |character: char| character != '\n' && !(' '..='~').contains(&character);
     assert!(!shown.contains(is_raw), "{shown:?}");
+}
+
+/// Under as many names as they know of, also where the role that asks may have one session.
+#[test]
+fn wrong_passwords_fill_no_server_with_sessions() {
+    let Some(database) = Database::start("wrong_passwords_fill_no_server") else {
+        return;
+    };
+    database.ask("CREATE ROLE asker LOGIN");
+    let names: Vec<String> = (1..=6).map(|number| format!("d{number}")).collect();
+    for name in &names {
+        database.ask(&format!("CREATE DATABASE {name}"));
+    }
+    let query = "query = \"SELECT $1, 'secret'\"";
+    let config = format!("auth = \"scram\"\n[auth_query]\nuser = \"asker\"\n{query}\n");
+    let gate = Gate::before(&database, &config);
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'asker'";
+    for (limit, most) in [(-1, "2"), (1, "1")] {
+        database.ask(&format!("ALTER ROLE asker CONNECTION LIMIT {limit}"));
+        database
+            .ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'asker'");
+        until("none is left", || database.ask(sessions) == "0");
+        for name in &names {
+            let said = refusal(&gate, &database, ["ann", "wrong", name]);
+            assert!(said.contains("password authentication failed"), "{said}");
+        }
+        until("the others are closed", || database.ask(sessions) == most);
+    }
 }

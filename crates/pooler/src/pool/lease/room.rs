@@ -7,8 +7,8 @@ use crate::pool::connection_limits::Limited;
 use sooner_postgres::wire::message_of_error;
 
 impl LeaseRequest<'_> {
-    /// Others have all connections of the server: one that the gate keeps for another owner is
-    /// given up for this one where it `may_yield`; whether one was. A transaction waits for that
+    /// Others have all connections of the server: one that the gate keeps for lookups or another
+    /// owner is given up for this one where it `may_yield`; whether one was. A transaction waits for that
     /// without end, because what could wait is not dropped.
     pub(super) async fn make_room_there(&self, may_yield: bool) -> bool {
         let upstream = &self.db.upstream;
@@ -19,7 +19,11 @@ impl LeaseRequest<'_> {
         if !may_yield {
             return false;
         }
-        let Some(server) = upstream.pool.borrow_mut().give_up() else {
+        let mut given_up = upstream.lookup_pool.borrow_mut().give_up();
+        if given_up.is_none() {
+            given_up = upstream.pool.borrow_mut().give_up();
+        }
+        let Some(server) = given_up else {
             return false;
         };
         // Where it takes longer, it is looked for again all the same.
@@ -39,11 +43,14 @@ impl LeaseRequest<'_> {
             return false;
         }
         let given_up = {
-            let mut pool = self.db.upstream.pool.borrow_mut();
+            let upstream = &self.db.upstream;
+            let mut pool = upstream.pool.borrow_mut();
             if pool.has_idle(owner) {
                 return true;
             }
-            pool.give_up_of(|other| limited.is_shared(owner, other))
+            let counts = |other: &Owner| limited.is_shared(owner, other);
+            let of_lookups = upstream.lookup_pool.borrow_mut().give_up_of(counts);
+            of_lookups.or_else(|| pool.give_up_of(counts))
         };
         let Some(server) = given_up else {
             return false;
