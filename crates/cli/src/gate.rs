@@ -117,7 +117,7 @@ async fn serve(
     let supervisor = Supervisor::from_environment();
     let mut files = SocketFiles::default();
     // First: a signal that comes while sockets are opened must not leave their files behind.
-    let mut signals = Signals::new(args.config.is_some())?;
+    let mut signals = Signals::new(args.config.is_some() || args.users.is_some())?;
     let (mut listeners, metrics) = listeners(&config, &source, &mut files).await?;
     listeners.extend(own_socket::listen(&listeners, &mut files).await);
     user::adopt(&config, &source, args.config.as_deref(), &files)?;

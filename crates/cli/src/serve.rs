@@ -80,7 +80,8 @@ async fn serve(
     listening.note_config(effective.source.hash());
     effective.say(listening.warnings().iter().cloned());
     // Before the uplink: a signal that comes while bands are set up must not leave them behind.
-    let mut signals = Signals::new(args.config.is_some()).context("cannot watch for signals")?;
+    let has_files = args.config.is_some() || args.certificate.is_some();
+    let mut signals = Signals::new(has_files).context("cannot watch for signals")?;
     let uplink = start_uplink(&effective, &link, &listening)?;
     link.remark(&listening.addresses())
         .into_iter()

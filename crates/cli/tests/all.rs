@@ -51,6 +51,7 @@ mod sim;
 mod solve;
 mod standard_input;
 mod surge;
+mod terminal;
 mod unwritable;
 mod unwritable_stderr;
 mod uplink_auto;

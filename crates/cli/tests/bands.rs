@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{ChildStderr, Command, Stdio};
 
 use crate::host::{ADDRESS, DEVICE, Host};
+use crate::terminal::{OnTerminal, has_script};
 use rustix::process::Signal;
 use sooner_testbed::ChildGuard;
 
@@ -62,12 +63,47 @@ fn bands_come_with_the_server_and_go_with_any_signal() {
         return;
     };
     let before = (host.qdiscs(), host.link());
-    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
         let (child, said) = host.start(&format!("{ADDRESS}:8080"), &[]);
         assert!(said.contains("kernel bands on s0"), "{said}");
         assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
         assert_ne!(host.link(), before.1, "super-packets are limited");
         child.end(signal).unwrap();
+        assert_eq!((host.qdiscs(), host.link()), before);
+    }
+}
+
+#[test]
+fn bands_go_with_the_terminal() {
+    let Some(host) = Host::new("terminal") else {
+        return;
+    };
+    if !has_script("bands_go_with_the_terminal") {
+        return;
+    }
+    let before = (host.qdiscs(), host.link());
+    let (root, listen) = (host.root.path(), format!("{ADDRESS}:8080"));
+    for is_closed in [false, true] {
+        let mut server = OnTerminal::start(
+            host.inside("script"),
+            "",
+            &[
+                "serve",
+                root.to_str().unwrap(),
+                "--listen",
+                &listen,
+                "--uplink",
+                "10mbit",
+            ],
+        );
+        let said = server.until("serving");
+        assert!(said.contains("kernel bands on s0"), "{said}");
+        assert!(host.qdiscs().contains("htb 5005:"), "{}", host.qdiscs());
+        match is_closed {
+            true => server.close(),
+            false => server.signal(Signal::HUP),
+        }
+        server.wait_for_end();
         assert_eq!((host.qdiscs(), host.link()), before);
     }
 }

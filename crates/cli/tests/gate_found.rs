@@ -138,9 +138,11 @@ fn a_start_removes_the_socket_files_of_dead_gates() {
     assert!(fresh.exists() && other.exists() && first.exists() && second.exists());
 }
 
-/// PgBouncer and `sooner gate top` alone in a network, where the default port is free.
+/// PgBouncer and `sooner gate top` alone in a network, where the default port is free, and without
+/// the sockets of gates that other tests run.
 const BESIDE_PGBOUNCER: &str = "
     ip link set lo up
+    mount -t tmpfs tmpfs /run
     pgbouncer -q -d -u nobody pgbouncer.ini
     for wait in 1 2 3 4 5 6 7 8 9; do test -S .s.PGSQL.6432 || sleep 0.3; done
     \"$1\" gate top --count 1
@@ -167,7 +169,7 @@ fn pgbouncer_is_not_called_a_gate() {
     // The gate's own folder is there, and empty.
     fs::remove_file(leave_stale(folder.path(), 1)).unwrap();
     let output = Command::new("unshare")
-        .args(["-n", "sh", "-c", BESIDE_PGBOUNCER, "sh"])
+        .args(["-nm", "sh", "-c", BESIDE_PGBOUNCER, "sh"])
         .arg(env!("CARGO_BIN_EXE_sooner"))
         .current_dir(folder.path())
         .env("XDG_RUNTIME_DIR", folder.path())

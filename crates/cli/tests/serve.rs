@@ -1,5 +1,6 @@
 //! `sooner serve` as a process: how it starts, refuses to start, and stops.
 
+use crate::terminal::{OnTerminal, has_script};
 use assert_cmd::Command as Checked;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use sooner_policy::PolicyName;
@@ -108,9 +109,15 @@ struct Server {
 
 impl Server {
     fn start(args: &[&str]) -> Self {
+        let program = assert_cmd::cargo::cargo_bin("sooner");
+        Self::start_by(Command::new(program), args)
+    }
+
+    /// The same by `command`, which goes on as `sooner`.
+    fn start_by(mut command: Command, args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "hello").unwrap();
-        let mut child = Command::new(assert_cmd::cargo::cargo_bin("sooner"))
+        let mut child = command
             .arg("serve")
             .arg(folder.path())
             .args(args)
@@ -122,25 +129,29 @@ impl Server {
         BufReader::new(child.stderr.as_mut().unwrap())
             .read_line(&mut ready_line)
             .unwrap();
-        let addresses = ready_line
-            .split([' ', ';'])
-            .filter_map(|word| word.trim_end().strip_prefix("http://"))
-            .map(str::to_owned)
-            .collect();
         Self {
             child: ChildGuard(child),
             folder,
+            addresses: addresses(&ready_line),
             ready_line,
-            addresses,
         }
     }
 
     fn get(&self, address: &str) -> String {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /a.txt HTTP/1.0\r\n\r\n").unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).unwrap();
-        response
+        get(address)
+    }
+
+    fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// The next line on standard error.
+    fn says(&mut self) -> String {
+        let mut line = String::new();
+        BufReader::new(self.child.stderr.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        line
     }
 
     /// Asks it to stop; gives the exit code and what it wrote to standard output.
@@ -155,6 +166,23 @@ impl Server {
             .unwrap();
         (self.child.wait().unwrap().code(), output)
     }
+}
+
+/// The addresses in a ready line.
+fn addresses(ready_line: &str) -> Vec<String> {
+    let words = ready_line.split([' ', ';']);
+    words
+        .filter_map(|word| word.trim_end().strip_prefix("http://"))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn get(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /a.txt HTTP/1.0\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 #[test]
@@ -256,5 +284,95 @@ fn a_second_signal_does_not_wait() {
     while TcpStream::connect(&server.addresses[0]).is_ok() {
         std::thread::yield_now();
     }
+    assert_eq!(server.stop(Signal::TERM).0, Some(0));
+}
+
+/// POSIX on nohup: what is ignored at the start stays so.
+#[test]
+fn what_was_started_to_outlive_its_terminal_does() {
+    if !has_script("what_was_started_to_outlive_its_terminal_does") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "hello").unwrap();
+    let dir = folder.path().to_str().unwrap();
+    for (before, words) in [
+        ("", "SIGTERM and SIGHUP stop"),
+        ("trap '' HUP;", "SIGTERM stops"),
+    ] {
+        let arguments = ["serve", dir, "--listen", "127.0.0.1:0"];
+        let mut server = OnTerminal::start(Command::new("script"), before, &arguments);
+        let address = addresses(&server.until("serving"))[0].clone();
+        if !before.is_empty() {
+            server.signal(Signal::HUP);
+        }
+        server.signal(Signal::USR2);
+        let said = server.until("SIGUSR2");
+        let said = said.trim_end();
+        assert!(
+            said.ends_with(&format!("means nothing here: {words}")),
+            "{said}"
+        );
+        assert!(get(&address).ends_with("hello"));
+        server.close();
+        if !before.is_empty() {
+            assert!(get(&address).ends_with("hello"));
+            server.signal(Signal::TERM);
+        }
+        server.wait_for_end();
+    }
+}
+
+#[test]
+fn without_a_terminal_that_could_close_it_goes_on() {
+    let mut command = Command::new("setsid");
+    command.arg(assert_cmd::cargo::cargo_bin("sooner"));
+    let mut server = Server::start_by(command, &["--listen", "127.0.0.1:0"]);
+    server.send(Signal::HUP);
+    server.send(Signal::USR2);
+    let said = server.says();
+    assert!(
+        said.ends_with("means nothing here: SIGTERM stops\n"),
+        "{said}"
+    );
+    assert!(server.get(&server.addresses[0]).ends_with("hello"));
+    assert_eq!(server.stop(Signal::TERM).0, Some(0));
+}
+
+#[test]
+fn a_certificate_on_the_command_line_is_read_again() {
+    let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let certificate = file("c.pem", &made.cert.pem());
+    let key = file("k.pem", &made.signing_key.serialize_pem());
+    let mut server = Server::start(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--listen-tls",
+        "127.0.0.1:0",
+        "--certificate",
+        &certificate,
+        "--key",
+        &key,
+    ]);
+    std::fs::write(&certificate, "no certificate").unwrap();
+    server.send(Signal::HUP);
+    let said = server.says();
+    assert!(
+        said.contains("--certificate: ") && said.contains("the old configuration stays"),
+        "{said}"
+    );
+    server.send(Signal::USR2);
+    let said = server.says();
+    assert!(
+        said.ends_with("SIGTERM stops, SIGHUP reads the configuration again\n"),
+        "{said}"
+    );
+    assert!(server.get(&server.addresses[0]).ends_with("hello"));
     assert_eq!(server.stop(Signal::TERM).0, Some(0));
 }

@@ -254,6 +254,8 @@ pub struct ResponseBody {
     /// Where a backend sends it.
     _awaited: Option<AwaitedAnswer>,
     is_open_ended: bool,
+    /// Why it breaks off, once the source has said so.
+    broken: Option<BodyError>,
 }
 
 impl ResponseBody {
@@ -273,6 +275,17 @@ impl ResponseBody {
             given,
             _awaited: awaited,
             is_open_ended: false,
+            broken: None,
+        }
+    }
+
+    /// An error ends the connection with all that is not on its way, the head too. So it waits until
+    /// everything before it has gone to the socket; hyper asks again then.
+    fn poll_broken(&mut self) -> Poll<Option<FrameResult>> {
+        if self.activity.is_flushed() {
+            Poll::Ready(self.broken.take().map(Err))
+        } else {
+            Poll::Pending
         }
     }
 
@@ -298,7 +311,16 @@ impl Body for ResponseBody {
     type Error = BodyError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<FrameResult>> {
+        if self.broken.is_some() {
+            return self.poll_broken();
+        }
         let frame = self.source.poll_frame(cx);
+        if let Poll::Ready(Some(Err(error))) = frame {
+            self.broken = Some(error);
+            self.activity.expect_flush();
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if let Some(growth_bytes) = self.source.take_growth() {
             self.flow.enlarge(growth_bytes);
         }
@@ -309,7 +331,7 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.source.is_end()
+        self.broken.is_none() && self.source.is_end()
     }
 
     fn size_hint(&self) -> SizeHint {

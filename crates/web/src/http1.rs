@@ -261,7 +261,8 @@ impl Connection {
         let must_close = sent.must_close(&response);
         if must_close {
             let headers = &mut response.headers;
-            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            // Beside `upgrade`, where a client is told that it must switch.
+            headers.append(CONNECTION, HeaderValue::from_static("close"));
         }
         let head_bytes = sent.head_bytes(&response);
         let announcement = self

@@ -58,7 +58,7 @@ pub struct GateArgs {
     auth: Option<Auth>,
     /// File of users and their secrets, in the format of PgBouncer's userlist.txt
     #[arg(long, value_name = "FILE")]
-    users: Option<PathBuf>,
+    pub users: Option<PathBuf>,
     /// Most transactions in a server at a time; `auto` finds the fewest that cost no throughput
     /// [default: 20]
     #[arg(long, value_name = "N|auto")]

@@ -33,6 +33,9 @@ pub enum BadResponse {
     Status,
 }
 
+/// The one protocol that a client may be told to switch to; `h2c` would bypass every rule here.
+const SWITCHABLE: &str = "websocket";
+
 /// Makes `headers` of a response the client's, and says how its body ends. `body_bytes` is its
 /// length as the engine has understood it, `None` where only the end tells.
 pub fn incoming(
@@ -61,7 +64,13 @@ pub fn incoming(
     if length == Length::Conflicting {
         return Err(BadResponse::ContentLength);
     }
+    let must_switch =
+        status == StatusCode::UPGRADE_REQUIRED && headers::has_token(headers, &UPGRADE, SWITCHABLE);
     pass_on(headers, version);
+    if must_switch {
+        // RFC 9110, 15.5.22: it says to what.
+        set_upgrade(headers, HeaderValue::from_static(SWITCHABLE));
+    }
     let framing = framing(method, status, length, body_bytes)?;
     headers.remove(CONTENT_LENGTH);
     if framing != Framing::UntilEnd {
@@ -94,9 +103,13 @@ pub fn switching(
     let protocol = requested.filter(is_agreed).ok_or(BadResponse::Status)?;
     pass_on(headers, version);
     headers.remove(CONTENT_LENGTH);
-    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(UPGRADE, protocol.clone());
+    set_upgrade(headers, protocol.clone());
     Ok(())
+}
+
+fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, protocol);
 }
 
 fn pass_on(headers: &mut HeaderMap, version: Version) {
@@ -254,6 +267,21 @@ mod tests {
             ("via", "2 sooner"),
         ];
         assert_eq!(headers, map(&kept));
+    }
+
+    #[test]
+    fn a_client_that_must_switch_is_told_to_what() {
+        let seen = |status, protocols| {
+            let mut headers = map(&[("connection", "upgrade"), ("upgrade", protocols)]);
+            incoming(&Method::GET, status, Version::HTTP_11, &mut headers, None).unwrap();
+            headers
+        };
+        let via = ("via", "1.1 sooner");
+        let told = [via, ("connection", "upgrade"), ("upgrade", "websocket")];
+        let required = StatusCode::UPGRADE_REQUIRED;
+        assert_eq!(seen(required, "h2c, WebSocket"), map(&told));
+        assert_eq!(seen(required, "h2c"), map(&[via]));
+        assert_eq!(seen(StatusCode::OK, "websocket"), map(&[via]));
     }
 
     #[test]

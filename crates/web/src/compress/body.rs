@@ -165,9 +165,14 @@ impl CompressedBody {
             if self.is_finished {
                 return Poll::Ready(self.last.take().map(|last| last.map(Frame::trailers)));
             }
-            let step = ready!(self.poll_step(cx));
-            if let Some(Err(error)) = self.last.take_if(|last| last.is_err()) {
-                return Poll::Ready(Some(Err(self.fail(error))));
+            let mut step = ready!(self.poll_step(cx));
+            if matches!(self.last, Some(Err(_))) {
+                let has_rest = self.raw_bytes > 0 || self.unflushed_bytes > 0;
+                if !has_rest && let Some(Err(error)) = self.last.take() {
+                    return Poll::Ready(Some(Err(self.fail(error))));
+                }
+                // What came is given, and no end of it.
+                step = Step::Flush;
             }
             let work = self.slice(step);
             if !work.is_little() {

@@ -71,8 +71,18 @@ impl BodySender {
     /// Gives all of `body` to the library; returns the stream in the uplink, which has handed over
     /// everything.
     pub async fn send(mut self, mut body: BodySource) -> Result<StreamFlow, SendError> {
-        while !poll_fn(|cx| self.poll_piece(cx, &mut body)).await? {}
-        Ok(self.flow)
+        loop {
+            match poll_fn(|cx| self.poll_piece(cx, &mut body)).await {
+                Ok(true) => return Ok(self.flow),
+                Ok(false) => {}
+                Err(SendError::Broken(error)) => {
+                    let_others_run().await;
+                    self.stream.send_reset(Reason::INTERNAL_ERROR);
+                    return Err(SendError::Broken(error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Waits for one turn and uses it; ready with whether it was the last.
@@ -92,7 +102,7 @@ impl BodySender {
                     Ok(Filled::Ended(trailers)) => {
                         return Poll::Ready(self.end(trailers).map(|()| true));
                     }
-                    Err(error) => return Poll::Ready(Err(self.break_off(error))),
+                    Err(error) => return Poll::Ready(Err(SendError::Broken(error))),
                 }
             }
             if let Some(growth_bytes) = body.take_growth() {
@@ -129,7 +139,7 @@ impl BodySender {
             }
             Poll::Ready(Err(error)) => {
                 self.give_back();
-                Err(self.break_off(error))
+                Err(SendError::Broken(error))
             }
             Poll::Pending => {
                 self.give_back();
@@ -196,9 +206,17 @@ impl BodySender {
         };
         ended.map_err(|_| SendError::Unwanted)
     }
+}
 
-    fn break_off(&mut self, error: BodyError) -> SendError {
-        self.stream.send_reset(Reason::INTERNAL_ERROR);
-        SendError::Broken(error)
-    }
+/// A reset takes back what the connection has not written, the head too: it writes while this waits.
+async fn let_others_run() {
+    let mut has_waited = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

@@ -47,6 +47,7 @@ pub struct Activity {
     is_sending: AtomicBool,
     is_switched: AtomicBool,
     is_awaiting: AtomicBool,
+    is_unflushed: AtomicBool,
     clock: Arc<CoarseClock>,
 }
 
@@ -61,6 +62,7 @@ impl Activity {
             is_sending: AtomicBool::new(false),
             is_switched: AtomicBool::new(false),
             is_awaiting: AtomicBool::new(false),
+            is_unflushed: AtomicBool::new(false),
             clock: clock.clone(),
         }
     }
@@ -109,10 +111,21 @@ impl Activity {
 
     /// What was written has gone to the socket.
     pub fn flushed(&self) {
+        self.is_unflushed.store(false, Ordering::Relaxed);
         if self.is_response_ended.load(Ordering::Relaxed) {
             self.is_response_ended.store(false, Ordering::Relaxed);
             self.set_phase(Phase::Idle);
         }
+    }
+
+    /// Something of an answer may be on its way to the socket.
+    pub fn expect_flush(&self) {
+        self.is_unflushed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether all that was on its way at the last [`Self::expect_flush`] has gone to the socket.
+    pub fn is_flushed(&self) -> bool {
+        !self.is_unflushed.load(Ordering::Relaxed)
     }
 
     /// Whether the client may be in the middle of sending something: a request head, a body, or
@@ -184,8 +197,11 @@ mod tests {
         activity.flushed();
         assert_eq!(activity.phase(), Phase::InFlight);
         activity.response_ended();
+        activity.expect_flush();
+        assert!(!activity.is_flushed());
         assert_eq!(activity.phase(), Phase::InFlight);
         activity.flushed();
+        assert!(activity.is_flushed());
         assert_eq!((activity.phase(), activity.phase_ms()), (Phase::Idle, 0));
         clock.set(3_000);
         assert_eq!(activity.phase_ms(), 3_000);

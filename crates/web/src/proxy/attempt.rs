@@ -3,6 +3,7 @@
 
 use super::failure::{Exhausted, Failure};
 use super::failure_log::with_causes;
+use super::in_flight::ServerSlot;
 use super::server::Server;
 use super::upload::{Progress, Upload};
 use super::upstream::Times;
@@ -38,13 +39,14 @@ pub struct FailedAttempt {
     pub retry: Option<Upload>,
 }
 
-/// Sends `outgoing` with `upload` to `server`.
+/// Sends `outgoing` with `upload` to the server of `slot`.
 pub async fn attempt(
-    server: &Server,
+    slot: &ServerSlot,
     outgoing: &Outgoing,
     upload: Upload,
     times: &Times,
 ) -> Result<UpstreamResponse, FailedAttempt> {
+    let server = slot.server();
     let http1_only = outgoing.upgrade.is_some() && server.pool.connector().can_switch();
     let mut upload = upload;
     if let Some(connection) = server.pool.checkout(http1_only) {
@@ -85,6 +87,7 @@ pub async fn attempt(
             });
         }
     };
+    slot.connected();
     server.count_request();
     send(
         server,
@@ -155,6 +158,7 @@ async fn send(
                     Failure::Closed(why)
                         if connection_use == ConnectionUse::Reused && is_unseen =>
                     {
+                        server.pool.forget(&connection);
                         Failure::ClosedWhileKept(why)
                     }
                     failure => failure,
@@ -167,10 +171,16 @@ async fn send(
                 },
             })
         }
-        None => Err(FailedAttempt {
-            failure: Failure::ResponseTimeout(times.response),
-            retry: None,
-        }),
+        None => {
+            // Nor was anything else heard on it since: it may lead nowhere.
+            if connection.received_bytes() == received_bytes {
+                server.pool.forget(&connection);
+            }
+            Err(FailedAttempt {
+                failure: Failure::ResponseTimeout(times.response),
+                retry: None,
+            })
+        }
     }
 }
 

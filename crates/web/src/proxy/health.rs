@@ -1,12 +1,14 @@
 //! Whether a server of an upstream gets requests.
 //!
 //! Failures in a row put it out for a while that doubles up to a minute; after that it is tried
-//! again with one request at a time until one succeeds. Where the server is also asked regularly,
-//! its answers to that count too, and a server put out by them comes back by them. Only failures to
-//! answer count: a status of 500 is an answer. A failure that a request may have brought about
-//! counts once for each path, so that no path, however often clients request it, puts out the
-//! server for all others. Each time that it was out they all count anew: a server that is tried
-//! again and fails is out again, whatever it failed at.
+//! again with one request at a time until one succeeds. Where nothing failed but connections, the
+//! first one that opens is that success: how long a request takes then says nothing. Where the
+//! server is also asked regularly, its answers to that put it out and take it back in by
+//! themselves: what answers health checks may answer no request. Only failures to answer count: a
+//! status of 500 is an answer. A failure that a request may have brought about counts once for each
+//! path, so that no path, however often clients request it, puts out the server for all others.
+//! Each time that it was out they all count anew: a server that is tried again and fails is out
+//! again, whatever it failed at.
 
 use sooner_admission::Time;
 
@@ -54,6 +56,8 @@ pub struct Health {
     failures: u32,
     /// Hashes of the paths among these failures.
     paths: Vec<u64>,
+    /// Whether it was reached and did not answer, since it answered last.
+    left_unanswered: bool,
     /// How often it was put out without a success since.
     ejections: u32,
     ejected_until: Option<Time>,
@@ -69,6 +73,7 @@ impl Health {
             limits,
             failures: 0,
             paths: Vec::new(),
+            left_unanswered: false,
             ejections: 0,
             ejected_until: None,
             is_ejected_by_checks: false,
@@ -100,7 +105,18 @@ impl Health {
     pub fn succeeded(&mut self) {
         self.failures = 0;
         self.paths.clear();
+        self.left_unanswered = false;
         self.ejections = 0;
+        self.ejected_until = None;
+    }
+
+    /// A connection to it was opened. That ends a probation where it could not be reached, and
+    /// nothing else; a next time out is as long as without that.
+    pub fn connected(&mut self, now: Time) {
+        if self.left_unanswered || self.ejected_until.is_none() || self.is_out(now) {
+            return;
+        }
+        self.failures = 0;
         self.ejected_until = None;
     }
 
@@ -115,8 +131,14 @@ impl Health {
         self.failed(now);
     }
 
-    /// It could not be reached, or did not answer what others answer.
+    /// It did not answer what others answer.
     pub fn failed(&mut self, now: Time) {
+        self.left_unanswered |= !self.is_out(now);
+        self.unreachable(now);
+    }
+
+    /// It could not be reached.
+    pub fn unreachable(&mut self, now: Time) {
         self.failures = self.failures.saturating_add(1);
         // What was under way when it went out tells nothing new.
         let is_one_of_few = self.ejected_until.is_none() && self.failures < self.limits.fails;
@@ -133,16 +155,14 @@ impl Health {
         self.ejected_until.is_some_and(|until| now < until)
     }
 
-    /// It passed a health check, or not.
+    /// It passed a health check, or not. A good one takes nothing back of what requests found out,
+    /// unless checks had put it out.
     pub fn checked(&mut self, is_well: bool) {
         let Some(limits) = self.limits.checks else {
             return;
         };
         if is_well != self.is_ejected_by_checks {
             self.contrary_checks = 0;
-            if is_well {
-                self.succeeded();
-            }
             return;
         }
         self.contrary_checks += 1;
@@ -156,7 +176,12 @@ impl Health {
         }
     }
 
-    /// When it stands differently without anything happening.
+    /// Whether only health checks take it back in.
+    pub fn is_ejected_by_checks(&self) -> bool {
+        self.is_ejected_by_checks
+    }
+
+    /// When its time out by requests has passed.
     pub fn changes_at(&self, now: Time) -> Option<Time> {
         self.ejected_until.filter(|until| now < *until)
     }
@@ -296,12 +321,59 @@ mod tests {
     }
 
     #[test]
-    fn a_good_answer_ends_a_time_out_early() {
+    fn a_good_check_takes_nothing_back_that_requests_found_out() {
         let mut health = health();
-        for _ in 0..3 {
-            health.failed(at(0));
+        for path in [1, 2, 1] {
+            health.failed_at(path, at(0));
+            health.checked(true);
         }
-        health.checked(true);
         assert_eq!(health.standing(at(0)), Standing::Up);
+        health.failed_at(3, at(0));
+        for (tried, until) in [(1, 3), (3, 7)] {
+            health.checked(true);
+            assert_eq!(health.standing(at(tried - 1)), Standing::Down);
+            health.checked(true);
+            assert_eq!(health.standing(at(tried)), Standing::OnProbation);
+            health.failed(at(tried));
+            assert_eq!(health.changes_at(at(tried)), Some(at(until)));
+        }
+        // Where checks put it out as well, good ones take it back in.
+        for is_well in [false, false, true, true] {
+            health.checked(is_well);
+        }
+        assert_eq!(health.standing(at(3)), Standing::Up);
+    }
+
+    #[test]
+    fn a_connection_that_opens_is_enough_where_nothing_else_failed() {
+        for (fails_otherwise, after) in [(false, Standing::Up), (true, Standing::OnProbation)] {
+            let mut health = health();
+            health.unreachable(at(0));
+            health.connected(at(0));
+            health.unreachable(at(0));
+            if fails_otherwise {
+                health.failed(at(0));
+            }
+            health.unreachable(at(0));
+            // What was under way tells nothing.
+            health.failed(at(0));
+            health.connected(at(0));
+            assert_eq!(health.standing(at(0)), Standing::Down);
+            health.connected(at(1));
+            assert_eq!(health.standing(at(1)), after);
+        }
+    }
+
+    #[test]
+    fn a_server_that_only_opens_connections_is_out_for_longer_each_time() {
+        let mut health = health();
+        for (tried, until) in [(0, 1), (1, 3), (3, 7)] {
+            health.connected(at(tried));
+            assert_eq!(health.standing(at(tried)), Standing::Up);
+            for _ in 0..3 {
+                health.unreachable(at(tried));
+            }
+            assert_eq!(health.changes_at(at(tried)), Some(at(until)));
+        }
     }
 }

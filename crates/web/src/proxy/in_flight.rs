@@ -65,6 +65,13 @@ impl ServerSlot {
         }
     }
 
+    /// A connection to the server was opened for it.
+    pub fn connected(&self) {
+        if let Some(upstream) = self.upstream.upgrade() {
+            upstream.connected(&self.server);
+        }
+    }
+
     /// The server.
     pub fn server(&self) -> &Rc<Server> {
         &self.server

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
 
-/// Idle connections that are kept.
-const IDLE_MAX: usize = 64;
+/// Connections of one version of HTTP that are kept.
+const KEPT_MAX: usize = 64;
 /// How long a connection over HTTP/1 may take to be ready again after the last byte of a response.
 const READY_WITHIN: Duration = Duration::from_secs(1);
 
@@ -20,8 +20,15 @@ pub struct Pool {
     connector: Connector,
     /// HTTP/1, the one used last at the end.
     idle: RefCell<Vec<Idle>>,
-    /// HTTP/2, shared by all requests, and when it was used last.
-    shared: RefCell<Option<(UpstreamConnection, Instant)>>,
+    /// HTTP/2, in the order in which they were opened: further ones where as many requests are
+    /// under way on the earlier ones as the server allows.
+    shared: RefCell<Vec<Shared>>,
+}
+
+/// A connection over HTTP/2, which takes requests beside those that it has.
+struct Shared {
+    connection: UpstreamConnection,
+    used_at: Instant,
 }
 
 /// An idle connection over HTTP/1.
@@ -44,7 +51,7 @@ impl Pool {
         Self {
             connector,
             idle: RefCell::new(Vec::new()),
-            shared: RefCell::new(None),
+            shared: RefCell::new(Vec::new()),
         }
     }
 
@@ -55,12 +62,8 @@ impl Pool {
 
     /// A connection that is open as far as is known; `None` if there is none.
     pub fn checkout(&self, http1_only: bool) -> Option<UpstreamConnection> {
-        if !http1_only
-            && let Some((connection, used_at)) = self.shared.borrow_mut().as_mut()
-            && connection.is_open()
-        {
-            *used_at = Instant::now();
-            return connection.share();
+        if !http1_only && let Some(connection) = self.share() {
+            return Some(connection);
         }
         let (mut idle, now) = (self.idle.borrow_mut(), Instant::now());
         while let Some(newest) = idle.pop() {
@@ -71,13 +74,47 @@ impl Pool {
         None
     }
 
+    /// A handle for the first connection over HTTP/2 that has room for a request.
+    fn share(&self) -> Option<UpstreamConnection> {
+        let mut shared = self.shared.borrow_mut();
+        shared.retain(|shared| shared.connection.is_open());
+        let has_room = |shared: &&mut Shared| shared.connection.has_room();
+        let first = shared.iter_mut().find(has_room)?;
+        first.used_at = Instant::now();
+        first.connection.share()
+    }
+
     /// A new connection.
     pub async fn connect(&self, http1_only: bool) -> io::Result<UpstreamConnection> {
         let connection = self.connector.connect(http1_only).await?;
-        if let Some(shared) = connection.share() {
-            *self.shared.borrow_mut() = Some((shared, Instant::now()));
+        if let Some(handle) = connection.share() {
+            self.keep_shared(handle);
         }
         Ok(connection)
+    }
+
+    /// Keeps a connection over HTTP/2 for further requests, unless there is one for them: many that
+    /// come at once open one each.
+    fn keep_shared(&self, connection: UpstreamConnection) {
+        let mut shared = self.shared.borrow_mut();
+        shared.retain(|shared| shared.connection.is_open());
+        let may_have_room = |shared: &Shared| {
+            let connection = &shared.connection;
+            connection.has_room() || !connection.is_settled()
+        };
+        if shared.len() < KEPT_MAX && !shared.iter().any(may_have_room) {
+            shared.push(Shared {
+                connection,
+                used_at: Instant::now(),
+            });
+        }
+    }
+
+    /// Gives no further request to `connection`, which may lead nowhere; those under way go on.
+    pub fn forget(&self, connection: &UpstreamConnection) {
+        self.shared
+            .borrow_mut()
+            .retain(|shared| !shared.connection.is_same(connection));
     }
 
     /// Takes a connection back after a response was read to its end; `keep_alive_seconds` is what
@@ -87,7 +124,7 @@ impl Pool {
         mut connection: UpstreamConnection,
         keep_alive_seconds: Option<u64>,
     ) {
-        // Of HTTP/2 the pool has a handle already.
+        // Of HTTP/2 the pool has a handle already, or wants none.
         if connection.protocol() == Protocol::Http2 {
             return;
         }
@@ -107,7 +144,7 @@ impl Pool {
 
     fn keep(&self, connection: UpstreamConnection, keep_alive_seconds: Option<u64>) {
         let mut idle = self.idle.borrow_mut();
-        if idle.len() == IDLE_MAX {
+        if idle.len() == KEPT_MAX {
             // The one that was not needed for the longest time.
             idle.remove(0);
         }
@@ -129,8 +166,8 @@ impl Pool {
             .borrow_mut()
             .retain(|idle| idle.is_usable(now) && now.duration_since(idle.since) < keep);
         // Requests under way keep a connection over HTTP/2 open without this handle.
-        self.shared.borrow_mut().take_if(|(connection, used_at)| {
-            !connection.is_open() || now.duration_since(*used_at) >= keep
+        self.shared.borrow_mut().retain(|shared| {
+            shared.connection.is_open() && now.duration_since(shared.used_at) < keep
         });
     }
 }

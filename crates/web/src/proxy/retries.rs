@@ -98,7 +98,7 @@ async fn attempt_within(
 ) -> Result<UpstreamResponse, FailedAttempt> {
     tokio::select! {
         biased;
-        attempted = attempt(slot.server(), outgoing, upload, times) => attempted,
+        attempted = attempt(slot, outgoing, upload, times) => attempted,
         longest = slot.cancelled() => Err(FailedAttempt {
             failure: Failure::RanTooLong(longest.time),
             retry: None,
@@ -237,7 +237,7 @@ impl RoutedRequest<'_> {
         admitted.flatten().map_err(|failure| self.reject(failure))
     }
 
-    /// Waits, with its admission, until another server may have a place.
+    /// Waits, with its admission and without a place, until another server may have one.
     async fn wait_for_another(
         &self,
         patience: &mut Patience,

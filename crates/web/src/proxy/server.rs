@@ -25,6 +25,8 @@ pub struct Server {
     in_flight: Cell<usize>,
     /// Those of them from before its last ejection.
     left_over: Cell<usize>,
+    /// Since when it has had a request that came on probation.
+    probed_since: Cell<Option<Time>>,
     /// Those that run for longer than they may, and take no place from others.
     yielders: Cell<usize>,
     /// How often it was ejected.
@@ -52,6 +54,7 @@ impl Server {
             health: RefCell::new(Health::new(health)),
             in_flight: Cell::new(0),
             left_over: Cell::new(0),
+            probed_since: Cell::new(None),
             yielders: Cell::new(0),
             ejections: Cell::new(0),
             requests: Cell::new(0),
@@ -76,6 +79,13 @@ impl Server {
         }
     }
 
+    /// It was none of its upstream's for a while: what was seen meanwhile tells nothing of its limit.
+    pub fn comes_back(&self) {
+        if let Some(finder) = self.finder.borrow_mut().as_mut() {
+            finder.begin_anew();
+        }
+    }
+
     /// How it stands.
     pub fn standing(&self, now: Time) -> Standing {
         self.health.borrow().standing(now)
@@ -91,14 +101,15 @@ impl Server {
     /// ejection may stay for hours and tell nothing of its health now: they are not the one request
     /// of a probation.
     ///
-    /// The server that is there has as many besides as are `elsewhere`, and they take its places.
-    pub fn capacity(&self, now: Time, elsewhere: Load) -> usize {
+    /// The server that is there has as many besides as are elsewhere, and they take its places.
+    pub fn capacity(&self, now: Time, beside: Beside) -> usize {
+        let elsewhere = beside.elsewhere;
         let all = match (self.standing(now), self.is_observed.get()) {
             (Standing::Up, true) => usize::MAX,
             (Standing::Up, false) => self.most(elsewhere),
-            (Standing::OnProbation, true) => self.on_probation(elsewhere),
+            (Standing::OnProbation, true) => self.on_probation(now, beside),
             (Standing::OnProbation, false) => {
-                self.most(elsewhere).min(self.on_probation(elsewhere))
+                self.most(elsewhere).min(self.on_probation(now, beside))
             }
             (Standing::Down, _) => 0,
         };
@@ -111,8 +122,13 @@ impl Server {
         limit.saturating_add(yielders.min(limit))
     }
 
-    fn on_probation(&self, elsewhere: Load) -> usize {
-        self.left_over.get() + elsewhere.in_flight + 1
+    /// One request, and where no other server is up, one more for each second in which one has run
+    /// and not failed: one that takes long does not shut out all others.
+    fn on_probation(&self, now: Time, beside: Beside) -> usize {
+        let since = self.probed_since.get().filter(|_| !beside.is_another_up);
+        let seconds = since.map_or(0, |since| now.since(since) / 1_000_000_000);
+        let more = usize::try_from(seconds).unwrap_or(usize::MAX);
+        (self.left_over.get() + beside.elsewhere.in_flight + 1).saturating_add(more)
     }
 
     /// How many requests it would get at once.
@@ -160,6 +176,10 @@ impl Server {
     /// A request goes in; gives what [`Server::leave`] takes.
     pub fn enter(&self, now: Time) -> Entry {
         self.pass(now);
+        if self.in_flight.get() == self.left_over.get() {
+            let is_probe = self.standing(now) == Standing::OnProbation;
+            self.probed_since.set(is_probe.then_some(now));
+        }
         self.in_flight.set(self.in_flight.get() + 1);
         Entry {
             ejections: self.ejections.get(),
@@ -172,6 +192,9 @@ impl Server {
         self.in_flight.set(self.in_flight.get() - 1);
         if entry.ejections < self.ejections.get() {
             self.left_over.set(self.left_over.get() - 1);
+        }
+        if self.in_flight.get() == self.left_over.get() {
+            self.probed_since.set(None);
         }
     }
 
@@ -238,8 +261,17 @@ impl Server {
         self.failures.set(self.failures.get() + 1);
     }
 
-    /// It could not be reached, or did not answer what others answer. Whether that changes how it
-    /// stands.
+    /// A connection to it was opened. Whether that changes its standing.
+    pub fn connected(&self, now: Time) -> bool {
+        self.change_health(now, |health| health.connected(now))
+    }
+
+    /// It could not be reached. Whether that changes how it stands.
+    pub fn unreachable(&self, now: Time) -> bool {
+        self.change_health(now, |health| health.unreachable(now))
+    }
+
+    /// It did not answer what others answer. Whether that changes how it stands.
     pub fn failed(&self, now: Time) -> bool {
         self.change_health(now, |health| health.failed(now))
     }
@@ -254,7 +286,17 @@ impl Server {
         self.change_health(now, |health| health.checked(is_well))
     }
 
-    /// When it stands differently without anything happening.
+    /// Whether only health checks take it back in.
+    pub fn is_ejected_by_checks(&self) -> bool {
+        self.health.borrow().is_ejected_by_checks()
+    }
+
+    /// How often it went out.
+    pub fn ejections(&self) -> u64 {
+        self.ejections.get()
+    }
+
+    /// When its time out by requests has passed.
     pub fn changes_at(&self, now: Time) -> Option<Time> {
         self.health.borrow().changes_at(now)
     }
@@ -267,6 +309,7 @@ impl Server {
         if after.0 == Standing::Down && before.0 != Standing::Down {
             self.ejections.set(self.ejections.get() + 1);
             self.left_over.set(self.in_flight.get());
+            self.probed_since.set(None);
         }
         before != after
     }
@@ -289,6 +332,15 @@ impl Load {
             yielders: self.yielders + other.yielders,
         }
     }
+}
+
+/// What is to be known beside a server of how many requests it may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside {
+    /// What it has besides: it was reached in another way before.
+    pub elsewhere: Load,
+    /// Whether another server of its upstream is up.
+    pub is_another_up: bool,
 }
 
 /// When a request went in.
@@ -347,19 +399,55 @@ mod tests {
                 in_flight,
                 yielders,
             };
-            server.capacity(now, elsewhere)
+            let beside = Beside {
+                elsewhere,
+                is_another_up: true,
+            };
+            server.capacity(now, beside)
         };
         assert_eq!([left(0, 0), left(3, 0), left(4, 0)], [4, 1, 0]);
         assert_eq!([left(3, 2), left(9, 9), left(6, 6)], [3, 0, 2]);
         // One finds out how it is, whatever is left.
         server.failed(now);
         let later = now.after(2_000_000_000);
-        let elsewhere = Load {
-            in_flight: 3,
-            yielders: 0,
+        let beside = |in_flight| Beside {
+            elsewhere: Load {
+                in_flight,
+                yielders: 0,
+            },
+            is_another_up: true,
         };
-        assert_eq!(server.capacity(now, elsewhere), 0);
-        assert_eq!(server.capacity(later, elsewhere), 1);
-        assert_eq!(server.capacity(later, Load::default()), 1);
+        assert_eq!(server.capacity(now, beside(3)), 0);
+        assert_eq!(server.capacity(later, beside(3)), 1);
+        assert_eq!(server.capacity(later, beside(0)), 1);
+    }
+
+    #[test]
+    fn a_probe_that_takes_long_makes_room_for_others_where_no_other_server_is_up() {
+        let server = server(ServerLimit::Fixed(4));
+        let at = |tenths: u64| Time::from_ns(tenths * 100_000_000);
+        let capacity = |tenths, is_another_up| {
+            let beside = Beside {
+                elsewhere: Load::default(),
+                is_another_up,
+            };
+            server.capacity(at(tenths), beside)
+        };
+        let left_over = server.enter(at(0));
+        server.failed(at(0));
+        assert_eq!([9, 10, 90].map(|now| capacity(now, false)), [0, 2, 2]);
+        let probe = server.enter(at(90));
+        assert_eq!([99, 100, 110].map(|now| capacity(now, false)), [2, 3, 4]);
+        // It gets no more than its limit, and what is left from before takes places.
+        assert_eq!((capacity(999, false), capacity(999, true)), (4, 2));
+        // One that ends and tells nothing begins nothing.
+        server.leave(probe, at(120));
+        assert_eq!(capacity(999, false), 2);
+        let failing = server.enter(at(999));
+        server.failed(at(1020));
+        assert_eq!([1021, 1040].map(|now| capacity(now, false)), [0, 3]);
+        server.leave(failing, at(1040));
+        server.leave(left_over, at(1040));
+        assert_eq!(capacity(1099, false), 1);
     }
 }

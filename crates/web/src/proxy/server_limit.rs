@@ -43,7 +43,7 @@ impl ServerLimit {
             Self::Fixed(_) => None,
             Self::Found(limits) => Some(LimitFinder {
                 controller: Controller::new(limits),
-                windows: Windows::default(),
+                windows: None,
             }),
         }
     }
@@ -53,24 +53,35 @@ impl ServerLimit {
 #[derive(Debug)]
 pub struct LimitFinder {
     controller: Controller,
-    windows: Windows,
+    /// `None` before the first look.
+    windows: Option<Windows>,
 }
 
 impl LimitFinder {
     /// So many requests were inside since the last call; that changes now.
     pub fn pass(&mut self, inside: usize, now: Time) {
         // Whether requests waited is told by the one queue before all servers.
-        self.windows.pass(inside, 0, now);
+        if let Some(windows) = &mut self.windows {
+            windows.pass(inside, 0, now);
+        }
     }
 
     /// A request was served in so long.
     pub fn completed(&mut self, service_ns: u64) {
-        self.windows.completed(service_ns);
+        if let Some(windows) = &mut self.windows {
+            windows.completed(service_ns);
+        }
+    }
+
+    /// It was not looked at for a while: what was seen meanwhile is void.
+    pub fn begin_anew(&mut self) {
+        self.windows = None;
     }
 
     /// Looks at what passed since the last look, while `inside` requests were inside at last and
     /// `whole` is what the queue before the server saw. A server that takes no requests, or one to
-    /// see how it is, tells nothing of a limit.
+    /// see how it is, tells nothing of a limit, and neither does what was before the first look: it
+    /// may be hours under another limit.
     pub fn look(
         &mut self,
         (inside, is_up): (usize, bool),
@@ -79,7 +90,8 @@ impl LimitFinder {
         now: Time,
     ) -> Option<Change> {
         self.pass(inside, now);
-        let mut window = self.windows.take();
+        let windows = self.windows.get_or_insert_with(|| Windows::since(now));
+        let mut window = windows.take();
         if !is_up {
             return None;
         }
@@ -131,6 +143,8 @@ mod tests {
         let limit = ServerLimit::Found(bounds(256, 0.05));
         let mut finder = limit.finder().unwrap();
         let (mut now_ns, mut now_limit) = (0, limit.start());
+        let empty = Window::default();
+        finder.look((0, is_up), &empty, &[], Time::ZERO);
         for _ in 0..10 * seconds {
             let begun_ns = now_ns;
             now_ns += 100_000_000;
@@ -158,6 +172,39 @@ mod tests {
                 (places - places / 10..=places + 1).contains(&found),
                 "{places}: {found}"
             );
+        }
+    }
+
+    /// Whatever the queue and the server saw before: here an hour in which requests waited.
+    #[test]
+    fn what_was_before_the_first_look_tells_nothing() {
+        let hour_ns = 3_600_000_000_000;
+        let whole = |duration_ns| Window {
+            duration_ns,
+            backlogged_ns: duration_ns,
+            ..Window::default()
+        };
+        for is_back in [false, true] {
+            let limit = ServerLimit::Found(bounds(256, 0.05));
+            let mut finder = limit.finder().unwrap();
+            if is_back {
+                finder.look((4, true), &whole(1), &[], Time::ZERO);
+                finder.begin_anew();
+            }
+            finder.completed(10_000_000);
+            finder.pass(4, Time::from_ns(hour_ns));
+            let mut looks = (0..60).map(|look| {
+                let now = Time::from_ns(hour_ns + look * 100_000_000);
+                let duration_ns = if look == 0 { hour_ns } else { 100_000_000 };
+                let change = finder.look((4, true), &whole(duration_ns), &[], now);
+                (0..50).for_each(|_| finder.completed(10_000_000));
+                change
+            });
+            let first = looks.find_map(|change| change).unwrap();
+            let Why::Tries(_, rate) = first.why else {
+                panic!("{first:?}");
+            };
+            assert!((rate - 500.0).abs() < 1.0, "{rate}");
         }
     }
 

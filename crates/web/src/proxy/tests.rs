@@ -2,6 +2,7 @@
 
 mod bodies;
 mod bounds;
+mod checks;
 mod commenting;
 mod disguised;
 mod effects;
@@ -16,6 +17,7 @@ mod passing;
 mod probation;
 mod promising;
 mod queueing;
+mod redirected;
 mod reloading;
 mod secure;
 mod smuggling;

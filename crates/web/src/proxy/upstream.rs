@@ -3,7 +3,8 @@
 //! There is one queue for all servers, and a request is given a server when it is admitted: none
 //! waits for a busy server while another one is free, and the order holds across servers. The limit
 //! of requests in flight is the capacity of the servers that are up, and one for each request that
-//! is still in flight at a server that is out: such a request takes nothing from the others.
+//! is still in flight at a server that is out: such a request takes nothing from the others. Neither
+//! does one that waits for another server than the one that failed it.
 
 mod build;
 mod capacity;
@@ -33,6 +34,7 @@ use std::fmt::Display;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
@@ -52,6 +54,8 @@ pub struct Upstream {
     all_down: Notify,
     /// A server may have a place that had none.
     freed: Notify,
+    /// Requests that wait for that, and use no place.
+    redirected: Cell<usize>,
     /// Which server failed last, and how.
     last_failure: RefCell<Option<Arc<str>>>,
     /// Lines about requests that were sent to no server.
@@ -211,17 +215,17 @@ impl Upstream {
     pub fn choose_server(self: &Rc<Self>, tried: &[Arc<str>]) -> Choice {
         let (now, settings) = (self.now(), self.settings());
         let servers = &settings.servers;
+        let capacity = settings.capacities(now);
         let mut best: Option<(bool, usize, usize)> = None;
         let (mut is_up, mut is_other_up) = (false, false);
         for step in 0..servers.len() {
             let index = (self.next_server.get() + step) % servers.len();
             let server = &servers[index];
-            let capacity = server.capacity(now, settings.load_elsewhere(server));
             let was_tried = tried.contains(&server.name);
             let is_there = server.standing(now) != Standing::Down;
             is_up |= is_there;
             is_other_up |= is_there && !was_tried;
-            if server.in_flight() >= capacity {
+            if server.in_flight() >= capacity(server) {
                 continue;
             }
             let rank = (was_tried, server.in_flight());
@@ -240,33 +244,31 @@ impl Upstream {
         }
     }
 
-    /// Waits until a server may have a place that had none.
-    pub async fn freed(&self) {
-        self.freed.notified().await;
-    }
-
     /// Why no request is admitted, and when one may be.
     pub fn all_down_failure(&self) -> Failure {
         let (now, settings) = (self.now(), self.settings());
-        let first = settings
-            .servers
-            .iter()
-            .filter_map(|server| server.changes_at(now))
-            .min();
-        let retry_seconds = match (first, &settings.check) {
-            (Some(at), _) => at.since(now).div_ceil(1_000_000_000),
-            (None, Some(check)) => check.interval.as_secs_f64().ceil() as u64,
-            (None, None) => RETRY_SECONDS,
+        let again = |server: &Rc<Server>| match &settings.check {
+            Some(check) if server.is_ejected_by_checks() => Some(check.interval),
+            _ => Some(Duration::from_nanos(server.changes_at(now)?.since(now))),
         };
+        let first = settings.servers.iter().filter_map(again).min();
+        let first = first.unwrap_or(Duration::from_secs(RETRY_SECONDS));
         Failure::AllDown {
-            retry_seconds,
+            retry_seconds: first.as_nanos().div_ceil(1_000_000_000) as u64,
             last: self.last_failure.borrow().clone(),
         }
     }
 
     /// `server` answered.
-    pub fn succeeded(self: &Rc<Self>, server: &Server) {
+    pub fn succeeded(self: &Rc<Self>, server: &Rc<Server>) {
         if server.succeeded(self.now()) {
+            self.standing_changed(server);
+        }
+    }
+
+    /// A connection to `server` was opened.
+    pub fn connected(self: &Rc<Self>, server: &Rc<Server>) {
+        if server.connected(self.now()) {
             self.standing_changed(server);
         }
     }
@@ -275,13 +277,15 @@ impl Upstream {
     /// that about.
     pub fn note_unreachable(
         self: &Rc<Self>,
-        server: &Server,
+        server: &Rc<Server>,
         why: &dyn Display,
         summary: &RequestSummary,
         tries: u32,
     ) {
         self.note_failed_attempt(server, why, summary, tries);
-        self.note_server_fault(server);
+        if server.unreachable(self.now()) {
+            self.standing_changed(server);
+        }
     }
 
     /// `server` took `summary` and did not answer it, or not to the end, and `why`; try number
@@ -300,7 +304,7 @@ impl Upstream {
     }
 
     /// What `server` did not answer is not the request's fault: another server did.
-    pub fn note_server_fault(self: &Rc<Self>, server: &Server) {
+    pub fn note_server_fault(self: &Rc<Self>, server: &Rc<Server>) {
         if server.failed(self.now()) {
             self.standing_changed(server);
         }
@@ -308,18 +312,18 @@ impl Upstream {
 
     /// What `server` did not answer may be the fault of `summary`: its path counts once, and never
     /// against the last server that is up.
-    pub fn note_possible_fault(self: &Rc<Self>, server: &Server, summary: &RequestSummary) {
+    pub fn note_possible_fault(self: &Rc<Self>, server: &Rc<Server>, summary: &RequestSummary) {
         let now = self.now();
         let is_up = |other: &Rc<Server>| other.standing(now) == Standing::Up;
         let has_another = (self.settings().servers.iter())
-            .any(|other| !std::ptr::eq(other.as_ref(), server) && is_up(other));
+            .any(|other| !Rc::ptr_eq(other, server) && is_up(other));
         if has_another && server.failed_at(summary.path_hash(), now) {
             self.standing_changed(server);
         }
     }
 
     /// `server` passed a health check, or why it did not.
-    pub fn checked(self: &Rc<Self>, server: &Server, result: Result<(), String>) {
+    pub fn checked(self: &Rc<Self>, server: &Rc<Server>, result: Result<(), String>) {
         if let Err(why) = &result {
             let why = format!("its health check failed: {why}");
             let line = format!(

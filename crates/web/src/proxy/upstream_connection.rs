@@ -10,7 +10,11 @@ use hyper::rt::Executor;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sooner_http::forwarding::request::Protocol;
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -50,7 +54,49 @@ enum Requests {
     /// One after the other.
     Http1(http1::SendRequest<Upload>),
     /// Many at once.
-    Http2(http2::SendRequest<Upload>),
+    Http2(Streams),
+}
+
+/// What moves the bytes of a connection over HTTP/2.
+type Http2Connection = http2::Connection<
+    TokioIo<CountedStream<AnsweredStream<Box<dyn Transport>>>>,
+    Upload,
+    OnThisThread,
+>;
+
+/// Takes requests for one connection over HTTP/2; clones are handles for the same one.
+#[derive(Clone)]
+struct Streams {
+    sender: http2::SendRequest<Upload>,
+    /// Gone when the connection has ended.
+    connection: Weak<RefCell<Http2Connection>>,
+    /// Counts the handles.
+    handles: Rc<()>,
+}
+
+impl Streams {
+    /// Moves the bytes of `connection` from now on.
+    fn begin(sender: http2::SendRequest<Upload>, connection: Http2Connection) -> Self {
+        let connection = Rc::new(RefCell::new(connection));
+        let streams = Self {
+            sender,
+            connection: Rc::downgrade(&connection),
+            handles: Rc::default(),
+        };
+        spawn_local(poll_fn(move |cx| {
+            Pin::new(&mut *connection.borrow_mut()).poll(cx).map(drop)
+        }));
+        streams
+    }
+
+    /// How many requests the server allows at once.
+    fn allowed(&self) -> usize {
+        let connection = self.connection.upgrade();
+        connection.map_or(0, |connection| match connection.try_borrow() {
+            Ok(connection) => connection.current_max_send_streams(),
+            Err(_) => 0,
+        })
+    }
 }
 
 /// A request that got no response: why, and the request if nothing of it was sent.
@@ -89,8 +135,7 @@ pub async fn handshake(
                 .handshake(io)
                 .await
                 .map_err(io::Error::other)?;
-            spawn_local(async move { drop(connection.await) });
-            Requests::Http2(sender)
+            Requests::Http2(Streams::begin(sender, connection))
         }
     };
     Ok(UpstreamConnection {
@@ -134,14 +179,38 @@ impl UpstreamConnection {
 
     /// Another handle for the same connection, where it takes many requests at once.
     pub fn share(&self) -> Option<Self> {
-        let Requests::Http2(sender) = &self.requests else {
+        let Requests::Http2(streams) = &self.requests else {
             return None;
         };
         Some(Self {
-            requests: Requests::Http2(sender.clone()),
+            requests: Requests::Http2(streams.clone()),
             counts: self.counts.clone(),
             slot: None,
         })
+    }
+
+    /// Whether both are handles for the same connection.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.counts, &other.counts)
+    }
+
+    /// Whether the server has said how many requests it allows at once: it begins with that.
+    pub fn is_settled(&self) -> bool {
+        self.received_bytes() > 0
+    }
+
+    /// Whether the server allows one more request beside those under way. Each of them has a handle
+    /// until it ends; this handle has none. Of a request above the bound the server would see
+    /// nothing before another one ends.
+    pub fn has_room(&self) -> bool {
+        let Requests::Http2(streams) = &self.requests else {
+            return false;
+        };
+        let requests = Rc::strong_count(&streams.handles) - 1;
+        match self.is_settled() {
+            true => requests < streams.allowed(),
+            false => requests == 0,
+        }
     }
 
     /// Whether a script has said something to its request, though no response came of it.
@@ -153,7 +222,7 @@ impl UpstreamConnection {
     pub fn is_open(&self) -> bool {
         match &self.requests {
             Requests::Http1(sender) => sender.is_ready() && !sender.is_closed(),
-            Requests::Http2(sender) => !sender.is_closed(),
+            Requests::Http2(streams) => !streams.sender.is_closed(),
         }
     }
 
@@ -161,7 +230,7 @@ impl UpstreamConnection {
     pub async fn ready(&mut self) -> hyper::Result<()> {
         match &mut self.requests {
             Requests::Http1(sender) => sender.ready().await,
-            Requests::Http2(sender) => sender.ready().await,
+            Requests::Http2(streams) => streams.sender.ready().await,
         }
     }
 
@@ -175,7 +244,7 @@ impl UpstreamConnection {
         }
         let sent = match &mut self.requests {
             Requests::Http1(sender) => sender.try_send_request(request).await,
-            Requests::Http2(sender) => sender.try_send_request(request).await,
+            Requests::Http2(streams) => streams.sender.try_send_request(request).await,
         };
         sent.map_err(|mut error: TrySendError<Request<Upload>>| {
             let request = error.take_message();

@@ -1,7 +1,9 @@
 //! Backends that frame, lie, encode and break in every way.
 
 use super::support::*;
-use std::io::Write;
+use crate::http2::frames::{DATA, HEADERS, RST_STREAM, RawClient};
+use flate2::read::GzDecoder;
+use std::io::{Read, Write};
 
 const ON: &str = "compress = true";
 const HTML: &str = "content-type: text/html\r\n";
@@ -197,6 +199,72 @@ fn a_body_that_is_cut_or_lies_about_its_length_is_no_whole_one() {
         );
     });
     assert!(unpacked(site.address, "/", "gzip", &[]).body == text(5000));
+}
+
+/// Sends as many bytes as the path says, and no end.
+fn break_off(head: &str, stream: &mut std::net::TcpStream) {
+    let path = head.split(' ').nth(1).unwrap();
+    let lines = format!("{HTML}transfer-encoding: chunked\r\n");
+    say(stream, &lines, b"");
+    let _ = chunk(stream, &text(path[1..].parse().unwrap()));
+}
+
+/// nginx sends the head, and what of the body it has, too. A client that gets nothing at all on a
+/// kept connection sends its request again, even a POST.
+#[test]
+fn of_a_body_that_breaks_off_the_client_gets_what_came() {
+    if !has_curl() {
+        return;
+    }
+    let site = before(ON, break_off);
+    for bytes in [15, 2000, 20_000, 200_000] {
+        let path = format!("/{bytes}");
+        let got = curl(site.address, &path, &["-H", "accept-encoding: gzip"]);
+        assert_ne!(got.exit, Some(0), "{bytes}");
+        assert_eq!(got.status, 200, "{bytes}");
+        assert_eq!(got.header("content-encoding"), Some("gzip"));
+        let over_http2 = cut_stream(&site, &path, &[("accept-encoding", "gzip")]);
+        for body in [got.body, over_http2] {
+            let mut unpacked = Vec::new();
+            let cut = GzDecoder::new(&body[..]).read_to_end(&mut unpacked);
+            assert!(cut.is_err() && unpacked == text(bytes), "{bytes}");
+        }
+    }
+}
+
+/// The body of a response over HTTP/2 that ends with a reset. curl forgets what it reads together
+/// with one.
+fn cut_stream(site: &Site, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+    const WINDOW_BYTES: u32 = 1 << 20;
+    let mut client = RawClient::connect(site.address, &[(4, WINDOW_BYTES)]);
+    client.open_window(0, WINDOW_BYTES);
+    client.get(1, path, fields);
+    let (mut has_head, mut body) = (false, Vec::new());
+    loop {
+        let frame = client.read().unwrap();
+        match frame.kind {
+            HEADERS => has_head = true,
+            DATA => body.extend_from_slice(&frame.payload),
+            RST_STREAM => break,
+            _ => {}
+        }
+    }
+    assert!(has_head, "{path}");
+    body
+}
+
+#[test]
+fn so_it_does_over_a_slow_link() {
+    if !has_curl() {
+        return;
+    }
+    let site = before_over("[uplink]\nrate = '2mbit'\n", slow, break_off);
+    let got = curl(site.address, "/50000", &[]);
+    assert_ne!(got.exit, Some(0));
+    assert_eq!(got.status, 200);
+    for body in [got.body, cut_stream(&site, "/50000", &[])] {
+        assert!(body == text(50_000), "{}", body.len());
+    }
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! curl with all it says, and backends that say what they are told.
 
 pub use crate::site::Site;
+use crate::site::{CHUNK_BYTES, rooted};
 use sooner_testbed::skip;
+use sooner_uplink::{Mechanism, Uplink, UplinkConfig};
+use sooner_web::config::Config;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
@@ -99,6 +102,22 @@ pub fn text(bytes: usize) -> Vec<u8> {
 /// A site that passes all paths on to a backend which `answer` plays for each request: it gets the
 /// head of the request and writes what it likes.
 pub fn before(config: &str, answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Site {
+    before_over(config, |_| Uplink::unlimited(), answer)
+}
+
+/// A link on which a response of 50 KB takes a while.
+pub fn slow(config: &Config) -> Uplink {
+    let mut uplink = UplinkConfig::new(2_000_000, config.uplink.policy());
+    uplink.mechanism = Mechanism::UserSpace;
+    Uplink::start(&uplink).unwrap()
+}
+
+/// The same, and its responses leave through `uplink`.
+pub fn before_over(
+    config: &str,
+    uplink: impl FnOnce(&Config) -> Uplink + Send + 'static,
+    answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static,
+) -> Site {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let answer = std::sync::Arc::new(answer);
@@ -117,10 +136,11 @@ pub fn before(config: &str, answer: impl Fn(&str, &mut TcpStream) + Send + Sync 
             });
         }
     });
-    Site::start_with(&format!(
+    let config = format!(
         "{config}\n[[upstream]]\nname = 'app'\nservers = ['http://{address}']\nretries = 0\n\
          [[route]]\npath = '/'\nupstream = 'app'\n"
-    ))
+    );
+    Site::run(&rooted(&config), CHUNK_BYTES, uplink)
 }
 
 /// Writes a response with these lines in its head, on a connection that ends behind it.

@@ -79,24 +79,32 @@ fn fields_of_bodies_need_bodies_to_be_looked_at() {
     }
 }
 
-/// What is said of waiting takes effect without a limit, while a server that was out is tried.
+/// What is said of waiting takes effect without a limit, while a server that was out is tried: here
+/// one that had not answered what another one answered, which is gone by now.
 #[test]
 fn without_a_limit_requests_wait_for_a_server_on_probation() {
     run(async {
-        let url = unused_address().await;
-        let proxy = to(&[&url], "fails = 1\nretries = 0\nqueue_seconds = 0.3");
+        let (url, seen) = scripted(|number, _| match number {
+            0 => Reply::Close,
+            _ => Reply::SendThenWait(Vec::new(), b"HTTP/1.1 204 No\r\n\r\n".to_vec()),
+        })
+        .await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let other = format!("http://{}", listener.local_addr().unwrap());
+        let answer = b"HTTP/1.1 204 No\r\nconnection: close\r\n\r\n";
+        let (_, accepting) = scripted_on(listener, |_, _| Reply::Last(answer.to_vec()));
+        let proxy = to(&[&url, &other], "fails = 1\nqueue_seconds = 0.3");
+        assert_eq!(ask(&proxy, get("/")).await.status, 204);
+        accepting.abort();
+        let _ = accepting.await;
         assert_eq!(ask(&proxy, get("/")).await.status, 502);
-        let address = url.strip_prefix("http://").unwrap();
-        let (seen, _) = scripted_on(TcpListener::bind(address).await.unwrap(), |_, _| {
-            Reply::SendThenWait(Vec::new(), b"HTTP/1.1 204 No\r\n\r\n".to_vec())
-        });
         until(|| proxy.states()[0].standing == Standing::OnProbation).await;
         let tried = spawn(&proxy, "/tried");
-        until(|| seen.count() == 1).await;
+        until(|| seen.count() == 2).await;
         let report = ask(&proxy, get("/waits")).await.report;
         let late = Failure::QueuedTooLong(Duration::from_millis(300));
-        assert_eq!((report.failure, seen.count()), (Some(late), 1));
-        seen.let_go.set(1);
+        assert_eq!((report.failure, seen.count()), (Some(late), 2));
+        seen.let_go.set(2);
         assert_eq!(tried.await.unwrap().status, 204);
     });
 }

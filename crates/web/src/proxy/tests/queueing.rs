@@ -1,7 +1,7 @@
 //! Who goes in when places are few, and who leaves.
 
 use super::support::*;
-use crate::proxy::{Failure, Proxy, Standing};
+use crate::proxy::{Failure, Proxy};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_local};
@@ -420,56 +420,5 @@ fn who_has_least_to_do_is_asked_and_equals_in_turn() {
         }
         assert_eq!(counts(), (2, 4));
         hanging.abort();
-    });
-}
-
-#[test]
-fn who_is_sent_to_another_server_that_is_full_waits_there() {
-    run(async {
-        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell".to_vec();
-        let (busy, seen) =
-            scripted(move |_, _| Reply::SendThenWait(Vec::new(), answer.clone())).await;
-        let proxy = to(&[&busy, &unused_address().await], "limit = 1\nfails = 1");
-        let asked: Vec<_> = (0..2)
-            .map(|_| {
-                let proxy = proxy.clone();
-                tokio::task::spawn_local(async move { ask(&proxy, get("/")).await })
-            })
-            .collect();
-        until(|| proxy.states()[1].standing == Standing::Down && proxy.states()[0].waiting == 1)
-            .await;
-        assert_eq!((proxy.states()[0].inside, proxy.states()[0].limit), (1, 1));
-        seen.let_go.set(100);
-        let mut tries = Vec::new();
-        for one in asked {
-            let whole = one.await.unwrap();
-            assert_eq!(whole.text(), "well");
-            tries.push(whole.report.tries);
-        }
-        assert_eq!(tries, [1, 2]);
-    });
-}
-
-/// Also while the server that cannot be reached still counts as up.
-#[test]
-fn a_server_that_was_tried_is_not_tried_again_while_another_is_only_full() {
-    run(async {
-        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell".to_vec();
-        let (busy, seen) =
-            scripted(move |_, _| Reply::SendThenWait(Vec::new(), answer.clone())).await;
-        let proxy = to(&[&busy, &unused_address().await], "limit = 1\nfails = 100");
-        let ask = || {
-            let proxy = proxy.clone();
-            tokio::task::spawn_local(async move { ask(&proxy, get("/")).await })
-        };
-        let first = ask();
-        until(|| seen.count() == 1).await;
-        let second = ask();
-        until(|| proxy.states()[1].failures > 0).await;
-        seen.let_go.set(100);
-        assert_eq!(first.await.unwrap().text(), "well");
-        let whole = second.await.unwrap();
-        assert_eq!((whole.text(), whole.report.tries), ("well", 2));
-        assert_eq!(proxy.states()[1].failures, 1);
     });
 }

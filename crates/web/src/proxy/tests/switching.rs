@@ -95,6 +95,24 @@ fn a_server_that_does_not_switch_answers_as_usual() {
     });
 }
 
+/// RFC 9110, 15.5.22; nginx passes it on too.
+#[test]
+fn a_client_that_must_switch_is_told_to_what() {
+    run(async {
+        let (url, _) = scripted(|_, _| {
+            text("HTTP/1.1 426 Upgrade Required\r\nconnection: upgrade\r\nupgrade: h2c, websocket\r\ncontent-length: 2\r\n\r\nno")
+        })
+        .await;
+        let (address, _) = front(&to(&[&url], "")).await;
+        let mut stream = client(address, "GET /chat HTTP/1.1\r\nhost: h\r\n\r\n").await;
+        let answer = read_message(&mut stream).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
+        for line in ["upgrade: websocket\r\n", "connection: upgrade\r\n"] {
+            assert!(answer.contains(line), "{answer}");
+        }
+    });
+}
+
 #[test]
 fn a_server_that_switches_to_something_else_is_not_believed() {
     run(async {

@@ -54,6 +54,7 @@ impl Upstream {
             next_server: Cell::new(0),
             all_down: Notify::new(),
             freed: Notify::new(),
+            redirected: Cell::new(0),
             last_failure: RefCell::new(None),
             rejected_log: FailureLog::default(),
             exhausted_log: FailureLog::default(),

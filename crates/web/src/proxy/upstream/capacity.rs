@@ -4,14 +4,59 @@
 use super::Upstream;
 use crate::proxy::health::Standing;
 use crate::proxy::server::Server;
-use sooner_admission::Change;
+use sooner_admission::{Change, Time};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
+/// From one request more on probation to the next.
+const PROBE_PAUSE: Duration = Duration::from_secs(1);
+
+/// A request that was let in, has no place at a server, and waits for one: others may have the place
+/// meanwhile.
+struct Redirected<'a>(&'a Upstream);
+
+impl<'a> Redirected<'a> {
+    fn begin(upstream: &'a Upstream) -> Self {
+        upstream.redirected.set(upstream.redirected.get() + 1);
+        upstream.update_kept();
+        Self(upstream)
+    }
+}
+
+impl Drop for Redirected<'_> {
+    fn drop(&mut self) {
+        let redirected = &self.0.redirected;
+        redirected.set(redirected.get() - 1);
+        self.0.update_kept();
+    }
+}
+
 impl Upstream {
+    /// Waits until a server may have a place that had none. The request that waits uses none.
+    pub async fn freed(&self) {
+        let _redirected = Redirected::begin(self);
+        self.freed.notified().await;
+    }
+
+    /// At most as many as there are places: a server that fails whatever it gets would empty the
+    /// queue, and those who wait here are in no order.
+    fn update_kept(&self) {
+        let places = self.places(self.now());
+        self.limiter.set_kept(self.redirected.get().min(places));
+    }
+
+    /// How many requests all servers that are there take.
+    fn places(&self, now: Time) -> usize {
+        let settings = self.settings();
+        let there = settings.servers.iter();
+        let there = there.filter(|server| server.standing(now) != Standing::Down);
+        let places = there.map(|server| server.limit());
+        places.fold(0, usize::saturating_add)
+    }
+
     /// Looks for the limits of servers that have none of the operator's; gives what changed, by the
     /// server's name.
     pub fn look_for_limits(&self) -> Vec<(Arc<str>, Change)> {
@@ -42,13 +87,13 @@ impl Upstream {
         changes
     }
 
-    pub(super) fn standing_changed(self: &Rc<Self>, server: &Server) {
+    pub(super) fn standing_changed(self: &Rc<Self>, server: &Rc<Server>) {
         let now = self.now();
         self.update_capacity();
         if let Some(at) = server.changes_at(now) {
             let upstream = Rc::downgrade(self);
             let wait = Duration::from_nanos(at.since(now));
-            spawn_local(update_capacity_later(upstream, wait));
+            spawn_local(try_again_after(wait, upstream, Rc::downgrade(server)));
         }
     }
 
@@ -68,19 +113,13 @@ impl Upstream {
         leaving.retain(|server| server.in_flight() > 0);
         let left: Vec<usize> = leaving.iter().map(|server| server.in_flight()).collect();
         drop(leaving);
-        let takes = |server: &Rc<Server>| {
-            let capacity = server.capacity(now, settings.load_elsewhere(server));
-            capacity.max(server.in_flight())
-        };
+        let capacity = settings.capacities(now);
+        let takes = |server: &Rc<Server>| capacity(server).max(server.in_flight());
         let limit = (settings.servers.iter().map(takes))
             .chain(left)
             .fold(0, usize::saturating_add);
         self.limiter.set_capacity(limit);
-        let there = settings.servers.iter();
-        let there = there.filter(|server| server.standing(now) != Standing::Down);
-        let places = there.map(|server| server.limit());
-        self.limiter
-            .set_places(places.fold(0, usize::saturating_add));
+        self.limiter.set_places(self.places(now));
         if settings.is_observed() {
             let all = settings.servers.iter();
             let limits = all.map(|server| server.rehearsed_capacity(now));
@@ -94,10 +133,23 @@ impl Upstream {
     }
 }
 
-/// A server's time out has an end that nothing else announces.
-async fn update_capacity_later(upstream: Weak<Upstream>, wait: Duration) {
-    sleep(wait).await;
-    if let Some(upstream) = upstream.upgrade() {
+/// A server's time out has an end that nothing else announces, and from then on it may take one
+/// request more each second, until it is known how it is.
+async fn try_again_after(wait: Duration, upstream: Weak<Upstream>, server: Weak<Server>) {
+    let Some(ejections) = server.upgrade().map(|server| server.ejections()) else {
+        return;
+    };
+    let mut wait = wait;
+    loop {
+        sleep(wait).await;
+        let (Some(upstream), Some(server)) = (upstream.upgrade(), server.upgrade()) else {
+            return;
+        };
         upstream.update_capacity();
+        let is_tried = server.standing(upstream.now()) == Standing::OnProbation;
+        if !is_tried || server.ejections() != ejections {
+            return;
+        }
+        wait = PROBE_PAUSE;
     }
 }

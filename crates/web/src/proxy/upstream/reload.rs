@@ -2,6 +2,7 @@
 
 use super::{Current, Settings, Upstream};
 use crate::proxy::classes::Classes;
+use crate::proxy::server::Server;
 use sooner_http::json_fields::FieldPath;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -23,6 +24,9 @@ impl Upstream {
             leaving.extend(before.servers.iter().cloned());
             leaving.retain(|server| !settings.servers.iter().any(|own| Rc::ptr_eq(own, server)));
         }
+        let had = |server: &&Rc<Server>| before.servers.iter().any(|own| Rc::ptr_eq(own, server));
+        let coming = settings.servers.iter().filter(|server| !had(server));
+        coming.for_each(|server| server.comes_back());
         self.is_started.set(false);
         self.configure(&settings);
         self.replace_classes(classes);

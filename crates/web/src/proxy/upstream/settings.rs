@@ -3,16 +3,16 @@
 use crate::proxy::classes::Classes;
 use crate::proxy::config::UpstreamTable;
 use crate::proxy::fastcgi::FastCgi;
-use crate::proxy::health::HealthLimits;
+use crate::proxy::health::{HealthLimits, Standing};
 use crate::proxy::request_headers::RequestHeaders;
-use crate::proxy::server::{Load, Server};
+use crate::proxy::server::{Beside, Load, Server};
 use crate::proxy::server_limit::ServerLimit;
 use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
 use crate::proxy::tell_wait::TellWait;
 use crate::proxy::waiting_stream::Comments;
 use hyper::header::HeaderValue;
-use sooner_admission::Order;
+use sooner_admission::{Order, Time};
 use sooner_config::classes::OrderName;
 use sooner_http::json_fields::FieldPath;
 use sooner_tls::Authorities;
@@ -113,9 +113,23 @@ impl Settings {
         all.fold(0, usize::saturating_add)
     }
 
+    /// How many requests each of its servers may have in flight now.
+    pub(super) fn capacities(&self, now: Time) -> impl Fn(&Rc<Server>) -> usize {
+        let is_up = |server: &Rc<Server>| server.standing(now) == Standing::Up;
+        // Another one, for those of which it is asked: they are on probation.
+        let is_another_up = self.servers.iter().any(is_up);
+        move |server| {
+            let beside = Beside {
+                elsewhere: self.load_elsewhere(server),
+                is_another_up,
+            };
+            server.capacity(now, beside)
+        }
+    }
+
     /// What `server` has in truth beside what is counted here of it: it was reached in another way
     /// before, and what it got then is still under way.
-    pub(super) fn load_elsewhere(&self, server: &Server) -> Load {
+    fn load_elsewhere(&self, server: &Server) -> Load {
         let leaving = self.leaving.borrow();
         let others = leaving.iter().filter(|other| other.name == server.name);
         others.fold(Load::default(), |all, other| all.with(other.load()))
