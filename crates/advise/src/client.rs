@@ -15,6 +15,16 @@ pub fn name(text: &[u8]) -> Option<u64> {
     }
 }
 
+/// Names a client that always has a port behind it. HAProxy and AWS put no brackets around an IPv6
+/// address, so that the port reads as one more group of it: `2001:db8::1:4711`.
+pub fn with_port(text: &[u8]) -> Option<u64> {
+    let colon = text.iter().rposition(|byte| *byte == b':');
+    let before_port = colon
+        .map(|colon| text.split_at(colon))
+        .filter(|(_, port)| port.len() > 1 && port[1..].iter().all(u8::is_ascii_digit));
+    name(before_port.map_or(text, |(address, _)| address))
+}
+
 /// The first in a list of forwarded addresses, which is the client: `203.0.113.7, 10.0.0.1`. None
 /// where no address is in it.
 pub fn forwarded(list: &[u8]) -> Option<u64> {
@@ -135,6 +145,31 @@ mod tests {
         assert_ne!(v4, v6);
         assert_eq!(name(b"-"), None);
         assert!(name(b"host.example.org").is_some());
+    }
+
+    #[test]
+    fn a_port_behind_an_address_without_brackets_is_none_of_its_groups() {
+        let v4 = name(b"192.0.2.1");
+        for text in [
+            "192.0.2.1:4711",
+            "::ffff:192.0.2.1:4711",
+            "[::ffff:192.0.2.1]:80",
+        ] {
+            assert_eq!(with_port(text.as_bytes()), v4, "{text}");
+        }
+        let v6 = name(b"2001:db8::1");
+        for text in [
+            "2001:db8::1:50123",
+            "2001:db8::1:4711",
+            "2001:db8:0:0:0:0:0:1:50123",
+            "[2001:db8::1]:4711",
+            "[2001:db8::1]",
+        ] {
+            assert_eq!(with_port(text.as_bytes()), v6, "{text}");
+        }
+        assert_eq!(with_port(b"unix:1"), with_port(b"unix:2"));
+        assert_eq!(with_port(b"host"), name(b"host"));
+        assert_eq!((with_port(b"-"), with_port(b"")), (None, None));
     }
 
     #[test]

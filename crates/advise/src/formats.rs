@@ -29,6 +29,8 @@ pub enum Field {
     Model,
     /// The client's address or name.
     Client,
+    /// The same with a port behind it, which is no part of an address however that is written.
+    ClientWithPort,
     /// A list of forwarded addresses, of which the first is the client. Where it has none, the
     /// client is who asked.
     Forwarded,
@@ -109,14 +111,15 @@ pub enum Unit {
 pub enum Layout {
     /// The client in words before a time in brackets, then fields in order.
     Httpd(&'static [Field]),
-    /// A client as the last word before a time in brackets, then fields in order.
+    /// A client with its port as the last word before a time in brackets, then fields in order.
     HaProxy(&'static [Field]),
     /// Fields in order, apart by blanks.
     Words(&'static [Field]),
     /// An object of JSON that has one of the members `marks`; where several members say the same,
     /// the first counts.
     Members {
-        /// Tell the format from others; none where any object may be one.
+        /// Tell the format from others; none where any object may be one. With a dot behind it, one
+        /// that is an object itself.
         marks: &'static [&'static str],
         /// Names, those inside an object behind a dot.
         members: &'static [(&'static str, Field)],
@@ -231,7 +234,7 @@ pub static FORMATS: &[Format] = &[
             Word,
             Time,
             Word,
-            Client,
+            ClientWithPort,
             Server,
             TookPart(S),
             TookPartAtServer(S),
@@ -259,7 +262,7 @@ pub static FORMATS: &[Format] = &[
             Word,
             Time,
             Word,
-            Client,
+            ClientWithPort,
             Server,
             TookPart(S),
             TookPartAtServer(S),
@@ -280,7 +283,7 @@ pub static FORMATS: &[Format] = &[
         Layout::Words(&[
             Time,
             Word,
-            Client,
+            ClientWithPort,
             Server,
             TookPart(S),
             TookPartAtServer(S),
@@ -380,7 +383,8 @@ pub static FORMATS: &[Format] = &[
     end(
         "Caddy, JSON",
         members(
-            &["request"],
+            // Others write the line of the request by this name.
+            &["request."],
             &[
                 ("ts", Time),
                 ("request.client_ip", Client),

@@ -210,7 +210,7 @@ impl LineReader {
                 }
                 (Layout::HaProxy(_), Some((_, before, _))) => {
                     let last = Words(before).last();
-                    parts.set_client(last.and_then(|word| client::name(word.text)));
+                    parts.set_client(last.and_then(|word| client::with_port(word.text)));
                 }
                 _ => {}
             }
@@ -329,7 +329,7 @@ fn of_members(object: &members::Object<'_>, wanted: Wanted) -> Result<Entry, NoE
         let Layout::Members { marks, members } = format.layout else {
             continue;
         };
-        if !marks.is_empty() && !marks.iter().any(|mark| object.has(mark)) {
+        if !marks.is_empty() && !marks.iter().any(|mark| is_marked(object, mark)) {
             continue;
         }
         let found = members.iter();
@@ -348,6 +348,14 @@ fn of_members(object: &members::Object<'_>, wanted: Wanted) -> Result<Entry, NoE
         }
     }
     Err(reason)
+}
+
+/// Whether an object has this member; with a dot behind the name, as an object.
+fn is_marked(object: &members::Object<'_>, mark: &str) -> bool {
+    match mark.strip_suffix('.') {
+        Some(name) => object.inside(name).is_some(),
+        None => object.has(mark),
+    }
 }
 
 /// The format of named columns, with its place.

@@ -109,6 +109,10 @@ impl<'a> Parts<'a> {
                 self.client = self.client.or_else(|| client::name(text));
                 true
             }
+            Field::ClientWithPort => {
+                self.client = self.client.or_else(|| client::with_port(text));
+                true
+            }
             Field::Forwarded => {
                 let found = client::forwarded(text);
                 self.forwarded = self.forwarded.or(found);

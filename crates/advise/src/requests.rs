@@ -3,6 +3,7 @@
 use crate::files::Sink;
 use crate::line::{Entry, NoEntry};
 use crate::request::Requested;
+use crate::taken::{Source, TimeTaken};
 use sooner_workload::Rng;
 use std::collections::{BTreeMap, HashMap};
 
@@ -42,6 +43,8 @@ pub struct Unsaid {
     /// Requests of which it is not said how long they took, so that their time may be that of the
     /// end.
     pub without_duration: u64,
+    /// Requests that come before their end by a time of which the unit is assumed.
+    pub assumed: BTreeMap<TimeTaken, u64>,
     /// Requests without a size.
     pub without_size: u64,
     /// Requests with a size that has the response's head in it.
@@ -100,6 +103,9 @@ impl Requests {
         let unsaid = &mut self.unsaid;
         unsaid.coarse += u64::from(entry.resolution_ns > FINE_NS);
         unsaid.without_duration += u64::from(entry.took_ns.is_none());
+        if let (Some(Source::Assumed(unit)), Some(_)) = (entry.took_from, entry.took_ns) {
+            *unsaid.assumed.entry(unit).or_insert(0) += 1;
+        }
         unsaid.without_size += u64::from(entry.bytes.is_none());
         unsaid.with_head += u64::from(entry.bytes.is_some() && entry.has_head);
         unsaid.without_client += u64::from(entry.client.is_none());
@@ -192,6 +198,13 @@ impl Unsaid {
         ];
         let counted = counted.iter().filter(|(count, _)| *count > 0);
         said.extend(counted.map(|(count, words)| format!("{count} {words}")));
+        said.extend(self.assumed.iter().map(|(unit, count)| {
+            format!(
+                "{count} requests have a time taken without its unit, which is assumed to be {}: they \
+                 come so much before their end; --time-taken says another one",
+                unit.name()
+            )
+        }));
         said
     }
 
@@ -304,6 +317,35 @@ mod tests {
             .map(|one| (whats[one.what as usize].target.as_str(), one.at_ns))
             .collect();
         assert_eq!(times, [("/long", 0), ("/short", 125_000_000)]);
-        assert_eq!(unsaid, Unsaid::default());
+        let assumed = Unsaid {
+            assumed: BTreeMap::from([(TimeTaken::Seconds, 2)]),
+            ..Unsaid::default()
+        };
+        assert_eq!(unsaid, assumed);
+        let said = unsaid.sentences().join("\n");
+        assert!(
+            said.starts_with("2 requests have a time taken without its unit")
+                && said.contains("assumed to be seconds")
+                && said.contains("--time-taken"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_unit_that_is_given_or_named_is_not_assumed() {
+        let line = |member: &str| {
+            format!(
+                r#"{{"ts":1000.25,"remote_addr":"10.0.0.1","uri":"/","status":200,"size":7,{member}}}"#
+            )
+        };
+        let (of_name, of_field) = (line(r#""duration_ms":125"#), line(r#""duration":125"#));
+        assert_eq!(read(&[&of_name]).2, Unsaid::default());
+        let mut reader = LineReader::new(TimeTaken::Milliseconds).with_requests();
+        let mut requests = Requests::default();
+        requests.add(reader.read(of_field.as_bytes()).unwrap().unwrap());
+        assert_eq!(requests.finish().2, Unsaid::default());
+        // Before its end by more than any response takes: that is not believed.
+        let (_, _, unsaid) = read(&[&line(r#""duration":125000000"#)]);
+        assert_eq!((unsaid.assumed.len(), unsaid.without_duration), (0, 1));
     }
 }

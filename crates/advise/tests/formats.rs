@@ -159,7 +159,7 @@ fn proxy_line(name: &str, one: &Known, line: usize) -> Option<(String, Kept)> {
         "HAProxy, option httplog" => (
             format!(
                 "Nov 26 04:00:00 web1 haproxy[{line}]: {} [{}.{:03}] front~ back/s1 1/0/0/2/{} {status} {bytes} - - ---- 1/1/0/0/0 0/0 {{x y|}} {{}} {request}",
-                one.peer(line),
+                one.peer(line).replace(['[', ']'], ""),
                 httpd_local(one.at_ns),
                 one.at_ns % S / MS,
                 one.ms()
@@ -169,7 +169,7 @@ fn proxy_line(name: &str, one: &Known, line: usize) -> Option<(String, Kept)> {
         "HAProxy, option tcplog" => (
             format!(
                 "{} [{}.{:03}] front back/s1 1/0/{} {bytes} -- 1/1/0/0/0 0/0",
-                one.peer(line),
+                one.peer(line).replace(['[', ']'], ""),
                 httpd_local(one.at_ns),
                 one.at_ns % S / MS,
                 one.ms()
@@ -215,7 +215,8 @@ fn proxy_line(name: &str, one: &Known, line: usize) -> Option<(String, Kept)> {
 }
 
 fn cloud_line(name: &str, one: &Known, line: usize) -> Option<(String, Kept)> {
-    let (status, bytes, peer, seconds) = (one.status, one.bytes, one.peer(line), one.seconds());
+    let (status, bytes, seconds) = (one.status, one.bytes, one.seconds());
+    let peer = one.peer(line).replace(['[', ']'], "");
     let arn = "arn:aws:elasticloadbalancing:us-east-2:123456789012:targetgroup/t/1";
     let request = r#""GET http://example.org:80/ HTTP/1.1" "curl/7.46.0""#;
     let old = format!(

@@ -135,6 +135,57 @@ fn servers_are_read_as_they_write() {
     assert_eq!(http.client, caddy.client);
 }
 
+/// A member `request` that is a text is the line of the request, and no mark of Caddy's.
+#[test]
+fn json_with_the_line_of_the_request_keeps_its_client() {
+    let text = one(
+        r#"{"ts":"2026-02-06T12:00:00Z","remote_addr":"10.0.0.1","request":"GET /a HTTP/1.1","status":200,"size":500}"#,
+    );
+    assert_eq!(format(&text), "JSON by nginx's names");
+    let address = one(&COMMON.replace("127.0.0.1", "10.0.0.1"));
+    assert_eq!((text.client, text.bytes), (address.client, Some(500)));
+    let mut reader = LineReader::new(TimeTaken::Guess).with_requests();
+    let line =
+        r#"{"ts":"2026-02-06T12:00:00Z","request":"GET /a HTTP/1.1","status":200,"size":500}"#;
+    let entry = reader.read(line.as_bytes()).expect("a line").expect("one");
+    let request = entry.request.expect("a request");
+    assert_eq!(
+        (request.method.as_str(), request.target.as_str()),
+        ("GET", "/a")
+    );
+    let caddy =
+        one(r#"{"ts":1795668729.25,"request":{"remote_ip":"10.0.0.1"},"status":200,"size":500}"#);
+    assert_eq!(format(&caddy), "Caddy, JSON");
+}
+
+/// Such as HAProxy and AWS write them, a port with a colon behind an address of either kind.
+#[test]
+fn ports_behind_addresses_without_brackets_are_no_clients() {
+    let haproxy = |peer: &str| {
+        one(&format!(
+            r#"{peer} [26/Nov/2026:04:52:04.517] a b/s1 0/0/0/60/61 200 3000209 - - ---- 1/1/0/0/0 0/0 "GET /f HTTP/1.1""#
+        ))
+    };
+    let balancer = |peer: &str| {
+        one(&format!(
+            r#"2015-06-29T18:20:58.072335Z MY-ELB {peer} 10.12.34.56:80 0.000052 0.006129 0.000037 200 200 0 57 "GET https://www.example.com/ HTTP/1.1" "x" - -"#
+        ))
+    };
+    for (address, peers) in [
+        (
+            "2001:db8::1",
+            ["2001:db8::1:50123", "2001:db8:0:0:0:0:0:1:50124"],
+        ),
+        ("10.0.0.1", ["10.0.0.1:50123", "::ffff:10.0.0.1:50124"]),
+    ] {
+        let client = one(&COMMON.replace("127.0.0.1", address)).client;
+        for peer in peers {
+            assert_eq!(haproxy(peer).client, client, "{peer}");
+            assert_eq!(balancer(peer).client, client, "{peer}");
+        }
+    }
+}
+
 #[test]
 fn times_in_brackets_are_known_by_their_form() {
     let at = |time: &str| COMMON.replace("10/Oct/2000:13:55:36 -0700", time);

@@ -48,8 +48,9 @@ pub struct AdviseArgs {
     html: Option<PathBuf>,
 }
 
+/// What `--time-taken` says.
 #[derive(Clone, Copy, ValueEnum)]
-enum Taken {
+pub enum Taken {
     /// Seconds if the number has a decimal point (nginx), else microseconds (%D); of JSON seconds,
     /// of Rails' lograge milliseconds
     Guess,
@@ -63,19 +64,24 @@ enum Taken {
     None,
 }
 
+impl From<Taken> for TimeTaken {
+    fn from(taken: Taken) -> Self {
+        match taken {
+            Taken::Guess => Self::Guess,
+            Taken::S => Self::Seconds,
+            Taken::Ms => Self::Milliseconds,
+            Taken::Us => Self::Microseconds,
+            Taken::None => Self::None,
+        }
+    }
+}
+
 /// Reads, simulates, tells.
 pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
-    let taken = match args.time_taken {
-        Taken::Guess => TimeTaken::Guess,
-        Taken::S => TimeTaken::Seconds,
-        Taken::Ms => TimeTaken::Milliseconds,
-        Taken::Us => TimeTaken::Microseconds,
-        Taken::None => TimeTaken::None,
-    };
     if let Some(path) = &args.html {
         output::check_file("--html", path)?;
     }
-    let logs = Logs::open(&args.logs, taken)?;
+    let logs = Logs::open(&args.logs, args.time_taken.into())?;
     let bar = match logs.stored_bytes() {
         0 => ProgressBar::hidden(),
         bytes => progress::bar(bytes, "{bar:40} {bytes}/{total_bytes}, {eta} left"),
@@ -90,7 +96,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     if surveyor.requests() == 0 {
         bail!("{}", no_request(args, &surveyor, stored_bytes));
     }
-    let names = names(args);
+    let names = names(&args.logs);
     let forecast =
         progress::while_spinning("simulating what each order gives", || forecast(surveyor))?;
     if args.uplink.is_none() && forecast.queue.is_none() {
@@ -114,8 +120,8 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
 }
 
 /// The first log, and how many more.
-fn names(args: &AdviseArgs) -> String {
-    let mut paths = args.logs.iter().map(|path| path.display().to_string());
+pub fn names(logs: &[PathBuf]) -> String {
+    let mut paths = logs.iter().map(|path| path.display().to_string());
     let first = paths.next().unwrap_or_default();
     match paths.count() {
         0 => first,
@@ -125,17 +131,20 @@ fn names(args: &AdviseArgs) -> String {
 
 /// Why logs have no request: the first line and what is wrong with it, or where reading broke off.
 fn no_request(args: &AdviseArgs, surveyor: &Surveyor, stored_bytes: u64) -> String {
-    let names = names(args);
     let first = surveyor
         .first_other_line()
         .or(surveyor.broken_files().first().map(String::as_str));
+    let (names, why) = (names(&args.logs), nothing_known(first, stored_bytes));
+    format!("{names}: no line is a request in a known format; {why}")
+}
+
+/// Why logs of so many bytes have no line in a known format, of which the first is this.
+pub fn nothing_known(first: Option<&str>, stored_bytes: u64) -> String {
     match first {
-        Some(first) => {
-            format!("{names}: no line is a request in a known format; the first: {first}")
+        Some(first) => format!("the first: {first}"),
+        None if stored_bytes > 0 => {
+            "it has nothing but comments, empty lines and bytes of zero".into()
         }
-        None if stored_bytes > 0 => format!(
-            "{names}: no line is a request in a known format; it has nothing but comments, empty lines and bytes of zero"
-        ),
-        None => format!("{names}: no line is a request in a known format; the log is empty"),
+        None => "the log is empty".into(),
     }
 }

@@ -5,6 +5,7 @@ mod measure;
 mod mkroot;
 mod model;
 mod model_file;
+mod no_request;
 mod protocol;
 mod rate;
 mod replay;

@@ -366,3 +366,83 @@ fn flags_that_would_have_no_effect_are_refused() {
     let said = refusal(&["closed", HERE, "-c", "1", "-d", "1s", "--ca", none]);
     assert!(said.contains("give a PEM file"), "{said}");
 }
+
+#[test]
+fn a_log_without_a_request_of_use_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = |request: &str, bytes: u32| {
+        format!("h - - [10/Oct/2000:13:55:36 +0000] \"{request}\" 200 {bytes}\n")
+    };
+    let no_size = r#"{"ts":1795668729.25,"path":"/","status":200,"duration":0.5}"#;
+    let (trace, replay) = (&["-o", "day"][..], &["--url", HERE][..]);
+    for (content, command, flags, words) in [
+        (String::new(), "trace", trace, "; the log is empty"),
+        (String::new(), "replay", replay, "; the log is empty"),
+        (
+            "# nothing\n\n".into(),
+            "trace",
+            trace,
+            "; it has nothing but comments",
+        ),
+        ("of no log\n".into(), "trace", trace, "; the first: "),
+        ("of no log\n".into(), "replay", replay, "; the first: "),
+        (
+            line("GET /a HTTP/1.1", 0),
+            "trace",
+            trace,
+            "; 1 requests have a response of 0 bytes",
+        ),
+        (no_size.into(), "trace", trace, "; 1 requests have no size"),
+        (
+            line(r"\x16\x03", 5) + "of no log\n",
+            "trace",
+            trace,
+            "; 1 lines do not say what was requested; 1 lines are in no known format; the first: ",
+        ),
+        (
+            line("POST /a HTTP/1.1", 5),
+            "replay",
+            replay,
+            "; 1 requests are no GET and no HEAD",
+        ),
+    ] {
+        let log = folder.path().join("access.log");
+        fs::write(&log, &content).expect("space");
+        let log = log.to_str().expect("a name");
+        let said = refusal(&[&[command, log], flags].concat());
+        assert!(
+            said.contains(&format!("{log}: no line is a request")) && said.contains(words),
+            "{command} of {content:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_trace_says_which_unit_it_assumes_and_takes_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log.json");
+    let line = |took: u32| {
+        format!(
+            r#"{{"ts":1795668729.25,"remote_addr":"h","request":"GET /a HTTP/1.1","status":200,"size":5,"duration":{took}}}"#
+        )
+    };
+    fs::write(&log, format!("{}\n{}\n", line(5000), line(0))).expect("space");
+    let (log, name) = (log.to_str().expect("a name"), folder.path().join("day"));
+    let fixed = ["trace", log, "-o", name.to_str().expect("a name")];
+    let said = |flags: &[&str]| {
+        let output = load(&[&fixed[..], flags].concat()).output().expect("it");
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let assumed = said(&[]);
+    assert!(
+        assumed.contains("in 5000 s")
+            && assumed.contains("not in the log: 2 requests have a time taken without its unit"),
+        "{assumed}"
+    );
+    let given = said(&["--time-taken", "ms"]);
+    assert!(
+        given.contains("in 5 s") && !given.contains("without its unit"),
+        "{given}"
+    );
+}

@@ -104,6 +104,7 @@ fn the_servers_log_has_as_many_requests_as_were_sent() {
     let (_, ran) = run(&[&fixed[..], &files[..]].concat());
     assert_valid_or_late(&ran);
     assert_eq!((&ran["sent"], &ran["answered"]), (&600.into(), &600.into()));
+    assert_eq!(ran["resent"], 0);
     assert_eq!(site.requests(600).len(), 600);
     assert_eq!(ran["statuses"]["200"], 600);
     let lines = fs::read_to_string(timeline).unwrap();
@@ -347,13 +348,39 @@ fn a_logs_requests_are_sent_again() {
 }
 
 #[test]
+fn a_replay_says_which_unit_it_assumes_and_takes_another() {
+    let Some(site) = Site::start("a_replay_says_which_unit") else {
+        return;
+    };
+    let old = site.folder.path().join("old.json");
+    let line = r#"{"ts":1795668729.25,"remote_addr":"h","request":"GET /a HTTP/1.1","status":200,"size":5,"duration":20}"#;
+    fs::write(&old, format!("{line}\n")).unwrap();
+    let url = site.url("/");
+    let fixed = ["replay", old.to_str().unwrap(), "--url", &url];
+    for (flags, is_assumed) in [(&[][..], true), (&["--time-taken", "ms"][..], false)] {
+        let (_, ran) = run(&[&fixed[..], flags].concat());
+        let remarks = ran["remarks"].to_string();
+        let says_so = remarks.contains("which is assumed to be seconds");
+        assert_eq!(
+            (&ran["sent"], says_so),
+            (&1.into(), is_assumed),
+            "{remarks}"
+        );
+    }
+}
+
+#[test]
 fn flags_of_traces_and_of_logs_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("access.log");
     fs::write(&log, "nothing of a log\n").unwrap();
     let log = log.to_str().unwrap();
     let url = ["--url", "http://127.0.0.1:9"];
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
+        (
+            &["replay", "epa", "--time-taken", "ms"],
+            "--time-taken is for access logs",
+        ),
         (
             &["replay", log],
             "no line is a request that can be sent; the first:",

@@ -17,6 +17,7 @@ pub struct Client {
     receiver: Rc<Receiver>,
     received_bytes: Rc<Cell<u64>>,
     connections_opened: Rc<Cell<u64>>,
+    resent: Rc<Cell<u64>>,
 }
 
 impl Client {
@@ -39,6 +40,7 @@ impl Client {
             receiver: self.receiver.clone(),
             received_bytes: self.received_bytes.clone(),
             connections_opened: self.connections_opened.clone(),
+            resent: self.resent.clone(),
         }
     }
 
@@ -56,6 +58,16 @@ impl Client {
     /// Connections that were made so far, whatever came on them.
     pub fn connections_opened(&self) -> u64 {
         self.connections_opened.get()
+    }
+
+    /// Requests that were sent again so far, because they got no answer on a connection.
+    pub fn resent(&self) -> u64 {
+        self.resent.get()
+    }
+
+    /// One more is sent again.
+    pub fn note_resent(&self) {
+        self.resent.set(self.resent.get() + 1);
     }
 
     /// Sends a SYN to `address`; gives the moment just before (CLOCK_MONOTONIC ns) and the socket.

@@ -48,7 +48,7 @@ pub struct ClosedOptions {
     /// Connection i sends from address i modulo their number; none: the system's choice.
     pub sources: Vec<IpAddr>,
     /// HTTP/2 with so many streams at a time on every connection; `None`: HTTP/1.1. Where the
-    /// server allows fewer, more connections are opened.
+    /// server allows fewer, requests wait for one.
     pub http2_streams: Option<NonZeroU32>,
     /// Length of the run; the first fifth is warm-up.
     pub duration: Duration,
@@ -257,6 +257,10 @@ fn body_bytes(clients: &[Rc<Client>]) -> u64 {
         .sum()
 }
 
+fn resent(clients: &[Rc<Client>]) -> u64 {
+    clients.iter().map(|client| client.resent()).sum()
+}
+
 /// Sleeps, or returns true as soon as a signal asks for the end.
 async fn sleep_unless_stopped(duration: Duration, signals: &mut EndSignals) -> bool {
     tokio::select! {
@@ -270,6 +274,7 @@ struct Beginning {
     start_ns: u64,
     cpu_ns: u64,
     body_bytes: u64,
+    resent: u64,
 }
 
 impl Beginning {
@@ -278,6 +283,7 @@ impl Beginning {
             start_ns: monotonic_ns(),
             cpu_ns: thread_cpu_time_ns(),
             body_bytes: body_bytes(clients),
+            resent: resent(clients),
         }
     }
 
@@ -290,6 +296,7 @@ impl Beginning {
             elapsed_ns,
             cpu_share: (thread_cpu_time_ns() - self.cpu_ns) as f64 / elapsed_ns as f64,
             body_bytes: body_bytes(clients) - self.body_bytes,
+            resent: resent(clients) - self.resent,
             stopped_of,
         }
     }
@@ -325,7 +332,8 @@ fn start(
         requests_per_connection: NonZeroU32::MAX,
         http2_streams,
     };
-    let pool = Rc::new(Pool::new(client.clone(), target.endpoint.clone(), reuse));
+    let pool = Pool::new(client.clone(), target.endpoint.clone(), reuse);
+    let pool = Rc::new(pool.with_at_most(1));
     for _ in 0..http2_streams.map_or(1, NonZeroU32::get) {
         spawn_local(ask_forever(
             message.clone(),
@@ -369,7 +377,7 @@ async fn ask(message: &Message, pool: &Pool) -> Result<Served, Failure> {
         Some(carrier) => carrier,
         None => pool.connect().1?,
     };
-    let served = carrier.send(message).await;
+    let served = pool.send(&mut carrier, message).await;
     pool.put_back(carrier).await;
     served
 }

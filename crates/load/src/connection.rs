@@ -1,7 +1,8 @@
 //! One HTTP/1.1 connection: its requests one after the other, never pipelined.
 //!
 //! When the server has closed a kept-alive connection between two requests, the second one is sent
-//! again on a new connection, as browsers do. After the last response the connection waits for the
+//! again on a new connection, as browsers do, if its method is idempotent: the server may have read
+//! it (see [`crate::unanswered`]). After the last response the connection waits for the
 //! server to close first: a client that closes first keeps its port for a minute (TIME_WAIT) and
 //! runs out of ports at a few hundred connections a second.
 
@@ -11,6 +12,7 @@ use crate::failure::Failure;
 use crate::socket::ConnectingSocket;
 use crate::target::Endpoint;
 use crate::transport::Transport;
+use crate::unanswered::Again;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -73,8 +75,14 @@ impl Connection {
         }
     }
 
-    /// Sends one request and reads its response, on a new connection if there is none.
-    pub async fn request(&mut self, request: &[u8], expected: Expected) -> Result<Served, Failure> {
+    /// Sends one request and reads its response, on a new connection if there is none; one whose
+    /// method is idempotent may be sent again.
+    pub async fn request(
+        &mut self,
+        request: &[u8],
+        is_idempotent: bool,
+        expected: Expected,
+    ) -> Result<Served, Failure> {
         loop {
             let (mut stream, new_connection) = self.take_stream().await?;
             self.requests = if new_connection { 1 } else { self.requests + 1 };
@@ -84,8 +92,12 @@ impl Connection {
                 .exchange(&mut stream, request, expected)
                 .await
             {
-                Err(Failure::ClosedBeforeResponse) if !new_connection => continue,
-                Err(failure) => return Err(failure),
+                Err(lost) if !new_connection && lost.may_go_again(is_idempotent) => {
+                    if lost.again != Again::Unsent {
+                        self.client.note_resent();
+                    }
+                }
+                Err(lost) => return Err(lost.failure),
                 Ok(answer) => {
                     self.link = if answer.keep_alive {
                         Link::Open(stream)

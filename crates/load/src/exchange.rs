@@ -6,6 +6,7 @@
 use crate::failure::Failure;
 use crate::response::Response;
 use crate::transport::Transport;
+use crate::unanswered::{Again, Unanswered};
 use sooner_kernel::clock::monotonic_ns;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -164,24 +165,24 @@ impl Receiver {
         stream: &mut Transport,
         request: &[u8],
         expected: Expected,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Answer, Unanswered> {
         let mut arrivals = Arrivals::asked(monotonic_ns());
         // A server may answer before it has read the request, and close: the answer is there all
         // the same.
         let unsent = send(stream, request).await.err();
-        let unsent = unsent.map(|error| Failure::from_io(&error).before_response());
-        if let Some(failure) = unsent.filter(|failure| *failure != Failure::ClosedBeforeResponse) {
-            return Err(failure);
+        if let Some(lost) = unsent.filter(|lost| lost.failure != Failure::ClosedBeforeResponse) {
+            return Err(lost);
         }
+        let lost = |failure| match (failure, unsent) {
+            (Failure::ClosedBeforeResponse, Some(unsent)) => unsent,
+            (failure, _) => failure.into(),
+        };
         let mut response = Response::to(expected == Expected::Any { to_head: true });
         loop {
             let received = poll_fn(|cx| self.poll_receive(stream, &mut response, cx)).await;
-            let received = received.map_err(|failure| {
-                if arrivals.began() {
-                    failure
-                } else {
-                    failure.before_response()
-                }
+            let received = received.map_err(|failure| match arrivals.began() {
+                true => failure.into(),
+                false => lost(failure.before_response()),
             })?;
             if response.is_interim() && received > 0 {
                 arrivals.broke_silence(monotonic_ns());
@@ -189,10 +190,10 @@ impl Receiver {
             }
             arrivals.came(monotonic_ns());
             if received == 0 {
-                response.end_of_stream()?;
+                response.end_of_stream().map_err(lost)?;
             }
             if received == 0 || response.is_complete() {
-                return answer(&response, expected, arrivals);
+                return Ok(answer(&response, expected, arrivals)?);
             }
         }
     }
@@ -222,9 +223,18 @@ impl Receiver {
     }
 }
 
-async fn send(stream: &mut Transport, request: &[u8]) -> io::Result<()> {
-    stream.write_all(request).await?;
-    stream.flush().await
+/// Sends all of it. Where not even the first byte went out, the server has not read it; what TLS
+/// has taken may have gone out in part.
+async fn send(stream: &mut Transport, request: &[u8]) -> Result<(), Unanswered> {
+    let lost = |error: io::Error| Unanswered::from(Failure::from_io(&error).before_response());
+    let is_plain = matches!(stream, Transport::Plain(_));
+    let begun = stream.write(request).await;
+    let sent = begun.map_err(|error| match lost(error) {
+        lost if is_plain => lost.with(Again::Unsent),
+        lost => lost,
+    })?;
+    stream.write_all(&request[sent..]).await.map_err(lost)?;
+    stream.flush().await.map_err(lost)
 }
 
 fn answer(response: &Response, expected: Expected, arrivals: Arrivals) -> Result<Answer, Failure> {

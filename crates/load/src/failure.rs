@@ -155,13 +155,11 @@ impl Failure {
     }
 
     /// The same before the first byte of a response: there the peer's going is what an orderly
-    /// close says, and a stream that was refused, or left behind by an orderly GOAWAY, was not
-    /// looked at (RFC 9113, section 8.7).
+    /// close says.
     pub fn before_response(self) -> Failure {
-        const UNTOUCHED: [h2::Reason; 2] = [h2::Reason::NO_ERROR, h2::Reason::REFUSED_STREAM];
         match self {
             Failure::Reset | Failure::CutBody => Failure::ClosedBeforeResponse,
-            Failure::Http2(code) if UNTOUCHED.contains(&code.into()) => {
+            Failure::Http2(code) if h2::Reason::NO_ERROR == code.into() => {
                 Failure::ClosedBeforeResponse
             }
             other => other,
@@ -241,12 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_looked_at_may_be_asked_for_again() {
-        let refused = Failure::Http2(h2::Reason::REFUSED_STREAM.into());
-        for failure in [Failure::Reset, Failure::CutBody, refused] {
+    fn a_peer_that_goes_before_the_response_has_closed() {
+        let orderly = Failure::Http2(h2::Reason::NO_ERROR.into());
+        for failure in [Failure::Reset, Failure::CutBody, orderly] {
             assert_eq!(failure.before_response(), Failure::ClosedBeforeResponse);
         }
-        let internal = Failure::Http2(h2::Reason::INTERNAL_ERROR.into());
-        assert_eq!(internal.before_response(), internal);
+        for reason in [h2::Reason::INTERNAL_ERROR, h2::Reason::REFUSED_STREAM] {
+            let failure = Failure::Http2(reason.into());
+            assert_eq!(failure.before_response(), failure);
+        }
     }
 }

@@ -6,6 +6,10 @@
 //! client's flow control. There is no way to ask a server to close an HTTP/2 connection, so the
 //! client closes first, and its port stays taken for a minute: with a new connection for every
 //! request that is enough for about four hundred a second, and more fail as "no local port left".
+//!
+//! A server ends a connection with GOAWAY, as nginx does after a thousand requests. What it turned
+//! away goes on where the pool says, and not on a connection of its own. Only the first request of a
+//! connection is lost with it, so that each connection of a server that takes none ends a request.
 
 use crate::client::Client;
 use crate::exchange::{Answer, Arrivals, Expected, Served};
@@ -13,6 +17,7 @@ use crate::failure::Failure;
 use crate::socket::ConnectingSocket;
 use crate::target::Endpoint;
 use crate::transport::Transport;
+use crate::unanswered::{Again, Unanswered};
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::SendRequest;
@@ -27,7 +32,7 @@ use tokio::task::spawn_local;
 /// section 6.9.1).
 const WINDOW_BYTES: u32 = (1 << 31) - 1;
 
-/// A stream that the server did not look at (RFC 9113, section 8.7).
+/// A stream that the server did not act on (RFC 9113, section 8.7).
 const REFUSED: Failure = Failure::Http2(7);
 
 /// What requests can be sent with, once it is known whether the connection could be made.
@@ -37,9 +42,10 @@ type Sender = Option<Result<SendRequest<Bytes>, Failure>>;
 /// gone and its last stream has ended.
 pub struct Http2Connection {
     client: Rc<Client>,
-    endpoint: Endpoint,
     sender: watch::Receiver<Sender>,
     ended: Rc<Cell<bool>>,
+    /// Whether a request has gone out on it, or tried to.
+    is_used: Cell<bool>,
     streams: Cell<u32>,
     requests: Cell<u32>,
 }
@@ -59,18 +65,12 @@ impl Http2Connection {
     ) -> Rc<Http2Connection> {
         let (told, sender) = watch::channel(None);
         let ended = Rc::new(Cell::new(false));
-        spawn_local(drive(
-            client.clone(),
-            endpoint.clone(),
-            socket,
-            told,
-            ended.clone(),
-        ));
+        spawn_local(drive(client.clone(), endpoint, socket, told, ended.clone()));
         Rc::new(Http2Connection {
             client,
-            endpoint,
             sender,
             ended,
+            is_used: Cell::new(false),
             streams: Cell::new(0),
             requests: Cell::new(0),
         })
@@ -127,20 +127,21 @@ impl Http2Connection {
     /// [`crate::exchange::Receiver::exchange`] does.
     async fn exchange(
         &self,
-        request: Request<()>,
-        body: Bytes,
+        request: &Request<()>,
+        body: &Bytes,
         expected: Expected,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Answer, Unanswered> {
         let mut arrivals = Arrivals::asked(monotonic_ns());
-        let mut response = self.respond(request.clone(), body.clone()).await;
+        let mut response = self.respond(request, body).await;
         // The server's limit came after the stream had begun: now the library keeps to it.
-        if response.as_ref().err() == Some(&REFUSED) && self.is_open() {
+        if is_refused(&response) && self.is_open() {
+            self.client.note_resent();
             response = self.respond(request, body).await;
+            if is_refused(&response) && self.is_open() {
+                response = response.map_err(|lost| lost.with(Again::Never));
+            }
         }
-        let response = response.map_err(|failure| match failure {
-            REFUSED => self.note_end(REFUSED.before_response()),
-            other => self.note_end(other),
-        })?;
+        let response = response?;
         arrivals.came(monotonic_ns());
         let status = response.status().as_u16();
         expected.status(status)?;
@@ -151,23 +152,56 @@ impl Http2Connection {
 
     async fn respond(
         &self,
-        request: Request<()>,
-        body: Bytes,
-    ) -> Result<http::Response<RecvStream>, Failure> {
-        let early = |error: h2::Error| match Failure::from_http2(&error) {
-            REFUSED => REFUSED,
-            other => other.before_response(),
-        };
+        request: &Request<()>,
+        body: &Bytes,
+    ) -> Result<http::Response<RecvStream>, Unanswered> {
         let sender = self.opened().await?;
-        let mut sender = sender.ready().await.map_err(early)?;
+        let is_first = !self.is_used.replace(true);
+        let response = self.respond_on(sender, request, body).await;
+        response.map_err(|lost| match is_first {
+            true => lost.with(Again::Never),
+            false => lost,
+        })
+    }
+
+    async fn respond_on(
+        &self,
+        sender: SendRequest<Bytes>,
+        request: &Request<()>,
+        body: &Bytes,
+    ) -> Result<http::Response<RecvStream>, Unanswered> {
+        let unsent = |error: h2::Error| match self.lost(&error) {
+            lost if lost.failure == Failure::BadHttp2 => lost,
+            lost => lost.with(Again::Unsent),
+        };
+        let mut sender = sender.ready().await.map_err(unsent)?;
         let is_whole = body.is_empty();
-        let (response, mut stream) = sender.send_request(request, is_whole).map_err(early)?;
+        let (response, mut stream) = sender
+            .send_request(request.clone(), is_whole)
+            .map_err(unsent)?;
         drop(sender);
         if !is_whole {
             // The library keeps what the windows do not let out yet; bodies are shared, not copied.
-            stream.send_data(body, true).map_err(early)?;
+            let sent = stream.send_data(body.clone(), true);
+            sent.map_err(|error| self.lost(&error))?;
         }
-        response.await.map_err(early)
+        response.await.map_err(|error| self.lost(&error))
+    }
+
+    /// What an error before the response says of the request. Unless it is of one stream alone, the
+    /// connection takes no more of them.
+    fn lost(&self, error: &h2::Error) -> Unanswered {
+        if error.is_go_away() || error.is_io() {
+            self.ended.set(true);
+        }
+        let failure = Failure::from_http2(error);
+        let lost = Unanswered::from(failure.before_response());
+        // Of the streams that a GOAWAY leaves to be answered, none ends with it.
+        let is_turned_away = error.is_go_away() && lost.failure == Failure::ClosedBeforeResponse;
+        match is_turned_away || failure == REFUSED {
+            true => lost.with(Again::Unread),
+            false => lost,
+        }
     }
 
     /// Waits until the connection has been made, or could not be.
@@ -193,14 +227,6 @@ impl Http2Connection {
         arrivals.came(monotonic_ns());
         Ok(body_bytes)
     }
-
-    /// A connection that turned a request away unread takes no more of them.
-    fn note_end(&self, failure: Failure) -> Failure {
-        if failure == Failure::ClosedBeforeResponse {
-            self.ended.set(true);
-        }
-        failure
-    }
 }
 
 impl Stream {
@@ -209,37 +235,18 @@ impl Stream {
         &self.connection
     }
 
-    /// Sends one request and reads its response; one that a kept connection did not look at goes to
-    /// a new one.
+    /// Sends one request and reads its response.
     pub async fn request(
-        &mut self,
+        &self,
         request: &Request<()>,
         body: &Bytes,
         expected: Expected,
-    ) -> Result<Served, Failure> {
-        loop {
-            let new_connection = self.new_connection;
-            let exchange = self
-                .connection
-                .exchange(request.clone(), body.clone(), expected);
-            match exchange.await {
-                Err(Failure::ClosedBeforeResponse) if !new_connection => {
-                    let Http2Connection {
-                        client, endpoint, ..
-                    } = &*self.connection;
-                    let (_, socket) = client.connect(endpoint.address);
-                    let connection =
-                        Http2Connection::connecting(client.clone(), endpoint.clone(), socket?);
-                    *self = connection.stream(true);
-                }
-                end => {
-                    return end.map(|answer| Served {
-                        answer,
-                        new_connection,
-                    });
-                }
-            }
-        }
+    ) -> Result<Served, Unanswered> {
+        let answer = self.connection.exchange(request, body, expected).await?;
+        Ok(Served {
+            answer,
+            new_connection: self.new_connection,
+        })
     }
 }
 
@@ -248,6 +255,10 @@ impl Drop for Stream {
         let streams = &self.connection.streams;
         streams.set(streams.get() - 1);
     }
+}
+
+fn is_refused(response: &Result<http::Response<RecvStream>, Unanswered>) -> bool {
+    matches!(response, Err(lost) if lost.failure == REFUSED)
 }
 
 /// Makes the connection, tells whether it could be made, and carries its frames until it ends.

@@ -39,4 +39,5 @@ pub mod socket;
 pub mod target;
 pub mod tls;
 pub mod transport;
+pub mod unanswered;
 pub mod verdict;

@@ -30,8 +30,8 @@ pub enum Message {
     Http1 {
         /// Head and body.
         bytes: Vec<u8>,
-        /// Whether the method is HEAD.
-        is_head: bool,
+        /// The method.
+        method: Method,
     },
     /// HTTP/2.
     Http2 {
@@ -145,14 +145,14 @@ impl Message {
         bytes.extend_from_slice(&body);
         Ok(Message::Http1 {
             bytes,
-            is_head: question.method == Method::HEAD,
+            method: question.method.clone(),
         })
     }
 
     /// Whether the answer has no body.
     pub fn is_head(&self) -> bool {
         match self {
-            Message::Http1 { is_head, .. } => *is_head,
+            Message::Http1 { method, .. } => method == Method::HEAD,
             // The frames say where a body ends.
             Message::Http2 { .. } => false,
         }

@@ -85,8 +85,9 @@ impl Asking<'_> {
     }
 
     async fn request(&self, carrier: &mut Carrier, close: bool) -> Result<Served, Failure> {
-        carrier
-            .request(self.target, self.path, close, Some(self.body_bytes))
+        let body_bytes = Some(self.body_bytes);
+        self.pool
+            .request(carrier, self.target, self.path, close, body_bytes)
             .await
     }
 }

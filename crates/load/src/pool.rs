@@ -10,7 +10,9 @@
 //! connection takes no request after its K-th and ends with its last stream.
 //!
 //! A pool may have a most of connections. A request that would need one more goes on the one with
-//! the fewest, and waits there for a stream that the server allows.
+//! the fewest, and waits there for a stream that the server allows. A connection that the server
+//! ends counts no more, while its last streams run out. What it turned away asks the pool again: so
+//! all of it shares the connection that takes its place (RFC 9113, section 9.1).
 //!
 //! A pool has one source address. A client that shall not share connections with others has a pool
 //! of its own.
@@ -21,7 +23,9 @@ use crate::exchange::{Expected, Served};
 use crate::failure::Failure;
 use crate::http2::{Http2Connection, Stream};
 use crate::message::Message;
+use crate::socket::ConnectingSocket;
 use crate::target::{Endpoint, Target};
+use crate::unanswered::Again;
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::num::NonZeroU32;
@@ -145,25 +149,35 @@ impl Pool {
     /// on.
     pub fn connect(&self) -> (u64, Result<Carrier, Failure>) {
         let (sent_ns, socket) = self.client.connect(self.endpoint.address);
-        let carrier = socket.map(|socket| {
-            let (client, endpoint) = (self.client.clone(), self.endpoint.clone());
-            match self.reuse.http2_streams {
-                None => Carrier::Connection(Connection::connecting(client, endpoint, socket)),
-                Some(_) => {
-                    let stream = Http2Connection::connecting(client, endpoint, socket).stream(true);
-                    self.share(stream.connection());
-                    Carrier::Stream(stream)
-                }
+        let carrier = socket.map(|socket| match self.reuse.http2_streams {
+            None => {
+                let (client, endpoint) = (self.client.clone(), self.endpoint.clone());
+                Carrier::Connection(Connection::connecting(client, endpoint, socket))
             }
+            Some(_) => Carrier::Stream(self.new_stream(socket)),
         });
         (sent_ns, carrier)
     }
 
-    fn share(&self, connection: &Rc<Http2Connection>) {
-        let mut shared = self.shared.borrow_mut();
-        let is_known = shared.iter().any(|known| Rc::ptr_eq(known, connection));
-        if !is_known && self.takes_more(connection) {
-            shared.push(connection.clone());
+    /// The first place on a connection that others may go on too.
+    fn new_stream(&self, socket: ConnectingSocket) -> Stream {
+        let (client, endpoint) = (self.client.clone(), self.endpoint.clone());
+        let stream = Http2Connection::connecting(client, endpoint, socket).stream(true);
+        let connection = stream.connection();
+        if self.takes_more(connection) {
+            self.shared.borrow_mut().push(connection.clone());
+        }
+        stream
+    }
+
+    /// A place for what was turned away elsewhere.
+    fn other_stream(&self, streams_max: u32) -> Result<Stream, Failure> {
+        match self.take_stream(streams_max) {
+            Some(stream) => Ok(stream),
+            None => {
+                let (_, socket) = self.client.connect(self.endpoint.address);
+                socket.map(|socket| self.new_stream(socket))
+            }
         }
     }
 
@@ -182,11 +196,8 @@ impl Pool {
     pub fn keep(&self, carrier: Carrier) -> Option<Connection> {
         let mut connection = match carrier {
             Carrier::Connection(connection) => connection,
-            Carrier::Stream(stream) => {
-                // It may be one that was made anew.
-                self.share(stream.connection());
-                return None;
-            }
+            // The pool has known its connection from the beginning.
+            Carrier::Stream(_) => return None,
         };
         let has_more = connection.requests() < self.reuse.requests_per_connection.get();
         if has_more && connection.is_open() {
@@ -202,45 +213,72 @@ impl Pool {
             connection.close().await;
         }
     }
-}
 
-impl Carrier {
-    /// Asks `target` for `path` (of the server) and reads the response; in HTTP/1.1 the server may
-    /// be asked to `close`.
+    /// Asks `target` for `path` (of the server) on `carrier` and reads the response; in HTTP/1.1
+    /// the server may be asked to `close`.
     pub async fn request(
-        &mut self,
+        &self,
+        carrier: &mut Carrier,
         target: &Target,
         path: &str,
         close: bool,
         body_bytes: Option<u64>,
     ) -> Result<Served, Failure> {
-        match self {
+        let expected = body_bytes.into();
+        match carrier {
             Carrier::Connection(connection) => {
                 let request = target.http1_request(path, close);
-                connection.request(&request, body_bytes.into()).await
+                connection.request(&request, true, expected).await
             }
             Carrier::Stream(stream) => {
-                let request = target.http2_request(path).map_err(|_| Failure::BadHttp2)?;
-                stream
-                    .request(&request, &Bytes::new(), body_bytes.into())
-                    .await
+                let head = target.http2_request(path).map_err(|_| Failure::BadHttp2)?;
+                self.ask_on(stream, &head, &Bytes::new(), expected).await
             }
         }
     }
 
-    /// Sends `message` and reads whatever answers; fails where it is made for another protocol.
-    pub async fn send(&mut self, message: &Message) -> Result<Served, Failure> {
+    /// Sends `message` on `carrier` and reads whatever answers; fails where it is made for another
+    /// protocol.
+    pub async fn send(&self, carrier: &mut Carrier, message: &Message) -> Result<Served, Failure> {
         let expected = Expected::Any {
             to_head: message.is_head(),
         };
-        match (self, message) {
-            (Carrier::Connection(connection), Message::Http1 { bytes, .. }) => {
-                connection.request(bytes, expected).await
+        match (carrier, message) {
+            (Carrier::Connection(connection), Message::Http1 { bytes, method }) => {
+                let is_idempotent = method.is_idempotent();
+                connection.request(bytes, is_idempotent, expected).await
             }
             (Carrier::Stream(stream), Message::Http2 { head, body }) => {
-                stream.request(head, body, expected).await
+                self.ask_on(stream, head, body, expected).await
             }
             _ => Err(Failure::BadHttp2),
+        }
+    }
+
+    /// Asks on a stream, and where the request may be sent again on another one: as often as it is
+    /// certain that no server acted on it, and once on a guess.
+    async fn ask_on(
+        &self,
+        stream: &mut Stream,
+        head: &http::Request<()>,
+        body: &Bytes,
+        expected: Expected,
+    ) -> Result<Served, Failure> {
+        let mut may_guess = head.method().is_idempotent();
+        loop {
+            let lost = match stream.request(head, body, expected).await {
+                Ok(served) => return Ok(served),
+                Err(lost) => lost,
+            };
+            let most = self.reuse.http2_streams;
+            let Some(most) = most.filter(|_| lost.may_go_again(may_guess)) else {
+                return Err(lost.failure);
+            };
+            may_guess &= lost.again != Again::IfIdempotent;
+            if lost.again != Again::Unsent {
+                self.client.note_resent();
+            }
+            *stream = self.other_stream(most.get())?;
         }
     }
 }

@@ -91,8 +91,9 @@ impl Prober<'_> {
         let pool = self.pool(NonZeroU32::MIN);
         let before = self.client.received_bytes();
         let mut carrier = pool.connect().1?;
-        let served = carrier
-            .request(self.target, self.path, true, Some(self.body_bytes))
+        let body_bytes = Some(self.body_bytes);
+        let served = pool
+            .request(&mut carrier, self.target, self.path, true, body_bytes)
             .await?;
         let received = self.client.received_bytes() - before;
         pool.put_back(carrier).await;
@@ -120,8 +121,8 @@ impl Prober<'_> {
                 Some(carrier) => carrier,
                 None => pool.connect().1?,
             };
-            carrier
-                .request(self.target, self.path, false, Some(self.body_bytes))
+            let body_bytes = Some(self.body_bytes);
+            pool.request(&mut carrier, self.target, self.path, false, body_bytes)
                 .await?;
             *count = self.client.received_bytes();
         }

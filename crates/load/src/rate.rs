@@ -190,6 +190,7 @@ async fn carry_out(
         received: (client.receiver().body_bytes(), received_ns as f64 / 1e9),
         in_flight_max: running.in_flight_max.get(),
         connections_opened: client.connections_opened() - opened_before,
+        resent: client.resent(),
         connections: options.connections,
         errors_known: options.errors_known,
     };
@@ -314,7 +315,7 @@ impl Running {
             Ok(carrier) => carrier,
             Err(failure) => return self.end(job, monotonic_ns(), Err(failure)),
         };
-        let answer = carrier.send(&asked.message);
+        let answer = pool.send(&mut carrier, &asked.message);
         let end = tokio::time::timeout(Duration::from_nanos(left_ns), answer).await;
         match end {
             Ok(end) => {

@@ -99,6 +99,8 @@ pub struct Replay {
     pub passed_over: u64,
     /// What responses cost beside their bodies, as measured before the run.
     pub costs: Costs,
+    /// Requests that were sent again, because they got no answer on a connection, in the whole run.
+    pub resent: u64,
 }
 
 /// Runs a replay; call it inside a tokio current-thread runtime that does nothing else. `progress`
@@ -131,10 +133,11 @@ async fn carry_out(
         },
         None => closed_script(options, &costs),
     };
+    let client = Rc::new(Client::new(options.socket.clone()));
     let scene = PlayOptions {
         trace: &options.trace,
         target: &options.target,
-        pools: pools(options),
+        pools: pools(options, &client),
         patience: options.patience,
         drain: options.drain,
         planned: plan.map(|plan| plan.arrivals.len() as u64),
@@ -154,6 +157,7 @@ async fn carry_out(
         played: &played,
         costs,
         counters,
+        resent: client.resent(),
     };
     Ok(facts.report())
 }
@@ -204,22 +208,15 @@ fn check_sockets(options: &ReplayOptions) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// One pool a source address.
-fn pools(options: &ReplayOptions) -> Vec<Pool> {
-    let client = Client::new(options.socket.clone());
-    let pool = |client: Client| {
-        Pool::new(
-            Rc::new(client),
-            options.target.endpoint.clone(),
-            options.reuse,
-        )
-    };
+/// One pool a source address; all count to the counts of `client`.
+fn pools(options: &ReplayOptions, client: &Rc<Client>) -> Vec<Pool> {
+    let pool = |client| Pool::new(client, options.target.endpoint.clone(), options.reuse);
     if options.sources.is_empty() {
-        return vec![pool(client)];
+        return vec![pool(client.clone())];
     }
     let sources = options.sources.iter();
     sources
-        .map(|&source| pool(client.bound_to(source)))
+        .map(|&source| pool(Rc::new(client.bound_to(source))))
         .collect()
 }
 

@@ -3,6 +3,7 @@
 mod closed;
 mod exact;
 mod few_streams;
+mod going_away;
 mod models;
 mod nginx;
 mod patience;

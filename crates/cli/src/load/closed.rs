@@ -3,7 +3,7 @@
 use super::protocol::ProtocolArgs;
 use super::rate::print_percentiles;
 use super::requests::RequestArgs;
-use super::results::{self, ResultArgs, listed};
+use super::results::{self, ResultArgs, listed, sent_again};
 use super::{exit_code, runtime};
 use crate::output;
 use crate::seconds;
@@ -90,7 +90,11 @@ fn print(run: &ClosedRun) -> Result<()> {
     } else {
         "INVALID"
     };
-    output::line(format_args!("connections  {}", run.connections))?;
+    output::line(format_args!(
+        "connections  {}{}",
+        run.connections,
+        sent_again(run.resent)
+    ))?;
     output::line(format_args!(
         "requests/s   {} ({} in {:.1} s)",
         number::significant(run.requests_per_sec),

@@ -211,12 +211,9 @@ impl MeasureArgs {
         if let Some(load) = replay.asked_load {
             figures.insert("asked_load".into(), load.into());
         }
+        figures.insert("resent".into(), replay.resent.into());
         if self.json {
-            let report = Report::new(vec![replay.run]);
-            if figures.is_empty() {
-                return output::json(&report);
-            }
-            let mut report = serde_json::to_value(report)?;
+            let mut report = serde_json::to_value(Report::new(vec![replay.run]))?;
             if let Some(run) = report["runs"][0].as_object_mut() {
                 run.extend(figures);
             }
@@ -231,6 +228,7 @@ fn print(replay: Replay, options: &ReplayOptions, remarks: &str) -> Result<()> {
         run,
         costs,
         asked_load,
+        resent,
         ..
     } = replay;
     let wire = said_of_wire(run.protocol.as_deref(), &costs);
@@ -247,6 +245,9 @@ fn print(replay: Replay, options: &ReplayOptions, remarks: &str) -> Result<()> {
     }
     if let Some(count) = report.runs[0].syn_retransmissions {
         output::line(format_args!("SYNs sent again: {count}"))?;
+    }
+    if resent > 0 {
+        output::line(format_args!("requests sent again: {resent}"))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::protocol::ProtocolArgs;
 use super::requests::RequestArgs;
-use super::results::{self, ResultArgs, listed};
+use super::results::{self, ResultArgs, listed, sent_again};
 use super::{exit_code, runtime};
 use crate::output;
 use crate::seconds;
@@ -214,8 +214,10 @@ fn print(run: &RateRun) -> Result<()> {
         number::bits_per_sec(run.goodput_bits_per_sec)
     ))?;
     output::line(format_args!(
-        "connections  {} opened, at most {} requests under way",
-        run.connections_opened, run.in_flight_max
+        "connections  {} opened, at most {} requests under way{}",
+        run.connections_opened,
+        run.in_flight_max,
+        sent_again(run.resent)
     ))?;
     output::line(format_args!(
         "response     mean {}, from the moment at which each was to be sent",

@@ -1,9 +1,11 @@
 //! `sooner load replay ACCESS.log`: a log's requests, to a server of the user's own.
 
 use super::measure::MeasureArgs;
+use super::no_request::NoRequest;
 use super::rate::{CONNECTIONS, play};
 use super::requests::field;
 use super::results::ResultArgs;
+use crate::advise::Taken;
 use crate::seconds;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -45,6 +47,10 @@ pub struct LogArgs {
     /// none.
     #[arg(long)]
     all_methods: bool,
+    /// Unit of the time taken at the end of a line that Apache or nginx wrote, and of fields of JSON
+    /// that do not name theirs, such as duration and latency [default: guess].
+    #[arg(long, value_name = "UNIT")]
+    time_taken: Option<Taken>,
     /// Header of every request, such as 'host: www.example.org'; repeatable.
     #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = field)]
     header: Vec<(http::HeaderName, http::HeaderValue)>,
@@ -74,6 +80,7 @@ impl LogArgs {
             ("--rate", self.rate.is_some()),
             ("--constant", self.constant),
             ("--all-methods", self.all_methods),
+            ("--time-taken", self.time_taken.is_some()),
             ("--header", !self.header.is_empty()),
             ("--connections", self.connections.is_some()),
             ("--timeout", self.timeout.is_some()),
@@ -119,7 +126,7 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
         requests,
         whats,
         mut remarks,
-    } = read(name, log.all_methods)?;
+    } = read(name, log)?;
     let questions = questions(&whats, measure, log)?;
     let (duration, arrivals) = arrivals(&requests, measure, log, seed)?;
     let errors_known = arrivals
@@ -231,12 +238,23 @@ fn arrivals(
     ))
 }
 
-fn read(name: &str, all_methods: bool) -> Result<Log> {
+fn read(name: &str, log: &LogArgs) -> Result<Log> {
+    let all_methods = log.all_methods;
+    let taken = log.time_taken.map_or(TimeTaken::Guess, Into::into);
     let mut read = Requests::default();
-    Logs::open_with_requests(&[PathBuf::from(name)], TimeTaken::Guess)
-        .and_then(|logs| logs.read(&mut read, |_| ()))
+    let mut stored_bytes = 0;
+    Logs::open_with_requests(&[PathBuf::from(name)], taken)
+        .and_then(|logs| {
+            stored_bytes = logs.stored_bytes();
+            logs.read(&mut read, |_| ())
+        })
         .map_err(|error| error.for_command("load replay"))?;
     let (mut requests, whats, unsaid) = read.finish();
+    let without = NoRequest {
+        unsaid: &unsaid,
+        stored_bytes,
+        requests: requests.len(),
+    };
     let mut remarks: Vec<String> = Vec::new();
     remarks.extend(unsaid.sentences());
     let others = other_methods(&requests, &whats);
@@ -260,8 +278,8 @@ fn read(name: &str, all_methods: bool) -> Result<Log> {
             .for_each(|request| request.at_ns -= first_ns);
     }
     if requests.is_empty() {
-        let first = unsaid.first_other.as_deref().unwrap_or("nothing is in it");
-        bail!("{name}: no line is a request that can be sent; the first: {first}");
+        let why = without.why("requests are no GET and no HEAD, and --all-methods sends those");
+        bail!("{name}: no line is a request that can be sent; {why}");
     }
     let targets: HashSet<u32> = requests.iter().map(|request| request.what).collect();
     let all = format!("{} requests for {} targets", requests.len(), targets.len());

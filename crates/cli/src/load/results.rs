@@ -137,6 +137,15 @@ pub fn listed<'a, T: Display + 'a>(counts: impl Iterator<Item = (&'a T, &'a u64)
     }
 }
 
+/// `, 3 requests sent again`, or nothing.
+pub fn sent_again(resent: u64) -> String {
+    match resent {
+        0 => String::new(),
+        1 => ", 1 request sent again".into(),
+        _ => format!(", {resent} requests sent again"),
+    }
+}
+
 /// Prints what was expected beside what came.
 pub fn print(expectations: &[Checked]) -> Result<(), Undelivered> {
     for checked in expectations {

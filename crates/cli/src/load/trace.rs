@@ -1,10 +1,12 @@
 //! `sooner load trace`.
 
+use super::no_request::NoRequest;
+use crate::advise::{Taken, names};
 use crate::output::{self, Undelivered};
 use crate::whole_file;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use sooner_advise::{Logs, Requests, TimeTaken, trace_files};
+use sooner_advise::{Logs, Requests, trace_files};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,6 +18,10 @@ pub struct TraceArgs {
     /// Name of the trace: NAME.csv.gz, NAME.objects.csv.gz and NAME.paths.csv.gz are written.
     #[arg(short = 'o', long, value_name = "NAME")]
     output: String,
+    /// Unit of the time taken at the end of a line that Apache or nginx wrote, and of fields of JSON
+    /// that do not name theirs, such as duration and latency.
+    #[arg(long, value_name = "UNIT", default_value = "guess")]
+    time_taken: Taken,
 }
 
 /// Reads the logs and writes the trace.
@@ -25,16 +31,27 @@ pub fn run(args: &TraceArgs) -> Result<ExitCode> {
         .map(|end| PathBuf::from(format!("{name}.{end}")));
     output::check_file("--output", &requests_path)?;
     let mut read = Requests::default();
-    Logs::open_with_requests(&args.logs, TimeTaken::Guess)
-        .and_then(|logs| logs.read(&mut read, |_| ()))
+    let mut stored_bytes = 0;
+    Logs::open_with_requests(&args.logs, args.time_taken.into())
+        .and_then(|logs| {
+            stored_bytes = logs.stored_bytes();
+            logs.read(&mut read, |_| ())
+        })
         .map_err(|error| error.for_command("load trace -o NAME"))?;
     let (requests, whats, unsaid) = read.finish();
     if requests.iter().all(|request| request.bytes == 0) {
-        let first = unsaid
-            .first_other
-            .as_deref()
-            .unwrap_or("every response has 0 bytes");
-        bail!("no line is a request with a response of some bytes; the first: {first}");
+        let names = names(&args.logs);
+        let without = NoRequest {
+            unsaid: &unsaid,
+            stored_bytes,
+            requests: requests.len(),
+        };
+        let has_sizes = unsaid.without_size < requests.len() as u64;
+        let why = without.why(match has_sizes {
+            true => "requests have a response of 0 bytes",
+            false => "requests have no size, which a trace needs",
+        });
+        bail!("{names}: no line is a request with a response of some bytes; {why}");
     }
     let files = trace_files(&requests, &whats).context("cannot make the trace")?;
     for (path, content) in [

@@ -46,6 +46,8 @@ pub struct ClosedRun {
     pub goodput_bits_per_sec: f64,
     /// CPU time of the generator's thread / window.
     pub generator_cpu_share: f64,
+    /// Requests that were sent again in the window, because they got no answer on a connection.
+    pub resent: u64,
     /// Errors by kind; kinds that did not occur are absent.
     pub errors_by_kind: BTreeMap<ErrorKind, u64>,
     /// The requests that ended in the window; a closed loop has no slowdown and no ideals.
@@ -90,6 +92,8 @@ pub struct Lasted {
     pub cpu_share: f64,
     /// Body bytes that came in it, of whichever response.
     pub body_bytes: u64,
+    /// Requests that were sent again in it.
+    pub resent: u64,
     /// How long the whole run should have been, where a signal ended it.
     pub stopped_of: Option<Duration>,
 }
@@ -126,6 +130,7 @@ impl Window {
             elapsed_ns,
             cpu_share,
             body_bytes,
+            resent,
             stopped_of,
             ..
         } = lasted;
@@ -157,6 +162,7 @@ impl Window {
             requests_per_sec,
             goodput_bits_per_sec: body_bytes as f64 * 8.0 / seconds,
             generator_cpu_share: cpu_share,
+            resent,
             errors_by_kind,
             all: self.group(),
             response: Times::of(&recorder.responses),
@@ -251,6 +257,7 @@ mod tests {
             waiting: Waiting::default(),
             cpu_share,
             body_bytes,
+            resent: 0,
             stopped_of: None,
         }
     }

@@ -90,6 +90,8 @@ pub struct RateRun {
     pub connection_wait: Times,
     /// Connections opened, in the whole run.
     pub connections_opened: u64,
+    /// Requests that were sent again, because they got no answer on a connection, in the whole run.
+    pub resent: u64,
     /// Requests under way at a time, at most.
     pub in_flight_max: u64,
     /// CPU time of the generator's thread / elapsed time.
@@ -120,6 +122,8 @@ pub struct Lasted {
     pub in_flight_max: u64,
     /// Connections opened.
     pub connections_opened: u64,
+    /// Requests that were sent again.
+    pub resent: u64,
     /// Most connections to a server.
     pub connections: u32,
     /// Requests that failed before, and may do so again.
@@ -192,6 +196,7 @@ impl RateRun {
             send_lag: Times::of(&recorder.lags),
             connection_wait: Times::of(&recorder.waits),
             connections_opened: lasted.connections_opened,
+            resent: lasted.resent,
             in_flight_max: lasted.in_flight_max,
             generator_cpu_share: lasted.cpu_share,
             remarks: Vec::new(),

@@ -22,6 +22,8 @@ pub struct Facts<'run> {
     pub costs: Costs,
     /// What the kernel counted meanwhile, where it says so.
     pub counters: Option<TcpCounters>,
+    /// Requests that were sent again.
+    pub resent: u64,
 }
 
 impl Facts<'_> {
@@ -61,6 +63,7 @@ impl Facts<'_> {
             passed_over: self.offer.map_or(0, |offer| offer.plan.passed_over),
             samples,
             costs: self.costs,
+            resent: self.resent,
         }
     }
 

@@ -18,6 +18,11 @@ pub struct Nginx {
 impl Nginx {
     /// Starts it on `root`; `None` where there is none with TLS and HTTP/2, which is printed.
     pub fn start(root: &Path) -> Option<Nginx> {
+        Nginx::start_with(root, "")
+    }
+
+    /// The same with more directives of its block `http`. It answers anything at `/any`.
+    pub fn start_with(root: &Path, directives: &str) -> Option<Nginx> {
         if !nginx::has_modules(&["http_ssl_module", "http_v2_module"]) {
             // The harness names a test's thread after it.
             let test = std::thread::current();
@@ -32,9 +37,10 @@ impl Nginx {
         let certificate = Certificate::make_authority(scratch.path(), &names).unwrap();
         let [secured, secured_http2, clear_http2] = port::free_ones().unwrap();
         let http = format!(
-            "access_log off; ssl_certificate {}; ssl_certificate_key {};\n\
+            "access_log off; {directives} ssl_certificate {}; ssl_certificate_key {};\n\
              ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:tickets:1m; server {{ \
-             listen {secured} ssl; listen {secured_http2} ssl http2; listen {clear_http2} http2; root {}; }}\n",
+             listen {secured} ssl; listen {secured_http2} ssl http2; listen {clear_http2} http2; root {};\n\
+             location = /any {{ return 200 hello; }} }}\n",
             certificate.certificate.display(),
             certificate.key.display(),
             root.display()

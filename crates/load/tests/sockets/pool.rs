@@ -27,10 +27,9 @@ fn pool(server: &TestServer, requests_per_connection: u32) -> Pool {
 async fn used(pool: &Pool, server: &TestServer, requests: u32) -> Carrier {
     let mut carrier = pool.connect().1.unwrap();
     for _ in 0..requests {
-        carrier
-            .request(&target(server), "/", false, None)
-            .await
-            .unwrap();
+        let (target, path) = (target(server), "/");
+        let asking = pool.request(&mut carrier, &target, path, false, None);
+        asking.await.unwrap();
     }
     carrier
 }

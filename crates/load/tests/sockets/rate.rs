@@ -254,6 +254,67 @@ fn errors_are_told_by_kind_and_an_expectation_of_them_is_the_judge() {
     );
 }
 
+/// A server that answers the first request of each connection, reads the second and closes.
+fn closing() -> TestServer {
+    TestServer::start(|_, nth| match nth % 2 {
+        0 => Reply::Body {
+            bytes: 5,
+            after: Duration::ZERO,
+        },
+        _ => Reply::Raw {
+            text: "",
+            keep: false,
+        },
+    })
+}
+
+/// One connection, with requests of a method.
+fn with_method(server: &TestServer, method: http::Method) -> RateOptions {
+    let mut questions = Questions::new(TlsOptions::default(), false);
+    let question = Question {
+        method,
+        body: Some("a=1".into()),
+        ..Question::get("/")
+    };
+    questions.add(&server.url(), &question, 1.0).unwrap();
+    RateOptions {
+        requests: questions.requests().to_vec(),
+        connections: 1,
+        ..options(&[server.url()])
+    }
+}
+
+/// The server may have acted on it (RFC 9110, section 9.2.2).
+#[test]
+fn what_is_not_idempotent_is_sent_once_and_its_loss_counts() {
+    for method in [http::Method::POST, http::Method::PATCH] {
+        let server = closing();
+        let ran = run(&with_method(&server, method), 100.0);
+        assert_eq!((ran.run.sent, server.requests()), (100, 100));
+        assert_eq!(
+            (ran.run.answered, ran.run.errors, ran.run.resent),
+            (50, 50, 0)
+        );
+        assert_eq!(
+            ran.run
+                .failures
+                .get("connection closed before the response"),
+            Some(&50)
+        );
+    }
+}
+
+#[test]
+fn what_is_idempotent_may_be_sent_again_and_that_is_counted() {
+    for method in [http::Method::GET, http::Method::PUT, http::Method::DELETE] {
+        let server = closing();
+        let ran = run(&with_method(&server, method), 100.0);
+        assert_eq!((ran.run.answered, ran.run.errors), (100, 0));
+        assert_eq!(ran.run.resent, 99);
+        assert_eq!(server.requests(), ran.run.sent + ran.run.resent);
+    }
+}
+
 #[test]
 fn the_warm_up_is_left_out() {
     let server = answering(5);
