@@ -244,7 +244,7 @@ impl Admission {
     /// Less is expected of those who wait where jobs like them have become shorter since they came.
     fn judge_anew(&mut self, now: Time) {
         // A promise stays as it was made.
-        if self.order.within().is_none_or(|it| it == Within::Fcfs) {
+        if self.within().is_none_or(|it| it == Within::Fcfs) {
             return;
         }
         let Some(subjects) = self.waiting.look_at(now) else {
@@ -266,9 +266,14 @@ impl Admission {
         if !is_tuned || self.outcomes.seen() < self.learns_at {
             return;
         }
-        self.learns_at = self.outcomes.seen() + self.queue.waiting() as u64;
-        if let Some(tuning) = self.outcomes.tuning(self.places) {
-            self.queue.retune(tuning, now);
+        let seen = self.outcomes.seen();
+        self.learns_at = seen + seen.min(self.queue.waiting() as u64);
+        let Some(tuning) = self.outcomes.tuning(self.places) else {
+            return;
+        };
+        match self.within() {
+            Some(Within::Boost | Within::Nudge) => self.queue.retune(tuning, now),
+            _ => self.queue.set_tuning(tuning),
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The least time between two looks, ns.
 const LOOK_NS_MIN: u64 = 100_000_000;
-/// The same for each of those who wait, ns: a look takes less than a hundredth of it.
+/// The same for each of those who wait, ns: a look and a new order take some hundredths of it.
 const LOOK_NS_PER_JOB: u64 = 500_000;
 
 /// Those who wait outside a backend.

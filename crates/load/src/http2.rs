@@ -132,12 +132,13 @@ impl Http2Connection {
         expected: Expected,
     ) -> Result<Answer, Unanswered> {
         let mut arrivals = Arrivals::asked(monotonic_ns());
+        let is_first = !self.is_used.get();
         let mut response = self.respond(request, body).await;
         // The server's limit came after the stream had begun: now the library keeps to it.
         if is_refused(&response) && self.is_open() {
             self.client.note_resent();
             response = self.respond(request, body).await;
-            if is_refused(&response) && self.is_open() {
+            if is_first || (is_refused(&response) && self.is_open()) {
                 response = response.map_err(|lost| lost.with(Again::Never));
             }
         }

@@ -282,8 +282,9 @@ impl Client {
                 Ok(Some(lease))
             }
             End::Over | End::RolledBack => {
-                self.handle.end_lease();
+                self.handle.cancel_target.take();
                 self.give_back(lease).await;
+                self.handle.end_lease();
                 self.send(for_client).await?;
                 Ok(None)
             }

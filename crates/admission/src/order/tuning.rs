@@ -18,7 +18,7 @@ pub struct Tuning {
 }
 
 /// The same numbers in all parts of one queue: in each class, for each client. It decides about
-/// jobs that come; the rank of a job that waits stays.
+/// jobs that come; those that wait keep their rank until they are ordered anew.
 #[derive(Clone, Default)]
 pub(crate) struct SharedTuning(Arc<Numbers>);
 

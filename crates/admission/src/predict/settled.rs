@@ -11,6 +11,8 @@ const BAND: f64 = 1.5;
 const CORRECTION_MIN: f64 = 1.25;
 /// The first pause, in jobs, after a mean has moved that far.
 const PAUSE: u64 = 1;
+/// The longest one: what is wrong by less than a half is not wrong without end.
+const PAUSE_MAX: u64 = 2048;
 
 /// A mean, as it was when it was last looked at.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ impl Settled {
         if self.left == 0 {
             self.value = mean;
             self.left = self.pause;
-            self.pause = self.pause.saturating_mul(2);
+            self.pause = (2 * self.pause).min(PAUSE_MAX);
         }
     }
 
@@ -81,6 +83,14 @@ mod tests {
             said.join(" "),
             "10 12 12 13 13 13 13 10 10 10 15 20 20 12 14 14"
         );
+    }
+
+    #[test]
+    fn it_follows_before_long() {
+        let mut settled = Settled::new();
+        (0..100_000).for_each(|_| settled.note(10.0));
+        (0..=PAUSE_MAX).for_each(|_| settled.note(14.0));
+        assert!((settled.get() - 14.0).abs() < 1e-9);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Who waits under another order, in other classes, within other caps, and with less expected.
 
 use super::{AdmissionQueue, Request, Waiting};
-use crate::order::{Order, Ranking};
+use crate::order::{Order, Ranking, Within};
 use sooner_policy::{JobId, Time};
+
+/// So few are put into a new order within some ms.
+const FEW_WAIT: usize = 1000;
 
 impl AdmissionQueue {
     /// From now on those who are here are what `renewed` says, and who waits goes in by `order`;
@@ -36,8 +39,14 @@ impl AdmissionQueue {
 
     /// Who waits is expected to take what `expected_ns` says, where that is less than was expected
     /// until now. So all bounds hold with what was expected when a job came. What a job had in the
-    /// imagination counts for as large a part of it as before.
+    /// imagination counts for as large a part of it as before. Under `nudge`, where each new order lets
+    /// more jobs pass the same one, and where many wait, only if it is less by a quarter for one.
     pub fn expect_less(&mut self, expected_ns: impl Fn(JobId) -> Option<u64>, now: Time) {
+        let is_nudge = self.order.within() == Some(Within::Nudge);
+        let is_dear = is_nudge || self.waiting.len() > FEW_WAIT;
+        if is_dear && !self.has_fallen(&expected_ns) {
+            return;
+        }
         let mut is_same = true;
         for (&job, one) in &mut self.waiting {
             let (Some(before_ns), Some(ns)) = (one.request.size_ns(), expected_ns(job)) else {
@@ -53,6 +62,14 @@ impl AdmissionQueue {
         if !is_same {
             self.reorder(now);
         }
+    }
+
+    /// Whether one that waits is expected to take less by a quarter than was expected until now.
+    fn has_fallen(&self, expected_ns: impl Fn(JobId) -> Option<u64>) -> bool {
+        self.waiting.iter().any(|(&job, one)| {
+            let pair = one.request.size_ns().zip(expected_ns(job));
+            pair.is_some_and(|(before_ns, ns)| ns <= before_ns - before_ns / 4)
+        })
     }
 
     /// Puts all who wait into a new order, as if they came again in their turn.

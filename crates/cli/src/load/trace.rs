@@ -46,10 +46,10 @@ pub fn run(args: &TraceArgs) -> Result<ExitCode> {
             stored_bytes,
             requests: requests.len(),
         };
-        let has_sizes = unsaid.without_size < requests.len() as u64;
-        let why = without.why(match has_sizes {
-            true => "requests have a response of 0 bytes",
-            false => "requests have no size, which a trace needs",
+        let why = without.why(match requests.len() as u64 {
+            all if unsaid.without_size == all => "requests have no size, which a trace needs",
+            _ if unsaid.without_size == 0 => "requests have a response of 0 bytes",
+            _ => "requests have a response of 0 bytes or no size",
         });
         bail!("{names}: no line is a request with a response of some bytes; {why}");
     }
