@@ -4,9 +4,6 @@ use super::{AdmissionQueue, Request, Waiting};
 use crate::order::{Order, Ranking, Within};
 use sooner_policy::{JobId, Time};
 
-/// So few are put into a new order within some ms.
-const FEW_WAIT: usize = 1000;
-
 impl AdmissionQueue {
     /// From now on those who are here are what `renewed` says, and who waits goes in by `order`;
     /// each as if it had come under it when it came, and as if it lacked no more than it does in the
@@ -40,11 +37,10 @@ impl AdmissionQueue {
     /// Who waits is expected to take what `expected_ns` says, where that is less than was expected
     /// until now. So all bounds hold with what was expected when a job came. What a job had in the
     /// imagination counts for as large a part of it as before. Under `nudge`, where each new order lets
-    /// more jobs pass the same one, and where many wait, only if it is less by a quarter for one.
+    /// more jobs pass the same one, only if it is less by a quarter for one.
     pub fn expect_less(&mut self, expected_ns: impl Fn(JobId) -> Option<u64>, now: Time) {
         let is_nudge = self.order.within() == Some(Within::Nudge);
-        let is_dear = is_nudge || self.waiting.len() > FEW_WAIT;
-        if is_dear && !self.has_fallen(&expected_ns) {
+        if is_nudge && !self.has_fallen(&expected_ns) {
             return;
         }
         let mut is_same = true;
