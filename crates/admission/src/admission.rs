@@ -9,9 +9,10 @@
 use crate::goals::{ClassStatus, Goal, Goals, Need};
 use crate::order::{Order, Within};
 use crate::player::Recorded;
-use crate::predict::{Outcome, Outcomes, Prediction, Predictor};
+use crate::predict::{Outcome, Outcomes, Predictor};
 use crate::queue::{AdmissionQueue, QueueFull, Request};
 use crate::subject::Subject;
+use crate::ticket::Ticket;
 use crate::waiting::WaitingSubjects;
 use crate::window::{Window, Windows};
 use sooner_policy::{JobId, Promise, Time};
@@ -48,39 +49,6 @@ pub struct AdmissionStatus {
     pub completed: u64,
     /// The mean time inside of those completed recently, ns; `None` before the first.
     pub mean_service_ns: Option<u64>,
-}
-
-/// A job that has arrived and not left: its owner keeps it and hands it back.
-#[derive(Debug)]
-pub struct Ticket {
-    job: JobId,
-    class: u8,
-    subject: Arc<Subject>,
-    prediction: Option<Prediction>,
-    came_ns: i64,
-    waited_ns: u64,
-}
-
-impl Ticket {
-    /// The number of the job.
-    pub fn job(&self) -> JobId {
-        self.job
-    }
-
-    /// What was known of it when it came.
-    pub fn subject(&self) -> &Subject {
-        &self.subject
-    }
-
-    /// How long it was expected to take when it came; `None` while nothing was known.
-    pub fn prediction(&self) -> Option<Prediction> {
-        self.prediction
-    }
-
-    /// How long it had waited elsewhere when it came, ns.
-    pub fn waited_ns(&self) -> u64 {
-        self.waited_ns
-    }
 }
 
 /// The jobs of one backend.

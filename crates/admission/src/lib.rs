@@ -21,10 +21,11 @@ mod recent;
 mod rehearsal;
 mod second_chance;
 mod subject;
+mod ticket;
 mod waiting;
 mod window;
 
-pub use admission::{Admission, AdmissionSettings, AdmissionStatus, Ticket};
+pub use admission::{Admission, AdmissionSettings, AdmissionStatus};
 pub use controller::{Change, Controller, ControllerLimits, Why, start};
 pub use follow::{Follower, Taken};
 pub use goals::feasible::{Observed, Verdict, verdict};
@@ -42,4 +43,5 @@ pub use rehearsal::{Rehearsal, WouldWait};
 pub use second_chance::SecondChance;
 pub use sooner_policy::{ClientId, JobId, Lateness, Payer, Promise, Time};
 pub use subject::Subject;
+pub use ticket::Ticket;
 pub use window::{Window, Windows};

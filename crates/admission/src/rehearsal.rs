@@ -11,10 +11,11 @@
 //! imagined: a client that waits sends its next job later, and a backend that needs more inside
 //! than may be does less.
 
-use crate::admission::{Admission, AdmissionSettings, Ticket};
+use crate::admission::{Admission, AdmissionSettings};
 use crate::goals::Goal;
 use crate::order::{Order, Within};
 use crate::subject::Subject;
+use crate::ticket::Ticket;
 use sooner_policy::{JobId, Time};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
