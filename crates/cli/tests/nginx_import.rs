@@ -5,6 +5,7 @@ mod balancer;
 mod defaults;
 mod files;
 mod got;
+mod led;
 mod nested;
 mod php;
 mod place;
@@ -13,6 +14,7 @@ mod scripts;
 
 use balancer::BALANCER_CASES;
 use defaults::DEFAULT_CASES;
+use led::LED_CASES;
 use nested::NESTED_CASES;
 use php::Php;
 use place::{Place, SHAPES};
@@ -39,7 +41,7 @@ fn both_answer_the_same() {
     for shape in SHAPES {
         let all = CASES.iter().chain(MORE_CASES);
         let all = all.chain(DEFAULT_CASES).chain(BALANCER_CASES);
-        let all = all.chain(NESTED_CASES);
+        let all = all.chain(NESTED_CASES).chain(LED_CASES);
         let cases: Vec<&Case> = all.filter(|case| case.shape == shape).collect();
         assert!(!cases.is_empty(), "no request for {shape}");
         let place = Place::new(shape, &echo, &php);
@@ -84,6 +86,7 @@ fn every_reason_for_a_difference_is_used() {
         .chain(MORE_CASES)
         .chain(DEFAULT_CASES)
         .chain(BALANCER_CASES)
+        .chain(LED_CASES)
         .filter_map(|case| Some(case.differs?.why))
         .collect();
     assert_eq!(used, BTreeSet::from(REASONS));

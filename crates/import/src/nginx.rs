@@ -10,10 +10,12 @@
 mod access;
 mod action;
 mod bodies;
+mod bounds;
 mod check;
 mod compression;
 mod conditions;
 mod default_sites;
+mod destination;
 mod expiry;
 mod facts;
 mod fastcgi;
@@ -27,8 +29,10 @@ mod known;
 mod last_pages;
 mod listen;
 mod locations;
+mod passes;
 mod passwords;
 mod path_conditions;
+mod proxies;
 mod redirect_remarks;
 mod regex;
 mod remarks;
@@ -109,6 +113,7 @@ pub fn import_nginx(file: &str, files: NginxFiles<'_>) -> Result<Imported, Impor
         let names = server.hosts.join(" ");
         document.leave_out(Group::Site, &format!("server {names}"), &why);
     }
+    proxies::leave_out_unnamed(&mut kept, &scope, &mut document)?;
     servers::choose_defaults(&mut kept);
     let blocks = http.iter().filter(|own| own.name == "upstream");
     let mut common = Common {

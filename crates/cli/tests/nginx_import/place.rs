@@ -24,7 +24,7 @@ const USERS: &str = "anna:$apr1$Qx7Jd0Zk$K//PJepOS3aVmsEfGwbjy/\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All shapes.
-pub const SHAPES: [&str; 36] = [
+pub const SHAPES: [&str; 37] = [
     "debian-default",
     "static-www",
     "certbot",
@@ -61,6 +61,7 @@ pub const SHAPES: [&str; 36] = [
     "pages",
     "behind-balancer",
     "nested",
+    "led",
 ];
 
 /// A server behind both that says what it was asked.

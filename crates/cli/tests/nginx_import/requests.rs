@@ -2,6 +2,7 @@
 
 use super::balancer::{INFO, TOLD};
 use super::defaults::{LOOPS, NO_HOST, SHUNNED};
+use super::led::GROUPS;
 
 /// One request to a shape.
 pub struct Case {
@@ -89,9 +90,9 @@ const QUERY: &str = "the query of a request goes along with its redirect";
 const VARIABLE: &str = "a header made of variables is left out";
 
 /// All of them.
-pub const REASONS: [&str; 19] = [
+pub const REASONS: [&str; 20] = [
     HEADERS, FIRST, FASTCGI, TWICE, ONE, CLOSED, HIDDEN, PASSWORD, MORE, NO_LIST, SCRIPT, DOTS,
-    QUERY, VARIABLE, NO_HOST, SHUNNED, LOOPS, TOLD, INFO,
+    QUERY, VARIABLE, NO_HOST, SHUNNED, LOOPS, TOLD, INFO, GROUPS,
 ];
 
 /// The requests.

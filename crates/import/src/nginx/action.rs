@@ -115,6 +115,13 @@ impl<'a> Actions<'_, 'a> {
         }
     }
 
+    /// Whether something is said of a directive.
+    pub fn is_left_out(&self, directive: &Directive) -> bool {
+        let (text, end) = (directive.text(), format!("({})", place(directive)));
+        let mut said = self.left_out.iter();
+        said.any(|(own, why)| *own == text && why.ends_with(&end))
+    }
+
     /// What this location does.
     pub fn of(&mut self, location: &Location<'a>) -> Action {
         let scope = &location.scope;
@@ -129,6 +136,7 @@ impl<'a> Actions<'_, 'a> {
                 scheme: self.facts.scheme,
                 name: self.name,
                 paths: &paths,
+                expression: location.expression(),
             };
             match own.name.as_str() {
                 "return" => return self.returned_here(own, at, scope),
@@ -425,7 +433,7 @@ impl<'a> Actions<'_, 'a> {
         target.upstream.headers = headers;
         if is_tls {
             let ca = scope.one("proxy_ssl_trusted_certificate");
-            target.upstream.ca = ca.map(|own| own.first().to_owned());
+            target.upstream.ca = ca.map(|own| self.prefix.join(own.first()).display().to_string());
             if scope
                 .one("proxy_ssl_verify")
                 .is_none_or(|own| own.first() != "on")

@@ -68,7 +68,8 @@ impl<'a> Builder<'_, 'a> {
             } else {
                 Vec::new()
             },
-            is_listed: listed && files.root.is_some(),
+            // Where only files are looked for, a directory is none.
+            is_listed: listed && files.has_directories && files.root.is_some(),
             fallback: files.fallback.clone(),
             headers: self.headers(scope),
             errors: self.errors(scope, files.root.as_deref()),

@@ -1,16 +1,18 @@
 //! What holds for all sites: addresses, certificates, bounds, the log.
 
+use super::bounds;
 use super::known::{self, Class};
+use super::proxies;
 use super::scope::Scope;
 use super::servers::{Server, place};
 use super::tree::Directive;
-use super::values;
 use crate::document::{Document, Group};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const UNTRUSTED: &str = "X-Forwarded-* of clients is dropped; name a proxy in front in \
-    proxy.trusted, and what it says is believed.";
+const BELOW_PREFIX: &str =
+    "it is below the --prefix that nginx was built with; write the whole path";
+const VERSIONS: &str = "the versions of TLS are those of all names alike, more than these";
 
 /// The parts of a file that are about everything.
 pub struct Globals<'s, 'a> {
@@ -38,9 +40,9 @@ impl Globals<'_, '_> {
         self.listen(has_tls);
         self.user();
         self.compress();
-        self.limits();
+        bounds::write(self.document, self.servers);
         self.log();
-        self.proxies();
+        proxies::write(self.document, self.servers, &self.http);
         self.compression();
         self.remarks(moot);
     }
@@ -91,44 +93,6 @@ impl Globals<'_, '_> {
         }
     }
 
-    /// The value of this name everywhere that is the largest by `read`.
-    fn largest(&self, name: &str, read: impl Fn(&str) -> Option<u64>) -> Option<u64> {
-        let scopes = self.servers.iter().map(|own| &own.scope);
-        let mut values: Vec<u64> = Vec::new();
-        for scope in scopes.chain([&self.http]) {
-            let own = scope.one(name).and_then(|own| read(own.first()));
-            values.extend(own);
-            deep(scope.own(), name, &mut |own| {
-                values.extend(read(own.first()))
-            });
-        }
-        values.into_iter().max()
-    }
-
-    fn limits(&mut self) {
-        let mut lines: Vec<(&str, u64)> = Vec::new();
-        // 0 is no bound, and nginx has one of 1 MiB where none is said.
-        let unbounded = |text: &str| {
-            values::bytes(text).map(|own| if own == 0 { i64::MAX as u64 } else { own })
-        };
-        let body = self.largest("client_max_body_size", unbounded);
-        lines.push(("body_bytes", body.unwrap_or(1 << 20)));
-        for (name, key, least) in [
-            ("client_header_timeout", "head_seconds", 1),
-            ("keepalive_timeout", "idle_seconds", 1),
-            ("send_timeout", "stall_seconds", 1),
-        ] {
-            let read = |text: &str| values::whole_seconds(text, least, 31_536_000).map(u64::from);
-            if let Some(value) = self.largest(name, read) {
-                lines.push((key, value));
-            }
-        }
-        self.document.table(Group::Limits, "[limits]");
-        for (key, value) in lines {
-            self.document.value(Group::Limits, key, value);
-        }
-    }
-
     fn log(&mut self) {
         let scopes = self.servers.iter().map(|own| &own.scope);
         let mut all: Vec<&Directive> = Vec::new();
@@ -137,15 +101,12 @@ impl Globals<'_, '_> {
                 all.push(own);
             }
         }
-        let is_file = |own: &&&Directive| {
-            let path = own.first();
-            path != "off" && !path.contains('$') && !path.starts_with("syslog:") && !path.is_empty()
-        };
+        let is_absolute = |own: &Directive| own.first().starts_with('/');
+        let is_file = |own: &&&Directive| is_absolute(own) && !own.first().contains('$');
         let chosen = all.iter().find(is_file).copied();
         if let Some(own) = chosen {
             self.document.table(Group::Log, "[log]");
-            let path = self.prefix.join(own.first()).display().to_string();
-            self.document.text(Group::Log, "access", &path);
+            self.document.text(Group::Log, "access", own.first());
             self.document.text(Group::Log, "format", "combined");
             if own
                 .args
@@ -161,7 +122,10 @@ impl Globals<'_, '_> {
         }
         for own in all {
             let is_chosen = chosen.is_some_and(|chosen| chosen.first() == own.first());
-            if !is_chosen && own.first() != "off" {
+            let is_elsewhere = own.first().contains('$') || own.first().starts_with("syslog:");
+            if own.first() != "off" && !is_absolute(own) && !is_elsewhere {
+                self.leave_out(Group::Log, own, BELOW_PREFIX);
+            } else if !is_chosen && own.first() != "off" {
                 self.leave_out(Group::Log, own, "Sooner writes one log for all sites");
             }
         }
@@ -230,21 +194,24 @@ impl Globals<'_, '_> {
         !written.is_empty()
     }
 
-    /// The only version that is spoken, if it is one.
+    /// The only version that is spoken, if it is one. Without a word nginx speaks both.
     fn versions(&mut self) -> Option<&'static str> {
-        let mut all: BTreeSet<&str> = BTreeSet::new();
+        let mut all: BTreeSet<&'static str> = BTreeSet::new();
+        let mut said: Vec<(&Directive, BTreeSet<&'static str>)> = Vec::new();
         let mut old = None;
-        let scopes = self.servers.iter().map(|own| &own.scope);
-        for own in scopes.filter_map(|own| own.one("ssl_protocols")) {
-            for version in &own.args {
-                match version.as_str() {
-                    "TLSv1.2" => all.insert("1.2"),
-                    "TLSv1.3" => all.insert("1.3"),
-                    _ => {
-                        old = Some(own);
-                        true
-                    }
-                };
+        let with_tls = self.servers.iter();
+        let with_tls = with_tls.filter(|own| own.listens.iter().any(|own| own.is_tls));
+        for server in with_tls {
+            let Some(own) = server.scope.one("ssl_protocols") else {
+                all.extend(["1.2", "1.3"]);
+                continue;
+            };
+            let versions: Vec<Option<&str>> = own.args.iter().map(|own| version(own)).collect();
+            old = old.or(Some(own).filter(|_| versions.contains(&None)));
+            let versions: BTreeSet<&str> = versions.into_iter().flatten().collect();
+            all.extend(&versions);
+            if !said.iter().any(|(other, _)| std::ptr::eq(*other, own)) {
+                said.push((own, versions));
             }
         }
         if let Some(own) = old {
@@ -253,6 +220,11 @@ impl Globals<'_, '_> {
                 own,
                 "TLS 1.0 and 1.1 are broken, and not to be had",
             );
+        }
+        for (own, versions) in said {
+            if versions != all {
+                self.leave_out(Group::Tls, own, VERSIONS);
+            }
         }
         match all.into_iter().collect::<Vec<_>>().as_slice() {
             ["1.2"] => Some("1.2"),
@@ -294,85 +266,6 @@ impl Globals<'_, '_> {
         Some((path, is_required))
     }
 
-    /// Proxies in front of this one.
-    fn proxies(&mut self) {
-        let mut all: Vec<&Directive> = Vec::new();
-        let scopes = self.servers.iter().map(|own| &own.scope);
-        for scope in scopes.chain([&self.http]) {
-            for own in scope
-                .own()
-                .iter()
-                .filter(|own| own.name == "set_real_ip_from")
-            {
-                if !all.contains(&own) {
-                    all.push(own);
-                }
-            }
-        }
-        let is_network = |own: &&Directive| own.first().parse::<sooner_config::Network>().is_ok();
-        let (networks, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_network);
-        let mut texts: Vec<String> = Vec::new();
-        for own in networks {
-            if !texts.iter().any(|text| text == own.first()) {
-                texts.push(own.first().to_owned());
-            }
-        }
-        for own in others {
-            self.leave_out(
-                Group::Log,
-                own,
-                "a proxy in front is an address or a network",
-            );
-        }
-        if texts.is_empty() {
-            return self.remark_on_proxies();
-        }
-        let has_header = self.servers.iter().any(|server| {
-            let header = server.scope.one("real_ip_header");
-            header.is_some_and(|own| own.first() == "proxy_protocol")
-                || server.listens.iter().any(|own| own.has_proxy_header)
-        });
-        self.document.gap(Group::Log);
-        let (table, key) = if has_header {
-            ("[proxy_protocol]", "from")
-        } else {
-            ("[proxy]", "trusted")
-        };
-        self.document.table(Group::Log, table);
-        self.document.list(Group::Log, key, &texts);
-        let header = self
-            .servers
-            .iter()
-            .find_map(|own| own.scope.one("real_ip_header"));
-        let other = header.filter(|own| {
-            !own.first().eq_ignore_ascii_case("x-forwarded-for") && own.first() != "proxy_protocol"
-        });
-        if let Some(own) = other {
-            self.leave_out(
-                Group::Log,
-                own,
-                "proxies name the client in X-Forwarded-For or Forwarded",
-            );
-        }
-    }
-
-    /// Where upstreams are told what a proxy in front says, without a word on which proxies.
-    fn remark_on_proxies(&mut self) {
-        let mut is_told = false;
-        for level in [self.http.own()] {
-            for name in ["proxy_set_header", "grpc_set_header"] {
-                deep(level, name, &mut |own| {
-                    let value = own.args.get(1).map_or("", String::as_str);
-                    is_told |= value == "$proxy_add_x_forwarded_for"
-                        || value.starts_with("$http_x_forwarded_");
-                });
-            }
-        }
-        if is_told {
-            self.document.comment(Group::Log, UNTRUSTED);
-        }
-    }
-
     fn remarks(&mut self, moot: &mut BTreeSet<String>) {
         let http = self.http.own();
         for own in self.main.iter().chain(http) {
@@ -390,6 +283,15 @@ impl Globals<'_, '_> {
                 Class::Carried => {}
             }
         }
+    }
+}
+
+/// A version of TLS as Sooner has it, if it has it.
+fn version(text: &str) -> Option<&'static str> {
+    match text.to_ascii_lowercase().as_str() {
+        "tlsv1.2" => Some("1.2"),
+        "tlsv1.3" => Some("1.3"),
+        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@ use super::tree::Directive;
 use crate::ini::ImportError;
 use sooner_http::forwarding::routes::HostPattern;
 use sooner_http::host::HostMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// One address of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,17 @@ impl Listen {
     pub fn key(&self) -> (Option<IpAddr>, u16) {
         let ip = self.address.ip();
         ((!ip.is_unspecified()).then_some(ip), self.address.port())
+    }
+
+    /// The same over IPv4, where `ipv6only=off` has all addresses of IPv6 stand for these too.
+    /// Sooner listens at each kind by itself.
+    pub fn over_ipv4(self, directive: &Directive) -> Option<Self> {
+        let is_all = self.address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let is_both = directive.args.iter().any(|flag| flag == "ipv6only=off");
+        (is_all && is_both).then(|| Self {
+            address: SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), self.address.port()),
+            ..self
+        })
     }
 
     /// Reads one; what cannot be said is the inner error.

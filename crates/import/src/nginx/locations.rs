@@ -95,6 +95,15 @@ impl Location<'_> {
         matches!(self.kind, Kind::Prefix { .. }) && self.path == "/"
     }
 
+    /// The expression that `$1` is a group of in its `return`, where no other one comes between.
+    pub fn expression(&self) -> Option<&str> {
+        let own = Kind::Expression {
+            ignores_case: false,
+        };
+        let is_between = |own: &Directive| matches!(own.name.as_str(), "if" | "rewrite" | "set");
+        (self.kind == own && !self.scope.own().iter().any(is_between)).then_some(self.path.as_str())
+    }
+
     /// Whether a path may be in it.
     pub fn fits(&self, path: &str) -> bool {
         let plain = path_pattern::plain(path);

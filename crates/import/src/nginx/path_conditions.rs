@@ -43,9 +43,24 @@ pub fn about(own: &Directive) -> Option<About> {
     Some(read(own)?.0)
 }
 
-/// The same, and its parts that are about no path.
+/// The paths that an `if` is about, whatever it does, where it is about these and nothing else.
+pub fn exact(own: &Directive) -> Option<Paths> {
+    let subject = Condition::of(own).subject;
+    match said(own)? {
+        (About::Of(paths), _) if paths.is_exact => {
+            matches!(subject.as_str(), "$uri" | "$document_uri").then_some(paths)
+        }
+        _ => None,
+    }
+}
+
+/// The same as `about`, and the parts of the condition that are about no path.
 fn read(own: &Directive) -> Option<(About, Vec<String>)> {
     refusal(own)?;
+    said(own)
+}
+
+fn said(own: &Directive) -> Option<(About, Vec<String>)> {
     let condition = Condition::of(own);
     let value = condition.value.trim_matches('"');
     let (is_equal, ignores_case) = match condition.operator.as_str() {
@@ -219,6 +234,15 @@ impl<'a> Builder<'_, 'a> {
         self.actions.leave_out(own, &why);
     }
 
+    /// The place of an `if` that refuses paths, where these can be said.
+    pub fn refused_by(&mut self, own: &'a Directive) -> Option<Place> {
+        let (About::Of(refused), others) = read(own)? else {
+            return None;
+        };
+        self.leave_out_parts(own, &others);
+        Some(self.refused(own, &refused))
+    }
+
     fn refused(&mut self, own: &'a Directive, paths: &Paths) -> Place {
         if !paths.is_exact {
             self.actions.leave_out(own, MORE);
@@ -227,6 +251,7 @@ impl<'a> Builder<'_, 'a> {
             scheme: self.actions.facts.scheme,
             name: self.actions.name,
             paths: &paths.texts,
+            expression: None,
         };
         let answer = match refusal(own).map(|own| read_return(own, at)) {
             Some(Ok(Return::Fixed(status, text))) => (status, text),

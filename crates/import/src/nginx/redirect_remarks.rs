@@ -1,6 +1,7 @@
 //! Where a redirect of Sooner's is not quite that of nginx.
 
 use super::action::Actions;
+use super::destination::behind_variable;
 use super::returns::{self, Place, Redirect, Return};
 use super::scope::Scope;
 use super::tree::Directive;
@@ -30,6 +31,7 @@ impl<'a> Actions<'_, 'a> {
             scheme: self.facts.scheme,
             name: self.name,
             paths: &["/*".to_owned()],
+            expression: None,
         };
         let is_it = |own: &&Directive| {
             let read = returns::read_return(own, place);
@@ -55,7 +57,7 @@ fn of(own: &Directive, scheme: Option<&str>) -> Vec<&'static str> {
     let url = unbraced(url.map_or("", String::as_str));
     let (to_scheme, rest) = url.split_once("://").unwrap_or(("", &url));
     let is_own_scheme = to_scheme == "$scheme" || scheme == Some(to_scheme);
-    let behind = returns::behind_variable(rest, "$http_host");
+    let behind = behind_variable(rest, "$http_host");
     if behind.is_some_and(|rest| !is_own_scheme || !rest.starts_with('/')) {
         all.push(PORT);
     }

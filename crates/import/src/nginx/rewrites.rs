@@ -1,63 +1,133 @@
-//! `rewrite` of a server.
+//! What a server does before it looks at its locations, in the order in which it stands there:
+//! `rewrite`, and `if` with `return` before a `return` of all.
 
-use super::returns::{Place as At, Rewrite, read_rewrite};
+use super::conditions::Condition;
+use super::path_conditions;
+use super::returns::{Place as At, Redirect, Return, Rewrite, read_return, read_rewrite};
 use super::site::{Body, Place};
 use super::translate::Builder;
+use super::tree::Directive;
 
-impl Builder<'_, '_> {
+const NOT_WITHIN: &str = "paths are not rewritten within Sooner";
+const NO_CONDITIONS: &str = "Sooner has no conditions";
+
+impl<'a> Builder<'_, 'a> {
     /// `rewrite` of the server, which comes before all locations, and of `location /`.
     pub fn redirects_of_server(&mut self) {
         let of_server = self.server.own();
+        for own in of_server.iter().filter(|own| own.name == "rewrite") {
+            for redirect in self.redirects_of(own) {
+                let place = self.place_of_redirect(redirect);
+                self.site.places.push(place);
+            }
+        }
         let rest = self.all.iter().find(|own| own.is_rest());
         let of_rest = rest
             .map(|own| own.scope.own())
             .filter(|own| !std::ptr::eq(*own, of_server));
         let rest = of_rest.unwrap_or_default();
-        for (own, is_server) in (of_server.iter().map(|own| (own, true)))
-            .chain(rest.iter().map(|own| (own, false)))
-            .filter(|(own, _)| own.name == "rewrite")
-        {
-            let at = At {
-                scheme: self.actions.facts.scheme,
-                name: self.actions.name,
-                paths: &[],
-            };
-            match read_rewrite(own, at) {
-                Ok(Rewrite::Redirect(redirects)) => {
-                    self.actions.remarks_on_redirect(own);
-                    for redirect in redirects {
-                        if is_server && redirect.from != "/*" {
-                            self.site.places.push(Place {
-                                paths: vec![redirect.from.clone()],
-                                ignores_case: false,
-                                body: Body {
-                                    redirects: vec![redirect],
-                                    ..self.site.body.clone()
-                                }
-                                .without_files(),
-                            });
-                        } else if !is_server {
-                            self.site.body.redirects.push(redirect);
-                        } else {
-                            self.site.places.clear();
-                            self.site.places.push(Place {
-                                paths: vec!["/*".into()],
-                                ignores_case: false,
-                                body: Body {
-                                    redirects: vec![redirect],
-                                    ..self.site.body.clone()
-                                }
-                                .without_files(),
-                            });
-                        }
-                    }
+        for own in rest.iter().filter(|own| own.name == "rewrite") {
+            let redirects = self.redirects_of(own);
+            self.site.body.redirects.extend(redirects);
+        }
+    }
+
+    /// Puts what stands in the server before its `return` before the answer to all.
+    pub fn before_return(&mut self, before: &'a [Directive]) {
+        let mut places = Vec::new();
+        for own in before {
+            match own.name.as_str() {
+                "rewrite" => {
+                    let redirects = self.redirects_of(own).into_iter();
+                    places.extend(redirects.map(|own| self.place_of_redirect(own)));
                 }
-                Ok(Rewrite::Strip(_)) => {
-                    self.actions
-                        .leave_out(own, "paths are not rewritten within Sooner");
-                }
-                Err(why) => self.actions.leave_out(own, &why),
+                "if" => places.extend(self.place_of_condition(own)),
+                _ => {}
             }
         }
+        self.site.places.splice(0..0, places);
+    }
+
+    /// The redirects of a `rewrite`; says where there are none, and where they are others.
+    fn redirects_of(&mut self, own: &Directive) -> Vec<Redirect> {
+        let at = At {
+            scheme: self.actions.facts.scheme,
+            name: self.actions.name,
+            paths: &[],
+            expression: None,
+        };
+        match read_rewrite(own, at) {
+            Ok(Rewrite::Redirect(redirects)) => {
+                self.actions.remarks_on_redirect(own);
+                return redirects;
+            }
+            Ok(Rewrite::Strip(_)) => self.actions.leave_out(own, NOT_WITHIN),
+            Err(why) => self.actions.leave_out(own, &why),
+        }
+        Vec::new()
+    }
+
+    fn place_of_redirect(&self, redirect: Redirect) -> Place {
+        Place {
+            paths: vec![redirect.from.clone()],
+            ignores_case: false,
+            body: Body {
+                redirects: vec![redirect],
+                ..self.site.body.clone().without_files()
+            },
+        }
+    }
+
+    /// What an `if` on the path answers; says where that is nothing, unless it never holds.
+    fn place_of_condition(&mut self, own: &'a Directive) -> Option<Place> {
+        if self.actions.facts.holds(&Condition::of(own)) == Some(false) {
+            return None;
+        }
+        let place = match path_conditions::refusal(own) {
+            Some(_) => self.refused_by(own),
+            None => self.answer_of_condition(own),
+        };
+        if place.is_none() && !self.actions.is_left_out(own) {
+            self.actions.leave_out(own, NO_CONDITIONS);
+        }
+        place
+    }
+
+    /// The same where it refuses none, if its paths are told from all others.
+    fn answer_of_condition(&mut self, own: &Directive) -> Option<Place> {
+        let returned = own.inside().iter().find(|own| own.name == "return")?;
+        let paths = path_conditions::exact(own)?;
+        let at = At {
+            scheme: self.actions.facts.scheme,
+            name: self.actions.name,
+            paths: &paths.texts,
+            expression: None,
+        };
+        let body = match read_return(returned, at).ok()? {
+            Return::Fixed(status, text) => {
+                if text.is_some() {
+                    let scope = self.server.clone();
+                    self.actions.typed(&scope);
+                }
+                Body {
+                    answer: Some((status, text)),
+                    ..Body::default()
+                }
+            }
+            // Redirects tell capitals apart.
+            Return::Redirect(redirects) if !paths.ignores_case => {
+                self.actions.remarks_on_redirect(returned);
+                Body {
+                    redirects,
+                    ..self.site.body.clone().without_files()
+                }
+            }
+            Return::Redirect(_) | Return::Close => return None,
+        };
+        Some(Place {
+            paths: paths.texts,
+            ignores_case: paths.ignores_case,
+            body,
+        })
     }
 }

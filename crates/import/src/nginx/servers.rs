@@ -46,8 +46,10 @@ pub struct Plan<'s, 'a> {
     pub scheme: Option<&'static str>,
     /// Whether hosts that no site names get it, in clear text and over TLS.
     pub is_default: [bool; 2],
-    /// The answer to everything.
+    /// The answer to everything that nothing before it has answered.
     pub always: Option<Result<Return, (&'a Directive, String)>>,
+    /// What stands in the server before the directive that says so.
+    pub before: &'a [Directive],
 }
 
 const NO_HANDSHAKE: &str =
@@ -85,6 +87,7 @@ impl<'a> Server<'a> {
                 Ok(mut listen) => {
                     listen.is_tls |= is_all_tls;
                     server.listens.push(listen);
+                    server.listens.extend(listen.over_ipv4(own));
                 }
                 Err(why) => server.leave_out(own, why),
             }
@@ -147,7 +150,10 @@ impl<'a> Server<'a> {
 
     /// Conditions about host or scheme that lead elsewhere.
     fn conditions(&self) -> Vec<(Condition, &'a Directive)> {
-        let blocks = self.scope.own().iter().filter(|own| own.name == "if");
+        let own = self.scope.own().iter();
+        // nginx does not get to what stands behind.
+        let reached = own.take_while(|own| own.name != "return");
+        let blocks = reached.filter(|own| own.name == "if");
         let with_return = blocks.filter_map(|own| {
             let condition = Condition::of(own);
             let returned = own.inside().iter().find(|own| own.name == "return")?;
@@ -170,8 +176,9 @@ impl<'a> Server<'a> {
         let mut always = None;
         for (condition, returned) in conditions {
             if let Some(is_clear_text) = condition.by_scheme() {
-                if name.is_some_and(|name| (name == "http") == is_clear_text) && always.is_none() {
+                if name.is_some_and(|name| (name == "http") == is_clear_text) {
                     always = Some(*returned);
+                    break;
                 }
                 continue;
             }
@@ -184,6 +191,7 @@ impl<'a> Server<'a> {
                 plans.push(Plan {
                     server: self,
                     always: Some(self.returned(returned, name)),
+                    before: self.before(returned),
                     hosts: fitting,
                     scheme: name,
                     is_default: if is_of_unknown {
@@ -199,6 +207,7 @@ impl<'a> Server<'a> {
             plans.push(Plan {
                 server: self,
                 always: always.map(|own| self.returned(own, name)),
+                before: always.map(|own| self.before(own)).unwrap_or_default(),
                 hosts,
                 scheme: name,
                 is_default,
@@ -268,6 +277,17 @@ impl<'a> Server<'a> {
         }
     }
 
+    /// What stands before a `return`, or before the `if` that it is in.
+    fn before(&self, returned: &Directive) -> &'a [Directive] {
+        let own = self.scope.own();
+        let is_it = |own: &Directive| {
+            let mut all = own.inside().iter().chain([own]);
+            all.any(|own| std::ptr::eq(own, returned))
+        };
+        let at = own.iter().position(is_it);
+        &own[..at.unwrap_or_default()]
+    }
+
     fn returned(
         &self,
         directive: &'a Directive,
@@ -277,6 +297,7 @@ impl<'a> Server<'a> {
             scheme,
             name: self.name.as_deref(),
             paths: &["/*".to_owned()],
+            expression: None,
         };
         read_return(directive, place).map_err(|why| (directive, why))
     }

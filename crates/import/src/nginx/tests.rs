@@ -1,13 +1,17 @@
 //! Whole files and what comes of them; those like public ones are held against nginx with the tests
 //! of the command.
 
+mod all_sites;
 mod answers;
 mod guards;
 mod keeping;
+mod passes;
 mod passwords;
+mod redirects;
 mod reviewed;
 mod scripts;
 mod told;
+mod tried;
 
 use super::*;
 use proptest::prelude::*;
@@ -415,7 +419,7 @@ proptest! {
 }
 
 /// Directives that meet in many ways.
-const PARTS: [&str; 56] = [
+const PARTS: [&str; 63] = [
     "root /srv;",
     "index a.html b.php;",
     "return 301 https://$host$request_uri;",
@@ -472,4 +476,11 @@ const PARTS: [&str; 56] = [
     "disable_symlinks on;",
     "location = /index.html { add_header X-A c; default_type text/x; }",
     "location ~ \\.html$ { add_header X-B c; auth_ldap x; }",
+    "rewrite ^/blog/ https://b.org$request_uri? permanent;",
+    "location ~ ^/g/(.*)$ { return 301 https://b.org/$1; }",
+    "location /t { try_files /dev/null @n; }",
+    "location = /t/ { try_files /a.html =404; }",
+    "location ~* \\.(css|js|png)$ { proxy_pass http://app; expires 30d; }",
+    "if ($uri = /healthz) { return 200 ok; }",
+    "location ~* ^/cap { return 301 /other; }",
 ];

@@ -1,23 +1,24 @@
 //! From one `server` to one site.
 
 use super::access::{self, Access};
-use super::action::{Action, Actions, NOT_CARRIED, Pass};
+use super::action::{Action, Actions, NOT_CARRIED};
 use super::compression;
 use super::facts::Facts;
-use super::locations::{self, Kind, Location, Paths};
+use super::locations::{self, Location};
 use super::passwords;
 use super::returns::{Redirect, Return};
 use super::scope::Scope;
 use super::scripts::Known;
 use super::servers::{self, Plan};
-use super::site::{Body, Place, Route, Site, refusing};
-use super::tidy::{ends_a_segment, precompressed};
+use super::site::{Body, Place, Site, refusing};
+use super::tidy::precompressed;
 use super::tree::Directive;
 use super::upstreams::Blocks;
 use crate::ini::ImportError;
-use sooner_http::forwarding::routes;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+
+const BY_CASE: &str = "redirects tell capitals apart; these paths in another spelling get 501";
 
 /// What the whole file says, and what is found out on the way.
 pub struct Common<'a> {
@@ -50,7 +51,7 @@ pub struct Builder<'s, 'a> {
     /// What holds in the server.
     pub server: Scope<'a>,
     /// Whether answers of all sites are compressed, and of this one.
-    compress: [bool; 2],
+    pub compress: [bool; 2],
 }
 
 /// Makes a site of a plan.
@@ -92,7 +93,10 @@ pub fn site<'a>(plan: &Plan<'_, 'a>, common: &mut Common<'a>) -> Result<Site, Im
         .filter(|_| plan.scheme != Some("http"));
     match (&over_tls, &plan.always) {
         (Some((rule, why)), _) => builder.shut(rule, why),
-        (None, Some(always)) => builder.always(always),
+        (None, Some(always)) => {
+            builder.always(always);
+            builder.before_return(plan.before);
+        }
         (None, None) => {
             builder.whole();
             builder.remarks(server.directive.inside(), &mut common.moot);
@@ -258,21 +262,13 @@ impl<'a> Builder<'_, 'a> {
             Action::Files(_) => {}
             Action::Answer(status, text) => self.everything(*status, text.clone()),
             Action::Redirect(redirects) => self.site.body.redirects.extend(redirects.clone()),
-            Action::Pass(pass) => self.route("/", pass, None),
+            Action::Pass(pass) => {
+                let has_files = pass.files.is_some();
+                self.route("/", pass, has_files, None);
+            }
             // It has a path that ends like a script.
             Action::Run(_) => {}
         }
-    }
-
-    fn route(&mut self, path: &str, pass: &Pass, compress: Option<bool>) {
-        self.site.routes.push(Route {
-            path: path.to_owned(),
-            upstream: pass.target.upstream.clone(),
-            strips: pass.strips && path != "/",
-            files_first: pass.files.is_some(),
-            seconds: pass.seconds,
-            compress,
-        });
     }
 
     /// What a location is beside the rest of its site.
@@ -317,7 +313,7 @@ impl<'a> Builder<'_, 'a> {
             self.actions.leave_out(location.directive, why);
         }
         match act {
-            Action::Pass(pass) => return self.passed(&location, &paths, pass, acts),
+            Action::Pass(pass) => return self.passed(at, &paths, pass, acts),
             Action::Run(run) => return self.run_place(at, &paths, run, acts),
             Action::Files(files) => {
                 self.compressed(&location);
@@ -329,124 +325,26 @@ impl<'a> Builder<'_, 'a> {
             _ => {}
         }
         let body = self.body(&location.scope, act, acts);
+        let is_of_all = |own: &Redirect| own.from == "/*";
+        let is_by_case = paths.ignores_case && !body.redirects.iter().all(is_of_all);
         self.site.places.push(Place {
-            paths: paths.texts,
-            ignores_case: paths.ignores_case,
+            paths: paths.texts.clone(),
+            ignores_case: paths.ignores_case && !is_by_case,
             body,
         });
+        if is_by_case {
+            self.actions.leave_out(location.directive, BY_CASE);
+            let place = refusing(paths.texts, true, NOT_CARRIED);
+            self.site.places.push(place);
+        }
     }
 
-    /// Whether a place of files is compressed is said of its site.
-    fn compressed(&mut self, location: &Location<'a>) {
+    /// Whether a place without a route of its own is compressed is said of its site.
+    pub fn compressed(&mut self, location: &Location<'a>) {
         let own = compression::own(&location.scope);
         if let Some(own) = own.filter(|_| compression::is_on(&location.scope) != self.compress[1]) {
             let why = "a site or a route is compressed, and not a location";
             self.actions.leave_out(own, why);
-        }
-    }
-
-    /// Routes for a location, and a place where another would come before them.
-    fn passed(&mut self, location: &Location<'a>, paths: &Paths, pass: &Pass, acts: &[Action]) {
-        let is_exact = |text: &String| !text.contains('*');
-        let beginnings: Option<Vec<String>> = paths
-            .texts
-            .iter()
-            .map(|text| match text.strip_suffix('*') {
-                Some(begin) if !begin.contains('*') && ends_a_segment(begin) => {
-                    Some(begin.to_owned())
-                }
-                None if is_exact(text) => Some(text.clone()),
-                _ => None,
-            })
-            .collect();
-        let fitting = beginnings.filter(|all| {
-            !paths.ignores_case && all.iter().all(|path| routes::check_path(path).is_ok())
-        });
-        let is_whole_host = |all: &Vec<String>| all.iter().any(|path| path == "/");
-        let Some(beginnings) = fitting.filter(|all| !is_whole_host(all)) else {
-            let why = "a route is about paths that begin with whole segments; these get 501";
-            self.actions.leave_out(location.directive, why);
-            self.site.places.push(refusing(
-                paths.texts.clone(),
-                paths.ignores_case,
-                NOT_CARRIED,
-            ));
-            return;
-        };
-        let is_on = compression::is_on(&location.scope);
-        let compress = (is_on != self.compress[1]).then_some(is_on);
-        for path in &beginnings {
-            self.route(path, pass, compress);
-        }
-        self.below_exact(location, &beginnings, acts);
-        self.lead_to_slash(location, pass);
-        let body = Body {
-            headers: self.headers(&location.scope),
-            errors: self.errors_of_place(&location.scope),
-            redirects: Vec::new(),
-            ..self.site.body.clone().without_files()
-        };
-        self.site.places.push(Place {
-            paths: paths.texts.clone(),
-            ignores_case: false,
-            body,
-        });
-    }
-
-    /// nginx leads from `/a` to the location `/a/` that passes requests on.
-    fn lead_to_slash(&mut self, location: &Location<'a>, pass: &Pass) {
-        let Some(bare) = location
-            .path
-            .strip_suffix('/')
-            .filter(|bare| !bare.is_empty())
-        else {
-            return;
-        };
-        let is_prefix = matches!(location.kind, Kind::Prefix { .. });
-        let is_taken = self
-            .all
-            .iter()
-            .any(|own| own.path == bare && own.kind != Kind::Named);
-        if !is_prefix || is_taken || pass.files.is_some() {
-            return;
-        }
-        if let Ok(redirect) = Redirect::new(bare, &location.path, 301) {
-            let body = Body {
-                redirects: vec![redirect],
-                headers: self.headers(&location.scope),
-                ..self.site.body.clone().without_files()
-            };
-            self.site.places.push(Place {
-                paths: vec![bare.to_owned()],
-                ignores_case: false,
-                body,
-            });
-        }
-    }
-
-    /// A route is also about what is below its path; what `=` does not mean stays where it was.
-    fn below_exact(&mut self, location: &Location<'a>, beginnings: &[String], acts: &[Action]) {
-        if location.kind != Kind::Exact {
-            return;
-        }
-        for path in beginnings {
-            let below = format!("{path}/");
-            let other = self.all.iter().position(|own| own.fits(&below));
-            match other.map(|at| (&acts[at], self.all[at].path.clone())) {
-                Some((Action::Pass(pass), _)) if !pass.strips => {
-                    let pass = pass.clone();
-                    self.route(&below, &pass, None);
-                }
-                Some((Action::Files(files), _)) => {
-                    let body = self.files_body(&location.scope.clone(), files, acts);
-                    self.site.places.push(Place {
-                        paths: vec![format!("{below}*")],
-                        ignores_case: false,
-                        body: body.with_own_root(),
-                    });
-                }
-                _ => {}
-            }
         }
     }
 }

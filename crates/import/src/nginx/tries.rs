@@ -2,9 +2,16 @@
 
 use super::action::{Action, Actions, Files, NOT_CARRIED, is_pass, is_script};
 use super::fastcgi;
-use super::locations::Location;
+use super::locations::{Kind, Location};
+use super::returns::{Place as At, Rewrite, read_rewrite};
 use super::tree::Directive;
 
+/// What is the path of a request itself, or of its directory.
+const OF_PATH: [&str; 3] = ["$uri", "$uri/", "$uri/index.html"];
+const OTHERS: &str = "of what is tried only $uri, $uri/ and the last are carried over";
+const ONLY_LAST: &str = "without $uri only the last of what is tried is carried over";
+const NO_FILES: &str = "without $uri no file is sent under its own path, and one page for all \
+    paths cannot be said; requests get 501";
 const OF_DIRECTORY: &str = "$uri/index.html is carried over as $uri/: the files of index, and for a \
     path that ends with a slash";
 
@@ -42,30 +49,61 @@ impl<'a> Actions<'_, 'a> {
         let Some((last, others)) = tried.args.split_last() else {
             return Action::Files(files);
         };
-        let has_other = others.iter().any(|own| !is_tried_anyway(own));
-        if has_other {
-            self.leave_out(
-                tried,
-                "of what is tried only $uri, $uri/ and the last are carried over",
-            );
+        if !others.iter().any(|own| own == "$uri") {
+            return self.without_files(tried, location, files);
+        }
+        let page = page_of(last, others);
+        let is_known = |own: &String| is_nothing(own) || OF_PATH.contains(&own.as_str());
+        if !without_page(last, others).iter().all(is_known) {
+            self.leave_out(tried, OTHERS);
         }
         if others.iter().any(|own| own == "$uri/index.html") {
             self.leave_out(tried, OF_DIRECTORY);
         }
         files.has_directories = others.iter().any(|own| own.starts_with("$uri/"));
-        let second = others.last().filter(|own| own.starts_with('/'));
-        match (last.as_str(), second) {
-            ("=404", Some(page)) if !page.contains('$') => {
-                self.fall_back(tried, location, &mut files, page);
-            }
-            ("=404", _) => {}
-            (name, _) if name.starts_with('@') => return self.named(tried, location, name, files),
-            (page, _) if page.starts_with('/') => {
-                self.fall_back(tried, location, &mut files, page);
+        match (last.as_str(), page) {
+            (_, Some(page)) => self.fall_back(tried, location, &mut files, page),
+            ("=404", None) => {}
+            (name, None) if name.starts_with('@') => {
+                return self.named(tried, location, name, files);
             }
             _ => self.leave_out(tried, "files that do not exist get 404"),
         }
         Action::Files(files)
+    }
+
+    /// What a location does of which no path is looked for as a file.
+    fn without_files(
+        &mut self,
+        tried: &Directive,
+        location: &Location<'a>,
+        mut files: Files,
+    ) -> Action {
+        let Some((last, others)) = tried.args.split_last() else {
+            return Action::Files(files);
+        };
+        let are_known = without_page(last, others).iter().all(|own| is_nothing(own));
+        let named = self.named_location(last);
+        let passed = named.and_then(|named| self.passed_by_name(location, &named));
+        if let Some((pass, at)) = passed {
+            if !are_known {
+                self.leave_out(tried, ONLY_LAST);
+            }
+            return self.pass(pass, &at, false);
+        }
+        // Its only path is that of a directory, so there is no file that could be sent instead.
+        let is_directory = location.kind == Kind::Exact && location.path.ends_with('/');
+        let page = page_of(last, others).filter(|page| is_directory && !page.contains(".php"));
+        if let Some(page) = page {
+            if !are_known {
+                self.leave_out(tried, ONLY_LAST);
+            }
+            files.has_directories = false;
+            self.fall_back(tried, location, &mut files, page);
+            return Action::Files(files);
+        }
+        self.leave_out(tried, NO_FILES);
+        Action::Answer(NOT_CARRIED, None)
     }
 
     fn fall_back(
@@ -128,35 +166,67 @@ impl<'a> Actions<'_, 'a> {
         tried: &Directive,
         location: &Location<'a>,
         name: &str,
-        files: Files,
+        mut files: Files,
     ) -> Action {
-        let Some(named) = self.named.iter().find(|own| own.path == name) else {
+        let Some(named) = self.named_location(name) else {
             self.leave_out(
                 tried,
                 "there is no such location; files that do not exist get 404",
             );
             return Action::Files(files);
         };
-        let named = named.clone();
-        let mut files = files;
         if self.front(tried, named.scope.own(), &mut files) {
             return Action::Files(files);
         }
-        let pass = named.scope.own().iter().find(|own| is_pass(own));
-        let is_open = self.asks_for_no_more(&location.scope, &named.scope);
-        match (pass, self.shut(&named.scope, false)) {
-            (Some(pass), None) if is_open => {
-                let at = Location {
-                    scope: named.scope.clone(),
-                    ..location.clone()
-                };
-                self.files_first(pass, &at, files)
-            }
-            _ => {
+        match self.passed_by_name(location, &named) {
+            Some((pass, at)) => self.files_first(pass, &at, files),
+            None => {
                 self.leave_out(tried, "only a location that passes requests on can be the last; files that do not exist get 404");
                 Action::Files(files)
             }
         }
+    }
+
+    fn named_location(&self, name: &str) -> Option<Location<'a>> {
+        self.named.iter().find(|own| own.path == name).cloned()
+    }
+
+    /// How a named location passes requests of another one on, if it does, and as they came.
+    fn passed_by_name(
+        &mut self,
+        location: &Location<'a>,
+        named: &Location<'a>,
+    ) -> Option<(&'a Directive, Location<'a>)> {
+        let pass = named.scope.own().iter().find(|own| is_pass(own))?;
+        let is_open = self.asks_for_no_more(&location.scope, &named.scope);
+        if self.shut(&named.scope, false).is_some() || !is_open || self.rewrites(named) {
+            return None;
+        }
+        let at = Location {
+            scope: named.scope.clone(),
+            ..location.clone()
+        };
+        Some((pass, at))
+    }
+
+    /// Whether a named location rewrites paths; says of redirects that they are left out.
+    fn rewrites(&mut self, named: &Location<'a>) -> bool {
+        let at = At {
+            scheme: self.facts.scheme,
+            name: self.name,
+            paths: &[],
+            expression: None,
+        };
+        let mut is_rewritten = false;
+        for own in named.scope.own().iter().filter(|own| own.name == "rewrite") {
+            match read_rewrite(own, at) {
+                Ok(Rewrite::Redirect(_)) => {
+                    self.leave_out(own, "a location does one thing; write it outside");
+                }
+                _ => is_rewritten = true,
+            }
+        }
+        is_rewritten
     }
 
     fn files_first(&mut self, pass: &Directive, location: &Location<'a>, files: Files) -> Action {
@@ -170,6 +240,24 @@ impl<'a> Actions<'_, 'a> {
     }
 }
 
-fn is_tried_anyway(own: &str) -> bool {
-    matches!(own, "$uri" | "$uri/" | "$uri/index.html") || own.starts_with('/')
+/// The page for what is no file.
+fn page_of<'t>(last: &'t str, others: &'t [String]) -> Option<&'t str> {
+    match last {
+        "=404" => {
+            let page = others.last().filter(|own| !own.contains('$'));
+            page.map(String::as_str).filter(|own| own.starts_with('/'))
+        }
+        page => Some(page).filter(|own| own.starts_with('/')),
+    }
+}
+
+/// What is tried before that page.
+fn without_page<'t>(last: &str, others: &'t [String]) -> &'t [String] {
+    let is_among = last == "=404" && page_of(last, others).is_some();
+    &others[..others.len() - usize::from(is_among)]
+}
+
+/// Whether no file has this name: nginx wants two names where one is meant.
+fn is_nothing(own: &str) -> bool {
+    matches!(own, "" | "/dev/null" | "/nonexistent")
 }
