@@ -191,11 +191,11 @@ fn ready_line(config: &Config) -> String {
     servers.dedup();
     let (places, servers) = (places.join(", "), servers.join(", "));
     let limit = match config.limits.transactions {
-        Limit::Fixed(limit) => format!("at most {limit}"),
-        Limit::Auto => "as many as it takes".into(),
+        Limit::Fixed(limit) => format!("at most {limit} transactions at a time"),
+        Limit::Auto => "a limit of transactions that is found by itself".into(),
     };
     let user = user::told(config);
-    format!("ready: clients at {places}, {limit} transactions at a time in {servers}{user}")
+    format!("ready: clients at {places}, {limit} in {servers}{user}")
 }
 
 /// Does what signals ask for; returns when everything has to end: at the second signal to stop, or
@@ -212,7 +212,7 @@ async fn obey(gateway: &Gateway, supervisor: &Supervisor, signals: &mut Signals,
             Action::ReopenLogs => {}
         }
     }
-    supervisor.stopping();
+    supervisor.stopping("letting transactions under way end");
     gateway.stop(Stop::WhenIdle);
     if gateway.clients() > 0 {
         let (clients, seconds) = (clients(gateway.clients()), grace.as_secs());

@@ -37,6 +37,9 @@ const COMMAND_BYTES_MAX: usize = 1 << 16;
 /// What the gate says that it is; a version of PostgreSQL where drivers look for one.
 const VERSION: &str = concat!("15.0 (sooner ", env!("CARGO_PKG_VERSION"), ")");
 
+/// While all databases are paused; it begins as PgBouncer's words.
+const ALREADY_PAUSED: &str = "already suspended/paused; RESUME ends it";
+
 /// What a session is told at its beginning.
 const SESSION_SETTINGS: [(&str, &str); 7] = [
     ("server_version", VERSION),
@@ -311,10 +314,7 @@ impl Session<'_> {
     async fn pause(&self, name: Option<String>) -> Result<(), Failure> {
         let pooler = self.pooler;
         let databases = match &name {
-            None if pooler.is_paused() => {
-                let words = "already suspended/paused; RESUME ends it";
-                return Err(words.to_owned().into());
-            }
+            None if pooler.is_paused() => return Err(ALREADY_PAUSED.to_owned().into()),
             None => {
                 pooler.set_paused(true);
                 pooler.databases()
@@ -348,6 +348,10 @@ enum Answer {
 }
 
 fn kill(pooler: &Pooler, name: &str) -> Result<(), String> {
+    // As in PgBouncer: a RESUME of everything would end the pause of this database.
+    if pooler.is_paused() {
+        return Err(ALREADY_PAUSED.to_owned());
+    }
     if unseen(pooler, name).is_some() {
         return Err(unknown_database(name));
     }

@@ -12,6 +12,7 @@ use crate::pool::{limit_controller, orders, overtime};
 use crate::pooler::Pooler;
 use crate::stream::Stream;
 use crate::{admin, lock_waits, priorities, upkeep};
+use sooner_operate::AcceptFailures;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -108,9 +109,11 @@ const ENDED_FOR_DESCRIPTORS: usize = 16;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 async fn accept(pooler: Rc<Pooler>, listener: Listener) {
+    let mut failures = AcceptFailures::new("cannot accept clients", "going on");
     loop {
         match listener.accept().await {
             Ok(stream) => {
+                failures.end();
                 let (login_slot, ended) =
                     pooler.slots.arrive(stream.origin(), pooler.slot_limits());
                 pooler.crowded_out.log(ended, |times| {
@@ -123,9 +126,11 @@ async fn accept(pooler: Rc<Pooler>, listener: Listener) {
                     1 => format!("cannot accept a client: {error}"),
                     _ => format!("cannot accept clients: {error}: {times} times"),
                 });
-                // For want of a descriptor, connections that say nothing give theirs.
-                pooler.slots.end_for_room(ENDED_FOR_DESCRIPTORS);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                if failures.is_ours(&error) {
+                    // For want of a descriptor, connections that say nothing give theirs.
+                    pooler.slots.end_for_room(ENDED_FOR_DESCRIPTORS);
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }

@@ -31,7 +31,6 @@ use crate::pool::opening::Opened;
 use crate::pool::server_session::{LoginError, Rows, ServerKey, ServerSession};
 use crate::pool::waiters::Waiters;
 use crate::priorities::ToldProcess;
-use crate::stream::Stream;
 use sooner_postgres::parameters::Parameters;
 use sooner_postgres::session::{ServerState, Unnamed};
 use std::collections::BTreeMap;
@@ -46,15 +45,28 @@ pub struct Owner {
     pub user: String,
     /// As clients call it.
     pub database: String,
+    /// As the server calls it, where that is another name.
+    pub there: Option<String>,
+}
+
+impl Owner {
+    /// The database as the server knows it: clients may have several names for one.
+    pub fn database_there(&self) -> &str {
+        self.there.as_deref().unwrap_or(&self.database)
+    }
 }
 
 /// What tables show of a connection and what stays the same.
 pub struct ShownConnection {
     pub opened_at: Instant,
+    /// As the server knows it, which may be another one than the client's.
+    pub user: String,
     /// The server's end of it, by TCP.
     pub peer: Option<SocketAddr>,
-    /// The gate's end of it, by TCP; not known where it is encrypted.
+    /// The gate's end of it, by TCP.
     pub local: Option<SocketAddr>,
+    /// Version and cipher.
+    pub tls: Option<String>,
 }
 
 /// A server connection.
@@ -75,18 +87,22 @@ pub struct ServerConnection {
 }
 
 impl ServerConnection {
-    /// A new one.
-    pub fn new(mut session: ServerSession, statements_max: usize, generation: u64) -> Self {
+    /// A new one of this user.
+    pub fn new(
+        user: &str,
+        mut session: ServerSession,
+        statements_max: usize,
+        generation: u64,
+    ) -> Self {
         let parameters = std::mem::take(&mut session.parameters);
         let now = Instant::now();
         let stream = &session.stream;
         let shown = ShownConnection {
             opened_at: now,
+            user: user.to_owned(),
             peer: stream.peer(),
-            local: match stream {
-                Stream::Tcp(stream) => stream.local_addr().ok(),
-                Stream::Unix(_) | Stream::Tls(_) => None,
-            },
+            local: stream.local(),
+            tls: stream.cipher(),
         };
         Self {
             process: ToldProcess::new(session.key.process_id),

@@ -11,14 +11,14 @@ use crate::console::sessions::ConsoleSession;
 use crate::gateway::Reload;
 use crate::lock_waits::LockWaits;
 use crate::log::Seldom;
-use crate::pool::admission::ClientClass;
+use crate::pool::admission::{ClientClass, payer_of};
 use crate::pool::database::{Database, User};
 use crate::pool::upstream::{Upstream, new_limiter};
 use crate::pool::{Owner, Pool};
 use crate::priorities::Priorities;
 use crate::random;
 use crate::statistics::Statistics;
-use sooner_admission::JobId;
+use sooner_admission::{JobId, Renewed};
 use sooner_limiter::Limiter;
 use sooner_postgres::auth::mock::Kind;
 use sooner_postgres::statements::Statements;
@@ -193,7 +193,7 @@ impl Pooler {
         let classes = &configuration.config.class;
         let mut present = vec![ClassCount::default(); classes.len() + 1];
         for handle in self.clients.borrow().values() {
-            present[handle.class(classes)].add(handle.activity.get());
+            present[handle.class(classes)].add(handle.shown_activity());
         }
         present
     }
@@ -234,27 +234,27 @@ impl Pooler {
         let waiting = self.waiting(&configuration);
         for (limiter, is_of_server) in self.limiters() {
             let handle = waiting.iter().filter(|(at, ..)| at.is(&limiter));
-            let numbers = handle.map(|(_, job, number)| (*job, *number)).collect();
+            let known = handle.map(|(_, job, renewed)| (*job, *renewed)).collect();
             let goals = match is_of_server {
                 true if limiter.rehearses() => &goals,
                 true => &held,
                 false => &uncapped,
             };
-            limiter.set_goals(order, goals.clone(), &numbers);
+            limiter.set_goals(order, goals.clone(), &known);
         }
         self.renewed.notify_waiters();
     }
 
-    /// Where clients wait, as which job, and their classes by these settings.
-    fn waiting(&self, configuration: &Rc<Configuration>) -> Vec<(Limiter, JobId, u8)> {
+    /// Where clients wait, as which job, and their classes and who is charged by these settings.
+    fn waiting(&self, configuration: &Rc<Configuration>) -> Vec<(Limiter, JobId, Renewed)> {
         let clients = self.clients.borrow();
         let waiting = clients.values().filter_map(|handle| {
             let (limiter, job) = handle.queue_position()?;
-            Some((
-                limiter,
-                job,
-                ClientClass::of(handle, configuration.clone()).number(),
-            ))
+            let renewed = Renewed {
+                class: ClientClass::of(handle, configuration.clone()).number(),
+                payer: Some(payer_of(handle, configuration)),
+            };
+            Some((limiter, job, renewed))
         });
         waiting.collect()
     }

@@ -161,7 +161,7 @@ pub struct ClientCounts {
 pub fn clients(pooler: &Pooler) -> ClientCounts {
     let mut counts = ClientCounts::default();
     for handle in pooler.clients.borrow().values() {
-        match handle.activity.get() {
+        match handle.shown_activity() {
             Activity::Idle => counts.idle += 1,
             Activity::Waiting => counts.waiting += 1,
             Activity::Active => counts.active += 1,

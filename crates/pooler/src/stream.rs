@@ -78,6 +78,15 @@ impl Stream {
         }
     }
 
+    /// Where this side is; `None` through a socket file.
+    pub fn local(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.local_addr().ok(),
+            Self::Unix(_) => None,
+            Self::Tls(encrypted) => encrypted.stream.get_ref().0.local_addr().ok(),
+        }
+    }
+
     /// Which connections it is bounded together with.
     pub fn origin(&self) -> Origin {
         let system_user = |stream: &UnixStream| Some(stream.peer_cred().ok()?.uid());

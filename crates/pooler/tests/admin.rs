@@ -183,6 +183,36 @@ fn what_would_wait_is_shown_where_nothing_is_held() {
     assert!(page.contains("If the gate held them"), "{page}");
 }
 
+/// It has a place inside, and SHOW POOLS counts it so.
+#[test]
+fn a_client_that_keeps_its_connection_and_does_nothing_is_active() {
+    let limits = "admins = [\"postgres\"]\nmode = \"session\"\n[limits]\ntransactions = 4\n";
+    let test = "a_client_that_keeps_its_connection_and_does_nothing";
+    let Some((database, gate)) = start(test, limits) else {
+        return;
+    };
+    let mut kept = ready(&gate, &database, "bob");
+    assert_eq!(kept.ask("SELECT 1"), "1");
+    let metrics = || request(&gate, "GET /metrics", "localhost").1;
+    let is_kept =
+        |line: &str| line.starts_with("sooner_gate_kept_connections{") && line.ends_with(" 1.0");
+    until("it does nothing", || metrics().lines().any(is_kept));
+    let shown = metrics();
+    for line in [
+        "sooner_gate_clients{doing=\"active\"} 1.0\n",
+        "sooner_gate_clients{doing=\"idle\"} 0.0\n",
+        "sooner_gate_class_inside_transactions{class=\"reports\"} 1.0\n",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let status = status_when(&gate, "bob is inside", |status| {
+        status["classes"][1]["inside_transactions"] == 1
+    });
+    assert_eq!(status["servers"][0]["inside_transactions"], 1, "{status}");
+    let pools = gate.admin(&database, "SHOW POOLS");
+    assert!(pools.contains("postgres|bob|1|0|"), "{pools}");
+}
+
 /// Also when its last client has left, and its last connection is closed.
 #[test]
 fn what_was_counted_at_a_server_counts_on() {

@@ -133,3 +133,36 @@ fn who_waits_for_a_connection_of_its_own_role_waits_outside() {
     assert_eq!(printed(elsewhere).trim(), "app2");
     assert!(is_answered(&gate, &database, "bob"));
 }
+
+/// PostgreSQL counts by its own name, clients may have two.
+#[test]
+fn who_waits_for_a_connection_by_another_name_of_its_database_waits_outside() {
+    let test = "who_waits_for_a_connection_by_another_name";
+    let Some(database) = Database::start(test) else {
+        return;
+    };
+    database.ask("CREATE ROLE bob LOGIN");
+    database.ask("CREATE DATABASE shop CONNECTION LIMIT 1");
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let entry = format!(
+        "[[database]]\nname = \"shop_session\"\nname_there = \"shop\"\nserver = \"{server}\"\n"
+    );
+    let config = format!("admins = [\"postgres\"]\n{}{entry}", transactions(3));
+    let gate = Gate::before(&database, &config);
+    let mut first = Talk::begin(gate.psql(&database, "bob").args(["-d", "shop"]));
+    first.ask("BEGIN");
+    let other = || {
+        let mut psql = gate.psql(&database, "bob");
+        psql.args(["-d", "shop_session", "-c", "SELECT current_database()"]);
+        printed(&mut psql)
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(other);
+        until("it waits", || {
+            assert!(!other.is_finished(), "it does not wait");
+            waiting(&gate, &database, "bob") == 1
+        });
+        first.ask("COMMIT");
+        assert_eq!(other.join().unwrap().trim(), "shop");
+    });
+}

@@ -188,6 +188,37 @@ fn servers_are_spoken_to_as_their_address_says() {
     );
 }
 
+/// As in PgBouncer.
+#[test]
+fn a_server_connection_is_shown_with_its_cipher_and_both_its_ends() {
+    let Some(database) = Database::start("a_server_connection_is_shown_with_its_cipher") else {
+        return;
+    };
+    let folder = folder_with_certificates();
+    database.stop("fast");
+    let port = database.restart_with_tls(folder.path());
+    for (mode, cipher) in [("disable", ""), ("require", "TLSv1_3/TLS13_")] {
+        let server = format!("postgresql://127.0.0.1:{port}?sslmode={mode}");
+        let admins = "admins = [\"postgres\"]\n";
+        let gate = Gate::at(&server, admins, folder_with_certificates());
+        out(&psql(&database, &gate, "user=postgres", "SELECT 1"));
+        for table in ["SHOW SERVERS", "SHOW SOCKETS"] {
+            let shown = gate.admin(&database, table);
+            let line = shown.lines().find(|line| line.starts_with("S|"));
+            let fields: Vec<&str> = line
+                .unwrap_or_else(|| panic!("{shown}"))
+                .split('|')
+                .collect();
+            let (peer, local, tls) = (&fields[4..6], &fields[6..8], fields[16]);
+            assert_eq!(peer, ["127.0.0.1", &port.to_string()], "{mode}: {shown}");
+            assert_eq!(local[0], "127.0.0.1", "{mode}: {shown}");
+            assert!(local[1].parse::<u16>().is_ok(), "{mode}: {shown}");
+            let is_right = tls.starts_with(cipher) && tls.is_empty() == cipher.is_empty();
+            assert!(is_right, "{mode}: {tls:?}");
+        }
+    }
+}
+
 #[test]
 fn what_came_in_clear_text_before_a_handshake_counts_for_nothing() {
     let Some(database) = Database::start("what_came_in_clear_text") else {

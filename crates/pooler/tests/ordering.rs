@@ -1,6 +1,8 @@
 //! Who goes first where classes have targets or weights, and how many go in where that is not
 //! configured: psql and pgbench, a real PostgreSQL, the gate between them.
 
+mod meanwhile;
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;

@@ -156,6 +156,29 @@ fn what_an_idle_client_has_open_is_rolled_back_and_it_is_told() {
     assert_eq!(database.ask("SELECT n FROM t WHERE id = 1"), "4");
 }
 
+/// PREPARE names a statement, and COMMIT PREPARED another transaction, which no block may.
+#[test]
+fn what_only_begins_as_a_commit_leaves_a_transaction_failed() {
+    let Some((database, gate)) = start("what_only_begins_as_a_commit", "") else {
+        return;
+    };
+    let (mut low, mut high) = (talk(&gate, &database, "bob"), talk(&gate, &database, "ann"));
+    for command in ["PREPARE q AS SELECT 1", "COMMIT PREPARED 'x'"] {
+        low.ask("BEGIN");
+        low.ask("UPDATE t SET n = 100 WHERE id = 1");
+        assert_eq!(ask(&mut high, "UPDATE t SET n = 1 WHERE id = 1"), "00000");
+        assert_eq!(ask(&mut low, command), "40001", "{command}");
+        assert_eq!(ask(&mut low, "SELECT 1"), "25P02", "{command}");
+        assert_eq!(ask(&mut low, "ROLLBACK"), "00000");
+        assert_eq!(ask(&mut low, "SELECT 1"), "00000");
+    }
+    low.ask("BEGIN");
+    low.ask("UPDATE t SET n = 100 WHERE id = 1");
+    high.ask("UPDATE t SET n = 1 WHERE id = 1");
+    assert_eq!(ask(&mut low, "PREPARE TRANSACTION 'x'"), "40001");
+    assert_eq!(ask(&mut low, "SELECT 1"), "00000", "as with COMMIT");
+}
+
 #[test]
 fn one_that_waits_itself_makes_room_and_one_that_runs_is_spared() {
     let Some((database, gate)) = start("one_that_waits_itself", "preempt = \"waiting\"") else {

@@ -2,6 +2,7 @@
 
 mod cancels;
 mod in_step;
+mod own_questions;
 mod sessions;
 
 use std::io::{Read, Write};

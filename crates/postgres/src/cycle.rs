@@ -83,7 +83,7 @@ pub fn ends(input: &[u8], statements: &ClientStatements) -> Option<Ends> {
         };
         return Some(if sql::gives_up(sql) {
             Ends::GivesUp
-        } else if sql::first_words(sql).next().is_some_and(sql::commits) {
+        } else if sql::commits_open(sql) {
             Ends::Commits
         } else {
             Ends::No
@@ -166,6 +166,9 @@ mod tests {
             (query("COMMIT"), Some(Ends::Commits)),
             (query("end"), Some(Ends::Commits)),
             (query("ROLLBACK"), Some(Ends::GivesUp)),
+            (query("PREPARE TRANSACTION 'a'"), Some(Ends::Commits)),
+            (query("PREPARE q AS SELECT 1"), Some(Ends::No)),
+            (query("COMMIT PREPARED 'a'"), Some(Ends::No)),
             (query("ROLLBACK TO a"), Some(Ends::No)),
             (query("SELECT 1"), Some(Ends::No)),
             (parse("x", "rollback"), Some(Ends::GivesUp)),

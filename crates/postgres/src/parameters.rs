@@ -50,8 +50,27 @@ const PARSE_CONTEXT: [&str; 5] = [
 ];
 /// In a first packet, and no settings.
 const NOT_SETTINGS: [&[u8]; 4] = [b"user", b"database", b"replication", b"options"];
-/// Of `replication`: that it is not wanted.
-const NO_REPLICATION: [&[u8]; 4] = [b"false", b"off", b"no", b"0"];
+/// A first packet with a value of `replication` that PostgreSQL does not know (22023).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid value for parameter \"replication\": \"{0}\"")]
+pub struct UnknownReplication(String);
+
+impl UnknownReplication {
+    /// What the value may be, in PostgreSQL's words.
+    pub const HINT: &str = "Valid values are: \"false\", 0, \"true\", 1, \"database\".";
+}
+
+/// Whether a first packet asks for replication: by a word for on or off, or of one database.
+pub fn wants_replication(startup: &Startup) -> Result<bool, UnknownReplication> {
+    let of_name = |(name, _): &&(Vec<u8>, Vec<u8>)| name == b"replication";
+    let mut wants = false;
+    // Each is read, and the last counts.
+    for (_, value) in startup.parameters.iter().filter(of_name) {
+        let unknown = || UnknownReplication(String::from_utf8_lossy(value).into_owned());
+        wants = value == b"database" || switch(value).ok_or_else(unknown)?;
+    }
+    Ok(wants)
+}
 
 /// What a client's first packet asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,10 +83,7 @@ pub struct RequestedParameters {
 impl RequestedParameters {
     /// Reads it; a mistake in words.
     pub fn read(startup: &Startup) -> Result<RequestedParameters, String> {
-        if startup
-            .parameter("replication")
-            .is_some_and(|value| !NO_REPLICATION.contains(&value))
-        {
+        if wants_replication(startup).map_err(|unknown| unknown.to_string())? {
             return Err(
                 "replication does not go through the gate: connect to the database itself".into(),
             );
@@ -205,14 +221,33 @@ pub fn is_tracked(reported: &Parameters, name: &[u8]) -> bool {
     !is_fixed(name) && find(reported, name).is_some()
 }
 
-/// Whether a value of a setting that is on or off is on; PostgreSQL takes beginnings of words, too.
+/// Whether a value of a setting that is on or off is on.
 pub fn is_on(value: &[u8]) -> bool {
-    let begins = |word: &[u8]| {
+    switch(value) == Some(true)
+}
+
+/// What a word for on or off says, in any case and by a beginning that no other has (`parse_bool` in
+/// PostgreSQL's `bool.c`).
+fn switch(value: &[u8]) -> Option<bool> {
+    let begins = |word: &&[u8]| {
         let beginning = word.get(..value.len());
         beginning.is_some_and(|beginning| value.eq_ignore_ascii_case(beginning))
     };
-    let is_whole = value.eq_ignore_ascii_case(b"on") || value == b"1";
-    is_whole || (!value.is_empty() && (begins(b"true") || begins(b"yes")))
+    let words: [(&[u8], bool); 8] = [
+        (b"true", true),
+        (b"yes", true),
+        (b"on", true),
+        (b"1", true),
+        (b"false", false),
+        (b"no", false),
+        (b"off", false),
+        (b"0", false),
+    ];
+    let mut meant = words.iter().filter(|(word, _)| begins(word));
+    match (meant.next(), meant.next()) {
+        (Some((_, is_on)), None) => Some(*is_on),
+        _ => None,
+    }
 }
 
 /// What a backslash is in a text without a prefix.

@@ -4,11 +4,13 @@
 //! which the server says what they did.
 
 mod changes;
+mod own_commands;
 mod prepared_here;
 mod query;
 mod state;
 
 pub use changes::{ENTRY_BYTES, KEPT_BYTES_MAX, PossibleChanges, Ties};
+pub use own_commands::{WITHOUT_WAIT, without_timeouts};
 pub use prepared_here::PreparedHere;
 pub use query::{SessionQuery, begin, discard};
 pub use state::{ClientState, ServerState, SessionRole, Unnamed};

@@ -24,7 +24,8 @@ use tokens::{Token, Tokens};
 pub use comment_tags::comment_tags;
 pub use encoding::{Encoding, depends_on_encoding, without_ascii_inside};
 pub use first_words::{
-    begins_transaction, commits, ends_transaction, first_words, gives_up, only_reads, stands_alone,
+    begins_transaction, commits, commits_open, ends_transaction, first_words, gives_up, only_reads,
+    stands_alone,
 };
 pub use letters::{depends_on_backslash, with_letters};
 pub use pattern::{NeverFits, check_pattern};

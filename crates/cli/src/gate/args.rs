@@ -66,7 +66,7 @@ pub struct GateArgs {
     /// How long a client keeps a server connection [default: transaction]
     #[arg(long, value_enum)]
     mode: Option<ModeName>,
-    /// Most clients at a time; further ones are refused and told to retry [default: 1000]
+    /// Most clients at a time; further ones are rejected [default: 1000]
     #[arg(long, value_name = "N")]
     clients_max: Option<NonZeroUsize>,
     /// Time that a client waits for a database that does not answer, such as 15s or 1min [default:

@@ -122,7 +122,7 @@ impl fmt::Display for LookupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             error,
-            owner: Owner { user, database },
+            owner: Owner { user, database, .. },
             address,
         } = self;
         write!(
@@ -189,6 +189,7 @@ impl Lookup<'_> {
         Owner {
             user: self.table.user.get_ref().clone(),
             database: self.db.name.clone(),
+            there: self.db.table.name_there.clone(),
         }
     }
 
@@ -286,13 +287,13 @@ async fn open(
         let upstream = &db.upstream;
         let connector = upstream.connector();
         let stream = server_session::connect(&upstream.address, connector.as_deref()).await?;
-        let there = db.table.name_there.as_deref();
-        let database = there.unwrap_or(&owner.database);
+        let database = owner.database_there();
         let secret = configuration.users.get(&owner.user).cloned();
         let secret = secret.map(LoginSecret::Kept);
         let session =
             server_session::log_in(stream, &owner.user, database, secret.as_ref()).await?;
-        Ok(Box::new(ServerConnection::new(session, 1, generation)))
+        let server = ServerConnection::new(&owner.user, session, 1, generation);
+        Ok(Box::new(server))
     };
     in_time(configuration.patience(), opened).await
 }

@@ -109,7 +109,8 @@ pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: In
     }
     handle.preemption.cancelled_by_client();
     if handle.has_lease() {
-        interrupt(&handle, || true).await;
+        // What has begun while it waited for another one it does not mean either.
+        interrupt(&handle, || handle.asked_at.get() <= came_at).await;
     } else {
         handle.cancel_wait();
     }
@@ -133,14 +134,13 @@ pub async fn interrupt(handle: &ClientHandle, is_due: impl Fn() -> bool) -> bool
     // Where this future is dropped while the request is on its way, it stays so; and an earlier one
     // may still come.
     let before = std::mem::replace(&mut *may_still_come, true);
-    let upstream = &target.upstream;
-    match in_time(COMMAND_PATIENCE, send(upstream, &target.key, &is_due)).await {
+    match in_time(COMMAND_PATIENCE, send(&target, &is_due)).await {
         Ok(was_sent) => {
             *may_still_come = before;
             was_sent
         }
         Err(error) => {
-            let address = &upstream.address;
+            let address = &target.upstream.address;
             crate::log::log(&format!(
                 "a cancel request did not reach {address}: {error}"
             ));
@@ -150,14 +150,13 @@ pub async fn interrupt(handle: &ClientHandle, is_due: impl Fn() -> bool) -> bool
 }
 
 /// Sends it if it is still to be when there is a connection for it, and waits until the server has
-/// taken it: it closes the connection then. Whether it was sent.
-pub async fn send(
-    upstream: &Upstream,
-    key: &ServerKey,
-    is_due: impl Fn() -> bool,
-) -> Result<bool, LoginError> {
-    let connector = upstream.connector();
-    let mut stream = server_session::connect(&upstream.address, connector.as_deref()).await?;
+/// taken it: it closes the connection then. It goes where the session is, as libpq's does: the
+/// server's name may be another's by now. Whether it was sent.
+pub async fn send(target: &CancelTarget, is_due: impl Fn() -> bool) -> Result<bool, LoginError> {
+    let CancelTarget { key, upstream, .. } = target;
+    let (connector, peer) = (upstream.connector(), target.shown.peer);
+    let connecting = server_session::connect_to(&upstream.address, peer, connector.as_deref());
+    let mut stream = connecting.await?;
     if !is_due() {
         return Ok(false);
     }
@@ -169,4 +168,57 @@ pub async fn send(
     stream.flush_all(&mut out).await?;
     stream.more(&mut BytesMut::new()).await?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::configuration::Configuration;
+    use std::time::SystemTime;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    /// The server's name may lead to another one since the session began.
+    #[tokio::test]
+    async fn a_cancel_request_goes_where_its_session_is() {
+        let here = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let named = elsewhere.local_addr().unwrap().port();
+        let text = format!(
+            "auth = \"trust\"\n[[database]]\nname = \"shop\"\n\
+             server = \"postgresql://127.0.0.1:{named}?sslmode=disable\"\n"
+        );
+        let config = Config::parse(&text).unwrap();
+        let (configuration, _) = Configuration::load(config, SystemTime::now()).unwrap();
+        let address = configuration.config.database[0].server.get_ref().clone();
+        let target = CancelTarget {
+            key: ServerKey {
+                process_id: 7,
+                secret: vec![1, 2, 3, 4],
+            },
+            upstream: Rc::new(Upstream::new(address, &configuration)),
+            cancel_lock: Rc::default(),
+            shown: Rc::new(ShownConnection {
+                opened_at: Instant::now(),
+                user: "ann".into(),
+                peer: here.local_addr().ok(),
+                local: None,
+                tls: None,
+            }),
+        };
+        let taken = async {
+            let (mut stream, _) = tokio::select! {
+                taken = here.accept() => taken.unwrap(),
+                _ = elsewhere.accept() => panic!("it goes where the name leads now"),
+            };
+            let mut heard = [0; 16];
+            stream.read_exact(&mut heard).await.unwrap();
+            heard
+        };
+        let (sent, heard) = tokio::join!(send(&target, || true), taken);
+        assert!(sent.unwrap());
+        let request = b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x07\x01\x02\x03\x04";
+        assert_eq!(&heard, request);
+    }
 }

@@ -19,10 +19,9 @@ impl Client {
     ) -> Result<Option<Lease>, Departure> {
         if outcome.is_free && !matches!(outcome.end, End::ServerBroke(_)) {
             self.give_back(lease).await;
-        } else if let Some(server) = lease.server.as_ref().filter(|_| outcome.is_busy) {
-            let key = server.key().clone();
+        } else if let Some(target) = lease.cancel_target().filter(|_| outcome.is_busy) {
             // No client waits for what it runs any more; until that is over it keeps its permits.
-            let cancelled = cancel::send(&lease.db.upstream, &key, || true);
+            let cancelled = cancel::send(&target, || true);
             let _ = tokio::time::timeout(COMMAND_PATIENCE, cancelled).await;
             drop(lease);
         }

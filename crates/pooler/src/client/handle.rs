@@ -243,10 +243,20 @@ impl ClientHandle {
         }
     }
 
-    /// It waits for admission, with what came then.
+    /// It waits for admission, with what came then, since then: it may be sent back to wait again.
     pub fn set_waiting(&self, came_at: Instant) {
         self.set_activity(Activity::Waiting);
         self.asked_at.set(came_at);
+        self.activity_since.set(came_at);
+    }
+
+    /// What tables and metrics say that it does. As in PgBouncer, a client that has a server
+    /// connection is active.
+    pub fn shown_activity(&self) -> Activity {
+        match self.activity.get() {
+            Activity::Idle if self.has_lease() => Activity::Active,
+            activity => activity,
+        }
     }
 
     /// It does something else from now on. What it has waited for is the same when it is let in.
@@ -371,5 +381,25 @@ fn note(noted: &RefCell<String>, text: &str) {
     let mut noted = noted.borrow_mut();
     if *noted != text {
         text.clone_into(&mut noted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_has_to_wait_again_has_waited_since_it_came() {
+        let handle = ClientHandle::new(1, "ann", "shop", None, None, None);
+        let came_at = Instant::now() - Duration::from_secs(5);
+        for _ in 0..2 {
+            handle.set_waiting(came_at);
+            assert_eq!(handle.activity_since.get(), came_at);
+            assert_eq!(handle.asked_at.get(), came_at);
+        }
+        handle.set_activity(Activity::Active);
+        assert!(handle.activity_since.get() > came_at, "it is let in");
+        assert_eq!(handle.asked_at.get(), came_at);
     }
 }

@@ -7,6 +7,7 @@ use crate::client::cancel_queued::{CANCELLED, refuse_cycle};
 use crate::client::handle::Termination;
 use crate::client::refusal::{Departure, Refusal};
 use crate::client::relay::RelayOutcome;
+use crate::client::session_sync::is_cancelled;
 use crate::pool::ServerConnection;
 use crate::pool::lease::{Lease, run};
 use crate::pool::server_session::LoginError;
@@ -62,7 +63,7 @@ impl Client {
         let mut for_client = BytesMut::new();
         if let Some(server) = &mut lease.server {
             server.session.for_client.clear();
-            let rolled_back = run(server, b"ROLLBACK").await;
+            let rolled_back = run_uncancelled(server, b"ROLLBACK").await;
             rolled_back.map_err(|error| Refusal::lost(&error.to_string()))?;
             // Settings are as they were before, and notifications come at the end of a transaction.
             let reported = server.state.reported.iter();
@@ -103,7 +104,7 @@ pub(super) async fn fail(lease: &mut Lease) -> Result<BytesMut, Departure> {
         return Err(Departure::Left);
     };
     server.session.for_client.clear();
-    run(server, b"BEGIN").await.map_err(lost)?;
+    run_uncancelled(server, b"BEGIN").await.map_err(lost)?;
     match go_wrong(server).await {
         Err(LoginError::Refused(_)) => Ok(std::mem::take(&mut server.session.for_client)),
         Err(error) => Err(lost(error)),
@@ -111,6 +112,17 @@ pub(super) async fn fail(lease: &mut Lease) -> Result<BytesMut, Departure> {
             let words = "it found a savepoint that does not exist";
             Err(lost(io::Error::other(words).into()))
         }
+    }
+}
+
+/// Runs a command of the gate's own that no cancel request of the client's means: none goes out
+/// meanwhile, and what a late one or the client's statement_timeout has cancelled is run again.
+async fn run_uncancelled(server: &mut ServerConnection, sql: &[u8]) -> Result<(), LoginError> {
+    let cancel_lock = server.cancel_lock.clone();
+    let _no_cancel = cancel_lock.lock().await;
+    match run(server, sql).await {
+        Err(error) if is_cancelled(&error) => run(server, sql).await,
+        done => done,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::config::ServerAddress;
 use crate::pool::Owner;
 use crate::pool::server_session::LoginError;
 use bytes::{Bytes, BytesMut};
+use sooner_postgres::parameters::UnknownReplication;
 use sooner_postgres::wire::{
     ErrorReport, StartupError, message_of_error, write_as_fatal, write_authentication, write_error,
 };
@@ -191,6 +192,12 @@ impl Refusal {
         Self::new(sqlstate, words, None)
     }
 
+    /// Whether it wants replication cannot be understood.
+    pub fn unknown_replication(unknown: &UnknownReplication) -> Self {
+        let hint = UnknownReplication::HINT;
+        Self::new("22023", unknown.to_string(), Some(hint))
+    }
+
     /// Its first packet is wrong.
     pub fn of_startup(error: &StartupError) -> Self {
         Self::new(error.sqlstate(), error.to_string(), None)
@@ -230,7 +237,7 @@ impl Refusal {
 
     /// There is no server connection for it.
     pub fn of_login(error: LoginError, address: &ServerAddress, owner: &Owner) -> Self {
-        let Owner { user, database } = owner;
+        let Owner { user, database, .. } = owner;
         match error {
             LoginError::Unreachable(error) => Self::new(
                 "08001",

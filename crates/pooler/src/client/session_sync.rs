@@ -9,16 +9,14 @@ use crate::pool::lease::{COMMAND_PATIENCE, Lease, in_time, run};
 use crate::pool::server_session::LoginError;
 use bytes::BytesMut;
 use sooner_postgres::parameters::{self, Parameters, RequestedParameters};
-use sooner_postgres::session::{self, ClientState, PossibleChanges, SessionQuery};
+use sooner_postgres::session::{self, ClientState, PossibleChanges, SessionQuery, WITHOUT_WAIT};
 use sooner_postgres::wire::code_of_error;
+use std::time::Instant;
 
 /// A statement was cancelled.
 const CANCELLED: &[u8] = b"57014";
 /// A setting cannot have a value.
 const BAD_VALUE: &[u8] = b"22023";
-/// Stands before commands of the gate's own: by what clients have set, what reads anything might
-/// wait for other transactions (SERIALIZABLE, READ ONLY, DEFERRABLE).
-const WITHOUT_WAIT: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;";
 
 /// Gives a server connection a client's settings.
 pub async fn apply_parameters(
@@ -40,10 +38,15 @@ pub async fn apply_parameters(
         return Ok(());
     };
     let sql = WITHOUT_WAIT.to_owned() + &commands.sql;
-    match Box::pin(run(server, sql.as_bytes())).await {
-        // The last client's statement_timeout is none of this one's.
+    let mut applied = Box::pin(run(server, sql.as_bytes())).await;
+    // The last client's statement_timeout is none of this one's.
+    if applied.as_ref().is_err_and(is_cancelled) {
+        let sql = session::without_timeouts(&server.state.reported) + &sql;
+        applied = Box::pin(run(server, sql.as_bytes())).await;
+    }
+    match applied {
         Err(error) if is_cancelled(&error) => {
-            let words = "it took longer than the last client's statement_timeout";
+            let words = "something has cancelled what gives it a client's settings";
             Err(LoginError::Unreachable(std::io::Error::other(words)))
         }
         Err(error) if server.state.is_used && is_of_buffers(&error, &commands.sql) => {
@@ -59,7 +62,8 @@ pub async fn apply_parameters(
 }
 
 /// Asks what the turn that is over has changed, and gives back what the first packet set where that
-/// was lost; gives what the client is to be told besides.
+/// was lost; gives what the client is to be told besides. No cancel request of the client's reaches
+/// that: what it meant is over.
 pub async fn read_back(
     client: &mut ClientState,
     requested: &RequestedParameters,
@@ -68,7 +72,13 @@ pub async fn read_back(
     by_session: bool,
 ) -> Result<BytesMut, Departure> {
     let was_tied = handle.pinned_by.get().is_some();
+    let cancel_lock = lease.server.as_ref();
+    let cancel_lock = cancel_lock.map(|server| server.cancel_lock.clone());
+    let cancel_lock = cancel_lock.unwrap_or_default();
+    let no_cancel = cancel_lock.lock().await;
     let for_client = query_and_restore(client, requested, lease, by_session).await;
+    handle.asked_at.set(Instant::now());
+    drop(no_cancel);
     let tied_by = client.tied_by();
     handle.pinned_by.set(tied_by);
     if let (false, Some(reason)) = (was_tied, tied_by) {
@@ -106,7 +116,7 @@ async fn query_and_restore(
     {
         Box::pin(ask(query, client, requested, server)).await?;
     }
-    let has_reset = client.changes.end_turn();
+    let has_reset = !client.changes.is_unanswered && client.changes.end_turn();
     if !is_kept && !client.changes.is_unanswered {
         client.changes = PossibleChanges::default();
     }
@@ -139,13 +149,17 @@ async fn ask(
     requested: &RequestedParameters,
     server: &mut ServerConnection,
 ) -> Result<(), LoginError> {
-    let mut next = Some(query);
+    let (mut next, mut was_cancelled) = (Some(query), false);
     while let Some(query) = next {
-        let sql = WITHOUT_WAIT.to_owned() + &query.sql();
+        let sql = query.sql(&server.state);
         match in_time(COMMAND_PATIENCE, server.query(sql.as_bytes())).await {
             Ok(rows) => {
                 query.learn(&rows, requested, client, &mut server.state);
                 return Ok(());
+            }
+            // It did not mean this; or the client's own bound is so low that luck decides.
+            Err(error) if is_cancelled(&error) && !was_cancelled => {
+                (next, was_cancelled) = (Some(query), true);
             }
             // What may not be read is left out of the other question.
             Err(LoginError::Refused(_)) => next = query.thorough(),
@@ -156,7 +170,8 @@ async fn ask(
     Ok(())
 }
 
-fn is_cancelled(error: &LoginError) -> bool {
+/// Whether something has cancelled a command of the gate's own.
+pub fn is_cancelled(error: &LoginError) -> bool {
     matches!(error, LoginError::Refused(message) if code_of_error(message) == CANCELLED)
 }
 

@@ -15,7 +15,7 @@ use crate::tls;
 use bytes::{Buf, BytesMut};
 use sooner_postgres::auth::Secret;
 use sooner_postgres::auth::mock::{self, Kind};
-use sooner_postgres::parameters::RequestedParameters;
+use sooner_postgres::parameters::{RequestedParameters, wants_replication};
 use sooner_postgres::wire::{FirstPacket, Startup, Version, write_negotiate_version};
 use std::time::Instant;
 
@@ -165,6 +165,7 @@ async fn authenticate(
     login_slot: &LoginSlot,
 ) -> Result<(RequestedParameters, Option<LoginSecret>, ClientSlot), Refusal> {
     negotiate(stream, startup).await?;
+    wants_replication(startup).map_err(|unknown| Refusal::unknown_replication(&unknown))?;
     let requested = RequestedParameters::read(startup).map_err(Refusal::unsupported)?;
     if let Some((sqlstate, words)) = requested.forbidden(startup.user()) {
         return Err(Refusal::forbidden(sqlstate, words));

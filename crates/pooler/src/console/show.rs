@@ -229,13 +229,15 @@ fn gates(pooler: &Pooler) -> Table {
     table
 }
 
-/// Those that are configured or were here, and PgBouncer's own.
+/// Those that are configured or were here, those of databases' entries, and PgBouncer's own.
 fn user_names(pooler: &Pooler) -> BTreeSet<String> {
     let configuration = pooler.configuration();
     let mut names: BTreeSet<String> = configuration.users.keys().cloned().collect();
     let tables = configuration.config.user.iter();
     names.extend(tables.map(|table| truncate_name(table.name.get_ref()).to_owned()));
     names.extend(pooler.users().into_iter().map(|(name, _)| name));
+    let databases = configuration.config.database.iter();
+    names.extend(databases.filter_map(|table| table.user.clone()));
     names.insert(PGBOUNCER.to_owned());
     names
 }

@@ -6,7 +6,7 @@
 //! this order everywhere, so no clients wait in a circle.
 
 use crate::client::handle::{ClientHandle, Termination};
-use crate::config::{ClassTable, LockWait};
+use crate::config::{ClassTable, LockWait, ShareBy};
 use crate::configuration::Configuration;
 use crate::pool::database::{Database, User};
 use crate::pool::lease::owner;
@@ -14,12 +14,13 @@ use crate::pool::login_admission::LoginPermit;
 use crate::pooler::Pooler;
 use crate::stream::Stream;
 use bytes::BytesMut;
-use sooner_admission::Subject;
+use sooner_admission::{Payer, Subject};
 use sooner_limiter::{Limiter, Permit};
 use sooner_postgres::wire::{Splitter, look_at_frontend};
 use std::io;
 use std::rc::Rc;
 use std::time::Instant;
+use tokio::task::yield_now;
 
 /// What a client may send ahead while it waits for admission.
 const AHEAD_BYTES: usize = 64 * 1024;
@@ -81,6 +82,13 @@ impl ClientClass {
     }
 }
 
+/// Who is charged for a client's transactions: its user where nothing is said, as a reload may say
+/// it while they wait.
+pub fn payer_of(handle: &ClientHandle, configuration: &Configuration) -> Payer {
+    let share_by = configuration.config.share_by.as_ref();
+    handle.payer(share_by.map_or(ShareBy::User, |share_by| *share_by.get_ref()))
+}
+
 /// A client that may use a server connection.
 pub struct Admitted {
     /// Of the user's transactions and the database's where these have a bound, and the server's.
@@ -115,18 +123,21 @@ impl AdmissionRequest<'_> {
         let mut login = None;
         let mut is_back = false;
         loop {
-            self.db.opened().await;
+            self.opened(is_back).await;
             let of_user = self.acquire_bounded(&self.user.limiter(), is_back).await;
             let of_database = self.acquire_bounded(&self.db.limiter, is_back).await;
             let class = self.class();
             let upstream = &self.db.upstream;
             let of_server = self.acquire(&upstream.limiter, &class, is_back).await;
-            // Meanwhile the database may have been paused, or the user been given a bound.
+            // Meanwhile the database may have been paused, or the user been given a bound. It was its
+            // turn, and is again when there is a place.
             let is_unbounded = of_user.is_none() && self.user.limiter().is_some();
+            let permits = [of_user, of_database, of_server];
             if self.db.is_paused() || is_unbounded {
+                permits.into_iter().flatten().for_each(Permit::yield_place);
+                is_back = true;
                 continue;
             }
-            let permits = [of_user, of_database, of_server];
             let must_log_in = self.must_log_in();
             login = login.filter(|_| must_log_in);
             if must_log_in && login.is_none() {
@@ -147,6 +158,16 @@ impl AdmissionRequest<'_> {
                 class,
                 came_at: self.came_at,
             };
+        }
+    }
+
+    /// Waits for the database to be open; behind those who were let in before it was paused.
+    async fn opened(&self, is_back: bool) {
+        if self.db.is_paused() {
+            self.db.opened().await;
+            if !is_back {
+                yield_now().await;
+            }
         }
     }
 
@@ -185,13 +206,13 @@ impl AdmissionRequest<'_> {
         let kind = kind.unwrap_or_else(|| class.name().to_owned());
         let (client, user) = self.handle.ids;
         let configuration = self.pooler.configuration();
-        let share_by = configuration.config.share_by.as_ref();
         let subject = Subject {
             kind,
             amount: None,
             client: Some(client),
             neighbourhood: Some(user),
-            payer: share_by.map(|share_by| self.handle.payer(*share_by.get_ref())),
+            payer: Some(payer_of(self.handle, &configuration)),
+            ..Subject::default()
         };
         let waited_ns = self.came_at.elapsed().as_nanos() as u64;
         let acquire = if is_back {

@@ -32,7 +32,7 @@ impl Limited {
     pub fn is_shared(self, one: &Owner, other: &Owner) -> bool {
         match self {
             Self::Role => one.user == other.user,
-            Self::Database => one.database == other.database,
+            Self::Database => one.database_there() == other.database_there(),
         }
     }
 }
@@ -162,7 +162,27 @@ mod tests {
         Owner {
             user: user.into(),
             database: database.into(),
+            there: None,
         }
+    }
+
+    /// PostgreSQL counts by the name that it has for a database.
+    #[test]
+    fn two_names_for_one_database_count_together() {
+        let limits = ConnectionLimits::default();
+        let there = Some("shop".to_owned());
+        let session = Owner {
+            there,
+            ..owner("bob", "shop_session")
+        };
+        let _open = limits.count_one(&owner("ann", "shop"));
+        assert!(limits.has_open(Limited::Database, &session));
+        assert!(!limits.has_open(Limited::Role, &session));
+        let namesake = Owner {
+            there: Some("other".to_owned()),
+            ..owner("eve", "shop")
+        };
+        assert!(!limits.has_open(Limited::Database, &namesake));
     }
 
     #[test]

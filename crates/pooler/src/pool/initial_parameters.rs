@@ -136,6 +136,7 @@ mod tests {
         let owner = Owner {
             user: "bob".into(),
             database: "app".into(),
+            there: None,
         };
         let told = |standby: &str| {
             let mut told = Parameters::new();

@@ -95,13 +95,18 @@ impl Lease {
 
     /// Its client is shown with it, and cancel requests of the client's go there.
     pub fn show(&self, handle: &ClientHandle) {
-        let running = self.server.as_ref().map(|server| CancelTarget {
+        handle.cancel_target.replace(self.cancel_target());
+    }
+
+    /// Where cancel requests go.
+    pub fn cancel_target(&self) -> Option<CancelTarget> {
+        let server = self.server.as_ref()?;
+        Some(CancelTarget {
             key: server.key().clone(),
             upstream: self.db.upstream.clone(),
             cancel_lock: server.cancel_lock.clone(),
             shown: server.shown.clone(),
-        });
-        handle.cancel_target.replace(running);
+        })
     }
 
     /// Its client keeps it and does not use it.
@@ -134,6 +139,7 @@ pub fn owner(user: &str, db: &Database) -> Owner {
     Owner {
         user: there.unwrap_or(user).to_owned(),
         database: db.name.clone(),
+        there: db.table.name_there.clone(),
     }
 }
 

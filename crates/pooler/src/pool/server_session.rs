@@ -17,6 +17,7 @@ use sooner_postgres::wire::{
 };
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -29,6 +30,15 @@ pub async fn connect(
     address: &ServerAddress,
     tls: Option<&Connector>,
 ) -> Result<Stream, LoginError> {
+    connect_to(address, None, tls).await
+}
+
+/// The same, to where another connection has its end, if that is known.
+pub async fn connect_to(
+    address: &ServerAddress,
+    peer: Option<SocketAddr>,
+    tls: Option<&Connector>,
+) -> Result<Stream, LoginError> {
     match (&address.endpoint, tls) {
         (Endpoint::Tcp(..), None) if address.encryption != Encryption::Disable => {
             // What is to be encrypted is never sent otherwise.
@@ -36,7 +46,10 @@ pub async fn connect(
             Err(LoginError::Impossible(words.into()))
         }
         (Endpoint::Tcp(host, port), tls) => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            let stream = match peer {
+                Some(peer) => TcpStream::connect(peer).await?,
+                None => TcpStream::connect((host.as_str(), *port)).await?,
+            };
             stream.set_nodelay(true)?;
             keep_alive(&stream);
             match tls {

@@ -153,3 +153,22 @@ fn an_idle_connection_for_lookups_is_closed_like_all_others() {
     gate.admin(&database, "RESUME");
     database.ask("DROP DATABASE d1");
 }
+
+/// As PgBouncer refuses it.
+#[test]
+fn no_database_is_killed_while_all_are_paused() {
+    let Some((database, gate)) = start("no_database_is_killed_while") else {
+        return;
+    };
+    let mut client = Talk::begin(&mut gate.psql(&database, "ann"));
+    assert_eq!(client.ask("SELECT 1"), "1");
+    gate.admin(&database, "PAUSE");
+    let refused = fails(&gate, &database, "postgres", "sooner", "KILL postgres");
+    assert!(refused.contains("already suspended/paused"), "{refused}");
+    gate.admin(&database, "RESUME");
+    assert_eq!(client.ask("SELECT 2"), "2");
+    gate.admin(&database, "KILL postgres");
+    until("its clients are gone", || {
+        !gate.admin(&database, "SHOW CLIENTS").contains("C|ann|")
+    });
+}

@@ -182,6 +182,18 @@ fn who_a_session_is_is_taken_back_first_and_set_last() {
 fn what_cannot_be_followed_is_refused() {
     for (name, value, said) in [
         ("replication", "database", "replication does not go"),
+        ("replication", "Tr", "replication does not go"),
+        ("replication", "ON", "replication does not go"),
+        (
+            "replication",
+            "o",
+            "invalid value for parameter \"replication\"",
+        ),
+        (
+            "replication",
+            "",
+            "invalid value for parameter \"replication\"",
+        ),
         ("options", "-B 5", "options \"-B 5\""),
         ("options", "-c", "options \"-c\""),
         (
@@ -213,10 +225,14 @@ fn what_cannot_be_followed_is_refused() {
     for on in ["on", "TRUE", "y", "1"] {
         assert!(requested(&[("standard_conforming_strings", on)]).is_ok());
     }
-    assert_eq!(
-        requested(&[("replication", "off")]).unwrap(),
-        RequestedParameters::default()
-    );
+    for off in ["off", "OF", "F", "no", "0"] {
+        assert_eq!(
+            requested(&[("replication", off)]),
+            Ok(RequestedParameters::default())
+        );
+    }
+    let twice = [("replication", "true"), ("replication", "n")];
+    assert_eq!(requested(&twice), Ok(RequestedParameters::default()));
     let spaced = requested(&[("options", r"-c search_path=a\ b,\\c")]).unwrap();
     assert_eq!(spaced.parameters[&b"search_path"[..]], b"a b,\\c");
 }

@@ -317,8 +317,7 @@ impl Rewriter<'_> {
         }
         self.expected.retain(|expected| !expected.is_left());
         self.server.statements.forget_all();
-        self.server.unnamed = Unnamed::Absent;
-        self.client.statements.close_all();
+        self.client.statements.close_named();
         if discards {
             self.client.pinned_by = None;
             self.client.ties = Ties::default();

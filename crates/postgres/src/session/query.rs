@@ -3,6 +3,7 @@
 //!
 //! Pure: a question as text, and what its answer means.
 
+use super::own_commands::{self, WITHOUT_WAIT};
 use super::{ClientState, ENTRY_BYTES, KEPT_BYTES_MAX, PossibleChanges, ServerState, Ties};
 use crate::parameters::{self, Parameters, RequestedParameters, literal};
 use crate::sql::Tie;
@@ -80,22 +81,35 @@ impl SessionQuery {
         is_more.then_some(self)
     }
 
-    /// As commands; every name is whole, because the client's search_path may have others first.
-    pub fn sql(&self) -> String {
-        let mut sql = String::new();
-        if !self.names.is_empty() {
-            let rows = self.names.iter().map(|name| {
-                let is_plain = !self.is_thorough || is_of_application(name) || is_role(name);
-                format!("({},{is_plain})", literal(name))
-            });
-            let rows: Vec<String> = rows.collect();
-            sql += &settings_sql(&rows.join(","), self.is_thorough);
+    /// As commands for a server; every name is whole, because the client's search_path may have
+    /// others first. What is to end the client's statements when they take long ends none of these,
+    /// but for the one that asks for it.
+    pub fn sql(&self, server: &ServerState) -> String {
+        let is_timeout = |name: &&Vec<u8>| own_commands::is_timeout(name);
+        let (timeouts, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_timeout);
+        let without_timeouts = own_commands::without_timeouts(&server.reported);
+        // Isolation is told before anything is read.
+        let mut sql = match timeouts.is_empty() {
+            true => without_timeouts + WITHOUT_WAIT,
+            false => WITHOUT_WAIT.to_owned() + &self.settings(&timeouts) + &without_timeouts,
+        };
+        if !others.is_empty() {
+            sql += &self.settings(&others);
         }
         if !self.ties.is_empty() {
             let columns: Vec<&str> = self.ties.iter().map(sql_of).collect();
             sql += &format!("SELECT {}", columns.join(","));
         }
         sql
+    }
+
+    fn settings(&self, names: &[&Vec<u8>]) -> String {
+        let rows = names.iter().map(|name| {
+            let is_plain = !self.is_thorough || is_of_application(name) || is_role(name);
+            format!("({},{is_plain})", literal(name))
+        });
+        let rows: Vec<String> = rows.collect();
+        settings_sql(&rows.join(","), self.is_thorough)
     }
 
     /// Takes the answer.
@@ -304,5 +318,33 @@ pub fn discard(client: &mut ClientState, requested: &RequestedParameters) {
 pub fn begin(client: &mut ClientState, requested: &RequestedParameters, initial: &Parameters) {
     if client.reported.is_empty() {
         client.reported = requested.missing_from(initial);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// While it holds that nothing ends what takes long, the session's own values are hidden.
+    #[test]
+    fn the_session_is_asked_for_its_timeouts_before_they_are_lifted() {
+        let server = ServerState::new(1, Parameters::new());
+        let place = |names: &[&str]| {
+            let query = SessionQuery {
+                names: names.iter().map(|name| name.as_bytes().to_vec()).collect(),
+                ties: Ties::default(),
+                is_thorough: false,
+            };
+            let sql = query.sql(&server);
+            let lifted = sql.find("SET LOCAL statement_timeout = 0;").unwrap();
+            let isolated = sql.find(WITHOUT_WAIT).unwrap();
+            let asked = names.iter().map(|name| sql.find(&literal(name.as_bytes())));
+            let asked: Vec<bool> = asked.map(|at| at.unwrap() < lifted).collect();
+            assert!(sql.find("SELECT").unwrap() > isolated, "{sql}");
+            asked
+        };
+        assert_eq!(place(&["statement_timeout", "work_mem"]), [true, false]);
+        assert_eq!(place(&["work_mem"]), [false]);
+        assert_eq!(place(&["statement_timeout"]), [true]);
     }
 }

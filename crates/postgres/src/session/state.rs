@@ -9,6 +9,9 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Why a client keeps its server connection that has not said what was changed there.
+const UNKNOWN_SETTINGS: &str = "settings that the server has not told";
+
 /// What a client has between its turns.
 #[derive(Debug, Default)]
 pub struct ClientState {
@@ -56,7 +59,10 @@ impl ClientState {
 
     /// Why it keeps its server connection, if it does.
     pub fn tied_by(&self) -> Option<&'static str> {
-        self.pinned_by.or_else(|| self.ties.first().map(Tie::words))
+        let tie = || self.ties.first().map(Tie::words);
+        // What only that connection knows is not to be lost: it is asked again after each turn.
+        let unknown = || self.changes.is_unanswered.then_some(UNKNOWN_SETTINGS);
+        self.pinned_by.or_else(tie).or_else(unknown)
     }
 
     /// A command may tie it so: the server is asked, unless it does already.

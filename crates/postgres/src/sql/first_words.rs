@@ -58,6 +58,25 @@ pub fn commits(first: &[u8]) -> bool {
     is_one_of(first, &["commit", "end", "prepare"])
 }
 
+/// Whether the first command of a text commits the transaction that is open, or prepares it for
+/// that: COMMIT PREPARED is about another one, and PREPARE mostly names a statement.
+pub fn commits_open(sql: &[u8]) -> bool {
+    let mut tokens = Tokens::new(sql);
+    let Some(Token::Word(first)) = tokens.find(|token| *token != Token::Semicolon) else {
+        return false;
+    };
+    let second = tokens.next();
+    let is_second =
+        |word| matches!(second, Some(Token::Word(second)) if is_one_of(second, &[word]));
+    if is_one_of(first, &["prepare"]) {
+        // A statement may have this name: PREPARE transaction AS, PREPARE transaction (int) AS.
+        let is_text =
+            |(token, text): (Token<'_>, &[u8])| token == Token::Other && !text.starts_with(b"(");
+        return is_second("transaction") && tokens.next_with_text().is_some_and(is_text);
+    }
+    is_one_of(first, &["commit", "end"]) && !is_second("prepared")
+}
+
 /// Whether a command with this first word may end the transaction that is open, well or badly.
 pub fn ends_transaction(first: &[u8]) -> bool {
     commits(first) || is_one_of(first, &["rollback", "abort"])
@@ -132,6 +151,29 @@ mod tests {
             "copy t from stdin",
         ] {
             assert!(!stands_alone(sql.as_bytes()), "{sql}");
+        }
+        for sql in [
+            "commit",
+            ";; END work",
+            "/* x */ Commit and chain; select 1",
+            "prepare transaction 'a'",
+            "PREPARE TRANSACTION E'a'",
+            "prepare transaction $$a$$",
+        ] {
+            assert!(commits_open(sql.as_bytes()), "{sql}");
+        }
+        for sql in [
+            "",
+            "commit prepared 'a'",
+            "prepare q as select 1",
+            "prepare transaction",
+            "prepare transaction as select 1",
+            "prepare transaction (int) as select $1",
+            "prepare \"transaction\" as select 1",
+            "rollback",
+            "select 1; commit",
+        ] {
+            assert!(!commits_open(sql.as_bytes()), "{sql}");
         }
         for sql in ["rollback", "ABORT;", "rollback work and chain"] {
             assert!(gives_up(sql.as_bytes()), "{sql}");

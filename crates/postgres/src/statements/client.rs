@@ -91,9 +91,15 @@ impl ClientStatements {
         Some(had)
     }
 
-    /// It needs none of them any more (`DEALLOCATE ALL`, `DISCARD ALL`).
-    pub fn close_all(&mut self) {
+    /// It needs none of those with a name any more (`DEALLOCATE ALL`, `DISCARD ALL`): in PostgreSQL
+    /// the one without stays.
+    pub fn close_named(&mut self) {
+        let unnamed = self.unnamed.take();
         *self = Self::default();
+        if let Some(statement) = unnamed {
+            self.kept_bytes = entry_bytes(b"", &statement);
+            self.unnamed = Some(statement);
+        }
     }
 
     /// Whether it has one with a name.

@@ -5,6 +5,7 @@ use super::*;
 use crate::client::handle::{Activity, ClientHandle};
 use crate::config::OWN_DATABASES;
 use crate::pool::ShownConnection;
+use crate::pool::lease::owner;
 use crate::pool::upstream::Upstream;
 use std::collections::BTreeMap;
 
@@ -66,8 +67,7 @@ fn wall(at: Instant) -> String {
 }
 
 fn state(handle: &ClientHandle) -> &'static str {
-    match handle.activity.get() {
-        Activity::Idle if handle.has_lease() => "active",
+    match handle.shown_activity() {
         // PgBouncer's word for a client that is let in and has nothing to do.
         Activity::Idle => "idle",
         Activity::Waiting => "waiting",
@@ -175,7 +175,7 @@ fn add_servers(pooler: &Pooler, table: &mut Table) {
             continue;
         };
         table.row(server_row(&ServerLine {
-            user: &handle.user,
+            user: &running.shown.user,
             database: &handle.database,
             state: "active",
             upstream: &running.upstream,
@@ -247,7 +247,7 @@ fn server_row(line: &ServerLine<'_>) -> [Field; 21] {
         line.process_id.to_string().into(),
         line.client.map(|client| client.id.to_string()).into(),
         number.into(),
-        "".into(),
+        line.shown.tls.clone().unwrap_or_default().into(),
         name.unwrap_or_default().into(),
         NO_REPLICATION.into(),
         Field::Null,
@@ -262,13 +262,14 @@ pub fn of_database(db: &Database) -> usize {
     db.leases.count() + idle.count()
 }
 
-/// Server connections that are open for a user.
+/// Server connections that are open for a user, as the server knows it.
 pub fn of_user(pooler: &Pooler, user: &str) -> usize {
     let clients = pooler.clients.borrow();
-    let with_server = clients
-        .values()
-        .filter(|handle| handle.cancel_target.borrow().is_some());
-    let active = with_server.filter(|handle| handle.user == user).count();
+    let is_its = |handle: &&Rc<ClientHandle>| {
+        let running = handle.cancel_target.borrow();
+        running.as_ref().is_some_and(|own| own.shown.user == user)
+    };
+    let active = clients.values().filter(is_its).count();
     let of_pool = |upstream: &Rc<crate::pool::upstream::Upstream>| {
         let pool = upstream.pool.borrow();
         pool.idle().filter(|(owner, _)| owner.user == user).count()
@@ -278,26 +279,34 @@ pub fn of_user(pooler: &Pooler, user: &str) -> usize {
 
 #[derive(Default)]
 struct PoolFigures {
+    /// Where it has clients, whether one of them keeps its connection.
+    is_by_session: Option<bool>,
     active: usize,
     waiting: usize,
     idle_servers: usize,
     longest_wait_us: u64,
 }
 
+/// Pools by their databases and the users that the servers know: clients of several users share
+/// one where the database's entry names its own.
 fn by_pool(pooler: &Pooler) -> BTreeMap<(String, String), PoolFigures> {
     let mut pools: BTreeMap<(String, String), PoolFigures> = BTreeMap::new();
+    let configuration = pooler.configuration();
     for handle in pooler.clients.borrow().values() {
-        let pool = pools.entry((handle.database.clone(), handle.user.clone()));
+        let db = pooler.database(&handle.database);
+        let own = db.as_ref().map(|db| owner(&handle.user, db).user);
+        let user = own.unwrap_or_else(|| handle.user.clone());
+        let pool = pools.entry((handle.database.clone(), user));
         let pool = pool.or_default();
-        match handle.activity.get() {
+        let keeps = db.is_some_and(|db| configuration.by_session(&handle.user, &db.table));
+        pool.is_by_session = Some(keeps || pool.is_by_session == Some(true));
+        match handle.shown_activity() {
             Activity::Waiting => {
                 pool.waiting += 1;
                 let waited_us = handle.activity_since.get().elapsed().as_micros() as u64;
                 pool.longest_wait_us = pool.longest_wait_us.max(waited_us);
             }
             Activity::Active => pool.active += 1,
-            // As in PgBouncer: a client that has a server connection is active.
-            Activity::Idle if handle.has_lease() => pool.active += 1,
             Activity::Idle => {}
         }
     }
@@ -345,7 +354,7 @@ pub fn pools(pooler: &Pooler) -> Table {
         let is_own = OWN_DATABASES.contains(&database.as_str());
         let db = (!is_own).then(|| pooler.database(&database)).flatten();
         let by_session = db.is_some_and(|db| configuration.by_session(&user, &db.table));
-        let own_mode = match by_session {
+        let own_mode = match pool.is_by_session.unwrap_or(by_session) {
             // Commands are no transactions.
             _ if is_own => "statement",
             true => Mode::Session.as_str(),

@@ -69,9 +69,7 @@ impl LeaseRequest<'_> {
         let address = &self.db.upstream.address;
         let connector = self.db.upstream.connector();
         let stream = server_session::connect(address, connector.as_deref()).await?;
-        let there = self.db.table.name_there.as_deref();
-        let database = there.unwrap_or(&owner.database);
-        let secret = self.secret(configuration);
+        let (database, secret) = (owner.database_there(), self.secret(configuration));
         let mut session =
             server_session::log_in(stream, &owner.user, database, secret.as_ref()).await?;
         let upstream = &self.db.upstream;
@@ -80,7 +78,8 @@ impl LeaseRequest<'_> {
             upstream.learn_capacity(capacity);
         }
         let statements_max = configuration.config.limits.statements.get();
-        let mut server = Box::new(ServerConnection::new(session, statements_max, generation));
+        let server = ServerConnection::new(&owner.user, session, statements_max, generation);
+        let mut server = Box::new(server);
         server.counted = Some(upstream.connection_limits.count_one(owner));
         if let Some(path) = &self.db.table.lock_map {
             server.process.lock_slot =

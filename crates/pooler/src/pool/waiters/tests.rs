@@ -20,8 +20,12 @@ struct Play {
 }
 
 fn owner() -> Owner {
-    let (user, database) = ("ann".into(), "shop".into());
-    Owner { user, database }
+    let (user, database, there) = ("ann".into(), "shop".into(), None);
+    Owner {
+        user,
+        database,
+        there,
+    }
 }
 
 impl Play {

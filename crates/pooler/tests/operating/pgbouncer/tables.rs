@@ -168,6 +168,51 @@ fn server_connections_have_their_times_and_addresses() {
     );
 }
 
+/// As in PgBouncer, which makes the pool for the user at the server.
+#[test]
+fn clients_of_an_entry_with_a_user_are_in_that_users_pool() {
+    let Some(database) = Database::start("clients_of_an_entry_with_a_user") else {
+        return;
+    };
+    database.ask("CREATE ROLE keeper LOGIN");
+    let server = format!("postgresql:///?host={}", database.folder().display());
+    let config = format!(
+        "admins = [\"postgres\"]\n{}[[database]]\nname = \"shop\"\nname_there = \"postgres\"\n\
+         server = \"{server}\"\nuser = \"keeper\"\n",
+        transactions(2)
+    );
+    let gate = Gate::before(&database, &config);
+    let talk = |user: &str| Talk::begin(gate.psql(&database, user).args(["-d", "shop"]));
+    let (mut busy, mut idle) = (talk("ann"), talk("bob"));
+    busy.ask("BEGIN");
+    assert_eq!(idle.ask("SELECT current_user"), "keeper");
+    let show = |command: &str| rows(&gate, &database, command);
+    let of_shop = |command: &str| {
+        let mut rows = show(command);
+        rows.retain(|row| field(row, "database") == "shop");
+        rows
+    };
+    let servers = of_shop("SHOW SERVERS");
+    let states = servers.iter().map(|row| field(row, "state"));
+    assert_eq!(states.collect::<Vec<_>>(), ["active", "idle"]);
+    assert!(servers.iter().all(|row| field(row, "user") == "keeper"));
+    let pools = of_shop("SHOW POOLS");
+    assert_eq!(pools.len(), 1, "{pools:?}");
+    for (name, expected) in [("user", "keeper"), ("cl_active", "1"), ("sv_idle", "1")] {
+        assert_eq!(field(&pools[0], name), expected, "{name}");
+    }
+    let users = show("SHOW USERS");
+    for (name, expected) in [("keeper", "2"), ("ann", "0"), ("bob", "0")] {
+        let row = users.iter().find(|row| field(row, "name") == name);
+        let row = row.unwrap_or_else(|| panic!("no {name}: {users:?}"));
+        assert_eq!(field(row, "current_connections"), expected, "{name}");
+    }
+    let clients = of_shop("SHOW CLIENTS");
+    let mut names: Vec<&str> = clients.iter().map(|row| field(row, "user")).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["ann", "bob"]);
+}
+
 #[test]
 fn the_console_answers_what_drivers_ask_for() {
     let Some((database, gate)) = start("the_console_answers_what_drivers") else {

@@ -90,3 +90,37 @@ fn a_notice_about_a_first_packet_reaches_its_client() {
     assert_eq!(hear(both.gate.folder(), GATE_PORT), straight);
     assert_eq!(hear(both.gate.folder(), GATE_PORT), straight, "again");
 }
+
+/// By `parse_bool` of PostgreSQL's `bool.c`, and the word for one database.
+#[test]
+fn what_is_said_of_replication_is_read_as_by_a_process() {
+    let Some(both) = Both::start("what_is_said_of_replication") else {
+        return;
+    };
+    for (value, is_wanted) in [
+        ("off", Some(false)),
+        ("OF", Some(false)),
+        ("False", Some(false)),
+        ("n", Some(false)),
+        ("0", Some(false)),
+        ("o", None),
+        ("", None),
+        ("00", None),
+        ("offf", None),
+        ("DATABASE", None),
+        ("logical", None),
+        ("tr", Some(true)),
+        ("ON", Some(true)),
+        ("database", Some(true)),
+    ] {
+        let parameter = ("replication", value);
+        let straight = told(both.database.folder(), 5432, parameter);
+        let through = told(both.gate.folder(), GATE_PORT, parameter);
+        let is_unknown = straight.starts_with("E:FATAL/22023");
+        assert_eq!(is_unknown, is_wanted.is_none(), "{value:?}: {straight}");
+        match is_wanted {
+            Some(true) => assert!(through.starts_with("E:FATAL/0A000"), "{value:?}: {through}"),
+            Some(false) | None => assert_eq!(through, straight, "{value:?}"),
+        }
+    }
+}

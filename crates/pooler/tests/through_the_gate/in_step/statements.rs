@@ -231,3 +231,32 @@ fn a_constant_means_what_it_does_under_its_own_clients_settings() {
         );
     }
 }
+
+/// DropAllPreparedStatements of PostgreSQL's `prepare.c` looks at those with a name.
+#[test]
+fn what_forgets_all_statements_keeps_the_one_without_a_name() {
+    let Some(both) = Both::start("what_forgets_all_statements_keeps") else {
+        return;
+    };
+    let other: Step<'_> = (1, &["Q:select 5"]);
+    let runs: Step<'_> = (0, &["B:=", "E:", "S"]);
+    let described: Step<'_> = (0, &["D:", "S"]);
+    for all in ["deallocate all", "discard all"] {
+        let (unnamed, named) = (format!("P:={all}"), format!("P:k={all}"));
+        let forgets: Step<'_> = (0, &["B:=k", "E:", "S"]);
+        let prepared: Step<'_> = (0, &[&named, "P:=select 7", "S"]);
+        let scripts: [&[Step<'_>]; 5] = [
+            &[prepared, forgets, runs, forgets],
+            &[prepared, forgets, other, described, runs],
+            &[(0, &[&unnamed, "B:=", "E:", "S"]), runs, other, runs],
+            &[
+                (0, &[&named, "P:=select 7", "B:=k", "E:", "B:=", "E:", "S"]),
+                runs,
+            ],
+            &[prepared, (0, &[&format!("Q:{all}")]), runs],
+        ];
+        for script in scripts {
+            both.compare(TWO, script);
+        }
+    }
+}
