@@ -11,6 +11,7 @@ use sooner_lab::demo::{self, DemoOptions, Page};
 use sooner_lab::progress::Display;
 use sooner_policy::PolicyName;
 use sooner_report::{finding, table};
+use sooner_stats::Verdict;
 use sooner_workload::{Rate, Schedule, Trace};
 use std::env;
 use std::path::PathBuf;
@@ -38,11 +39,12 @@ pub struct DemoArgs {
         long,
         value_name = "LOAD",
         default_value = "0.9",
+        value_parser = Schedule::in_seconds,
         conflicts_with = "schedule"
     )]
     rho: Schedule,
     /// Alternating load: low load, high load, seconds of each, such as 0.2,1.2,10,10
-    #[arg(long)]
+    #[arg(long, value_parser = Schedule::in_seconds)]
     schedule: Option<Schedule>,
     /// Trace to replay: `epa`, `nasa` or the path of a NAME.csv.gz
     #[arg(long, value_name = "TRACE", default_value = "epa", value_parser = choice::recorded_trace())]
@@ -68,7 +70,7 @@ enum DemoCommand {
 }
 
 /// Runs the subcommand. Errors are bad input; a measurement that failed is reported here and gives
-/// exit code 1.
+/// exit code 1, and so does an INVALID run.
 pub fn run(args: DemoArgs) -> Result<ExitCode> {
     if let Some(DemoCommand::Gate(gate)) = &args.command {
         return gate::run(gate);
@@ -83,7 +85,8 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
     };
     let (json, options) = (args.json, options(args)?);
     match measure(&options, json, page) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(true) => Ok(ExitCode::SUCCESS),
+        Ok(false) => Ok(ExitCode::FAILURE),
         Err(error) if error.is::<Undelivered>() => Err(error),
         Err(error) => {
             output::say(format_args!("sooner: {error:#}"));
@@ -92,7 +95,8 @@ pub fn run(args: DemoArgs) -> Result<ExitCode> {
     }
 }
 
-fn measure(options: &DemoOptions, json: bool, page: Page) -> Result<()> {
+/// Makes the runs; whether all of them are VALID.
+fn measure(options: &DemoOptions, json: bool, page: Page) -> Result<bool> {
     let mut display = Display::stderr();
     let report = demo::run(options, &mut |step| display.show(step))?;
     let written = page.write(&report, options);
@@ -107,7 +111,7 @@ fn measure(options: &DemoOptions, json: bool, page: Page) -> Result<()> {
     }
     let path = written?;
     output::say(format_args!("report: {}", path.display()));
-    Ok(())
+    Ok(report.runs.iter().all(|run| run.verdict == Verdict::Valid))
 }
 
 fn options(args: DemoArgs) -> Result<DemoOptions> {

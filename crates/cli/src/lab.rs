@@ -1,9 +1,12 @@
 //! `sooner lab`: the papers' experiments on this machine, against the servers of today.
 
+mod chosen;
+
 use crate::choice;
 use crate::output;
 use crate::progress;
 use anyhow::{Context, Result, bail, ensure};
+use chosen::Named;
 use clap::{Args, Subcommand};
 use sooner_lab::clients;
 use sooner_lab::experiment::{self, Experiment};
@@ -109,6 +112,15 @@ struct RunArgs {
     json: bool,
 }
 
+impl RunArgs {
+    fn named(&self) -> Named<'_> {
+        Named {
+            names: &self.names,
+            cases: &self.cases,
+        }
+    }
+}
+
 /// Runs the subcommand.
 pub fn run(args: LabArgs) -> Result<ExitCode> {
     match args.command {
@@ -125,7 +137,7 @@ pub fn run(args: LabArgs) -> Result<ExitCode> {
                 experiment::all(&args.experiments)?,
                 measure::all(&args.experiments)?,
             );
-            check_names(&run, &all)?;
+            run.named().check(&all.0, &all.1)?;
             return match run.guest {
                 true => run_in_guest(&run, &args.experiments),
                 false => run_named(&run, all),
@@ -233,22 +245,6 @@ fn report(folder: &Path, names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses names of nothing, before anything is started.
-fn check_names(
-    args: &RunArgs,
-    (comparisons, measurements): &(Vec<Experiment>, Vec<measure::Experiment>),
-) -> Result<()> {
-    for name in &args.names {
-        let is_known = comparisons.iter().any(|one| one.is_called(name))
-            || measurements.iter().any(|one| one.is_called(name));
-        ensure!(
-            is_known,
-            "no experiment and no row is called {name}; `sooner lab list` shows them"
-        );
-    }
-    Ok(())
-}
-
 /// The same command without `--guest`, in a guest.
 fn run_in_guest(args: &RunArgs, experiments: &Path) -> Result<ExitCode> {
     let kernel = guest::Kernel::find(args.guest_kernel.as_deref())?;
@@ -299,18 +295,15 @@ fn run_named(
     args: &RunArgs,
     (comparisons, measurements): (Vec<Experiment>, Vec<measure::Experiment>),
 ) -> Result<ExitCode> {
-    let is_named = |one: &measure::Experiment| args.names.iter().any(|name| one.is_called(name));
-    let named: Vec<&measure::Experiment> =
-        measurements.iter().filter(|one| is_named(one)).collect();
+    let named = args.named();
     let mut failed = false;
-    if comparisons
-        .iter()
-        .any(|one| args.names.iter().any(|name| one.is_called(name)))
-    {
+    if comparisons.iter().any(|one| named.has(one)) {
         failed |= run_all(args, comparisons)?;
     }
-    for experiment in named {
-        failed |= run_measurement(args, experiment)?;
+    for experiment in measurements.iter().filter(|one| named.has_measurement(one)) {
+        if let Some(parts) = named.parts(experiment) {
+            failed |= run_measurement(args, experiment, parts)?;
+        }
     }
     Ok(if failed {
         ExitCode::FAILURE
@@ -320,7 +313,11 @@ fn run_named(
 }
 
 /// Measures an experiment's parts; whether a claim failed.
-fn run_measurement(args: &RunArgs, experiment: &measure::Experiment) -> Result<bool> {
+fn run_measurement(
+    args: &RunArgs,
+    experiment: &measure::Experiment,
+    parts: Vec<String>,
+) -> Result<bool> {
     ensure!(
         args.trace.is_none(),
         "--trace is for comparisons, and {} is a measurement; leave --trace out",
@@ -336,7 +333,7 @@ fn run_measurement(args: &RunArgs, experiment: &measure::Experiment) -> Result<b
         program: env::current_exe().context("cannot find this program's own file")?,
         folder,
         is_quick: args.quick,
-        parts: args.cases.clone(),
+        parts,
     };
     output::say(format_args!("{}: {}", experiment.name, experiment.question));
     let measured = measure::run::run(experiment, &options, &|line| output::say(line))?;
@@ -405,21 +402,16 @@ fn run_all(args: &RunArgs, all: Vec<Experiment>) -> Result<bool> {
 
 /// The named experiments, as long as is wanted.
 fn chosen(args: &RunArgs, all: Vec<Experiment>) -> Result<Vec<Experiment>> {
+    let named = args.named();
+    let all = all.into_iter().filter(|one| named.has(one));
     let mut chosen: Vec<Experiment> = all
-        .into_iter()
-        .filter(|experiment| args.names.iter().any(|name| experiment.is_called(name)))
+        .filter_map(|one| named.comparison(one, args.quick))
         .collect();
     if let Some(trace) = &args.trace {
         Trace::open(trace).with_context(|| format!("--trace {trace}"))?;
-    }
-    for experiment in &mut chosen {
-        if let Some(trace) = &args.trace {
+        for experiment in &mut chosen {
             experiment.replay(trace);
         }
-        if args.quick {
-            *experiment = experiment.clone().quick();
-        }
-        experiment.keep_cases(&args.cases)?;
     }
     Ok(chosen)
 }

@@ -41,11 +41,11 @@ mod sim;
 mod solve;
 mod system;
 mod usage;
-mod whole_file;
 
 use clap::builder::StyledStr;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::Undelivered;
+use sooner_report::whole_file;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -293,6 +293,22 @@ mod tests {
             (
                 "sooner load replay",
                 "--url URL and TRACE are missing; see `sooner load replay --help`",
+            ),
+        ] {
+            assert_eq!(said(line), right, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_told() {
+        for (line, right) in [
+            (
+                "sooner load tpcc check --url postgresql://ann:se/cret@h:54x/db",
+                "--url: `postgresql://h:54x/db`: invalid connection string: invalid value for option `port`; write postgresql://user@host:5432/database, or postgresql:///database?host=/run/postgresql&user=name",
+            ),
+            (
+                "sooner load tpcc check --url postgresql:///db?user=a&password=secret&port=x",
+                "--url: `postgresql:///db?user=a&password=...`: invalid connection string: invalid value for option `port`; write postgresql://user@host:5432/database, or postgresql:///database?host=/run/postgresql&user=name",
             ),
         ] {
             assert_eq!(said(line), right, "{line}");

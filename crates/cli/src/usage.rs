@@ -187,8 +187,26 @@ fn refusal(error: &Error, value: &str) -> String {
             high.trim_start_matches('=')
         ),
         None if source.contains(value) => source,
-        None => format!("`{value}`: {source}"),
+        None => format!("`{}`: {source}", without_password(value)),
     }
+}
+
+/// A value as it may be shown: without the user and the password before the host of a URL, and
+/// without what `password=` says.
+fn without_password(value: &str) -> String {
+    let mut shown = value.to_owned();
+    if let Some(begin) = value.find("://").map(|at| at + 3) {
+        let end = value[begin..]
+            .find('?')
+            .map_or(value.len(), |at| begin + at);
+        if let Some(at) = value[begin..end].rfind('@') {
+            shown.replace_range(begin..=begin + at, "");
+        }
+    }
+    if let Some((before, _)) = shown.split_once("password=") {
+        shown = format!("{before}password=...");
+    }
+    shown
 }
 
 /// The words without the mistake, or with what was certainly meant; none where the rest would mean

@@ -418,6 +418,26 @@ fn a_log_without_a_request_of_use_says_why() {
 }
 
 #[test]
+fn files_that_cannot_be_written_are_told_before_the_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("access.log");
+    let line = r#"h - - [16/Nov/2026:10:12:09 +0000] "GET /a HTTP/1.1" 200 5"#;
+    fs::write(&log, format!("{line}\n")).expect("space");
+    let name = folder.path().join("day");
+    fs::create_dir(folder.path().join("day.paths.csv.gz")).expect("a folder");
+    let (log, name) = (log.to_str().expect("text"), name.to_str().expect("text"));
+    let said = refusal(&["trace", log, "-o", name]);
+    assert!(said.contains("day.paths.csv.gz"), "{said}");
+    assert!(!folder.path().join("day.csv.gz").exists());
+
+    let replay = ["replay", "epa", "--url", HERE, "--rho", "0.9", "--for", "5"];
+    let samples = ["--uplink", "10mbit", "--samples", "/no/such/samples"];
+    let said = refusal(&[&replay[..], &samples].concat());
+    // No server is there either, which is found later.
+    assert!(said.contains("--samples /no/such/samples: "), "{said}");
+}
+
+#[test]
 fn a_trace_says_which_unit_it_assumes_and_takes_another() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log.json");

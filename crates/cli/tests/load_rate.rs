@@ -207,13 +207,26 @@ fn bad_input_is_one_line_each() {
     let fixed: [&str; 6] = ["rate", here, "--rate", "5", "--for", "1s"];
     let of = |more: &[&'static str]| [&fixed[..], more].concat();
     let closed = vec!["closed", here, "--connections", "2", "--for", "1s"];
-    let cases: [(Vec<&str>, &str); 13] = [
+    let cases: [(Vec<&str>, &str); 17] = [
         (of(&[]), "connection refused; start the server there"),
         (closed, "connection refused; start the server there"),
         (of(&["--expect", "p99<200"]), "write 200ms or 200s"),
         (of(&["-H", "accept"]), "NAME: VALUE"),
         (of(&["-X", "G T"]), "is not a method"),
         (of(&["-d", "@/no/such"]), "@/no/such: cannot read the body"),
+        (
+            of(&["-d", "30s"]),
+            "--data: `30s` is the length of a run, and not a body; write --for 30s",
+        ),
+        (
+            of(&["--data", "1m"]),
+            "write --for 1m, or to send it as the body",
+        ),
+        (of(&["-d", "30"]), "connection refused; start the server"),
+        (
+            vec!["rate", here, "--rate", "5", "-d", "30"],
+            "--for TIME is missing, and -d is --data here",
+        ),
         (of(&["--urls", "/no/such"]), "--urls /no/such"),
         (of(&["--warm-up", "1s"]), "shorter warm-up"),
         (of(&["--hgrm", "/no/such/file"]), "--hgrm /no/such/file"),

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use sooner_testbed::postgres::{Database, said};
+use sooner_testbed::postgres::{DATABASE_PORT, Database, said, until};
 
 fn load(kit: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
@@ -339,6 +339,50 @@ fn more_than_can_be_done_ends_with_its_time_and_is_told() {
     assert!(at_least_ms.as_f64() > Some(0.0), "{open}");
     overloaded(&database, &url, "partly-open --visit 3 --think 0.01");
     assert!(is_clean(&url));
+}
+
+/// What a run says that Ctrl-C ends while both of its sessions wait for another transaction's lock.
+fn stuck(database: &Database, url: &str, model: &str) -> Value {
+    let words = format!("run --url {url} --for 1000 --warm-up 0 --json {model}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sooner"));
+    command.args(["load", "tpcc"]).args(words.split(' '));
+    let run = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = run.spawn().unwrap();
+    let mut line = String::new();
+    let mut said = BufReader::new(run.stderr.take().unwrap());
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("users are here"), "{line}");
+    // Most kinds need a district, and what needs none goes on.
+    let hold = "BEGIN; LOCK TABLE district; SELECT pg_sleep(50)";
+    let mut psql = database.psql(database.folder(), DATABASE_PORT, "postgres");
+    let psql = psql.args(["-c", hold]).stdout(Stdio::null());
+    let mut holder = psql.stderr(Stdio::null()).spawn().unwrap();
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+        WHERE application_name = 'rest' AND wait_event_type = 'Lock'";
+    until("both sessions wait", || database.ask(waiting) == "2");
+    let pid = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = run.wait_with_output().unwrap();
+    database
+        .ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+    holder.wait().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn what_ctrl_c_finds_under_way_is_incomplete() {
+    let Some((database, url)) = filled("what_ctrl_c_finds_under_way") else {
+        return;
+    };
+    let models = ["--users 2", "--model open --rate 1000 --sessions 2"];
+    for (model, waits) in models.into_iter().zip([false, true]) {
+        let report = stuck(&database, &url, model);
+        let count = |at: &str| report[at].as_u64().unwrap();
+        assert_eq!(report["verdict"], "INVALID", "{report}");
+        assert_eq!(count("incompletes") - count("not_begun"), 2, "{report}");
+        assert_eq!(count("not_begun") > 0, waits, "{report}");
+    }
 }
 
 /// What it says, in one line; nothing is printed and the exit code is 2.

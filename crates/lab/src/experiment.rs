@@ -102,14 +102,6 @@ pub enum ExperimentError {
     },
 }
 
-/// A case that an experiment does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("experiment {experiment} has no case {case}; its experiment.toml names them")]
-pub struct UnknownCase {
-    experiment: String,
-    case: String,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -264,20 +256,6 @@ impl Experiment {
         self.cases.iter().map(of_case).sum()
     }
 
-    /// Leaves out all cases but these; none named: keeps all.
-    pub fn keep_cases(&mut self, names: &[String]) -> Result<(), UnknownCase> {
-        if let Some(unknown) = names.iter().find(|name| self.case(name).is_none()) {
-            return Err(UnknownCase {
-                experiment: self.name.clone(),
-                case: unknown.clone(),
-            });
-        }
-        if !names.is_empty() {
-            self.cases.retain(|case| names.contains(&case.name));
-        }
-        Ok(())
-    }
-
     /// Replays another trace in every case.
     pub fn replay(&mut self, trace: &str) {
         for case in &mut self.cases {
@@ -285,7 +263,7 @@ impl Experiment {
         }
     }
 
-    /// The same, so short that it only shows that everything works.
+    /// A few of its cases, so short that they only show that everything works.
     pub fn quick(mut self) -> Self {
         let chosen = if self.quick.cases.is_empty() {
             vec![self.cases[0].name.clone()]
@@ -293,6 +271,11 @@ impl Experiment {
             self.quick.cases.clone()
         };
         self.cases.retain(|case| chosen.contains(&case.name));
+        self.short()
+    }
+
+    /// All of its cases, as short.
+    pub fn short(mut self) -> Self {
         for case in &mut self.cases {
             let setup = &mut case.setup;
             setup.seeds.truncate(1);
@@ -395,6 +378,7 @@ at_least = 2.0
             (&one.setup.seeds[..], &two.setup.seeds[..]),
             (&[1, 2][..], &[1][..])
         );
+        assert_eq!(experiment.clone().short().cases.len(), 2);
         let quick = experiment.quick();
         assert_eq!(quick.cases.len(), 1);
         assert_eq!(

@@ -1,5 +1,6 @@
 //! Experiments and the demo: measurements on this machine, with `sooner` and its peers as separate
 //! processes.
+#![deny(clippy::print_stderr)]
 
 pub mod clients;
 pub mod counters;
@@ -16,3 +17,4 @@ pub mod pages;
 pub mod peers;
 pub mod progress;
 pub mod run;
+mod said;

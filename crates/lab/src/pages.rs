@@ -14,10 +14,8 @@ mod readme;
 use crate::experiment::{self, Experiment};
 use crate::run::store::{LINES, Store};
 use anyhow::{Context, Result, bail};
-use sooner_report::experiment as report;
-use std::fs::{self, Permissions};
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use sooner_report::{experiment as report, whole_file};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 const PAGE: &str = "report.html";
@@ -90,14 +88,5 @@ fn kept(runs: &Path) -> Result<Option<Store>> {
 
 /// Writes a file that is there whole or not at all.
 fn write_whole(path: &Path, text: &str) -> Result<()> {
-    let write = || {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::Builder::new()
-            .prefix(".sooner-lab-")
-            .permissions(Permissions::from_mode(0o644))
-            .tempfile_in(folder)?;
-        file.write_all(text.as_bytes())?;
-        file.persist(path).map(drop).map_err(|error| error.error)
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    whole_file::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,5 +1,6 @@
 //! How far a measurement is, on stderr: a bar on a terminal, plain lines elsewhere.
 
+use crate::said::say;
 use indicatif::{ProgressBar, ProgressStyle};
 use sooner_report::number::{bytes, count, duration};
 use sooner_stats::Run;
@@ -49,10 +50,10 @@ impl Display {
     pub fn show(&mut self, step: Step<'_>) {
         match step {
             Step::Root { size_bytes } => {
-                eprintln!(
+                say(format_args!(
                     "writing the trace's files, {}, to a temporary directory",
                     bytes(size_bytes as f64)
-                );
+                ));
             }
             Step::Replay {
                 policy,
@@ -63,7 +64,7 @@ impl Display {
                 if let Some(bar) = self.bar.take() {
                     bar.finish_and_clear();
                 }
-                eprintln!("{}", done_line(run));
+                say(done_line(run));
             }
         }
     }
@@ -72,7 +73,8 @@ impl Display {
         let is_new = self.bar.is_none();
         let bar = self.bar.get_or_insert_with(|| bar(self.terminal, total));
         if is_new && !self.terminal {
-            eprintln!("{policy}: replaying for {} s", total.as_secs());
+            let seconds = total.as_secs();
+            say(format_args!("{policy}: replaying for {seconds} s"));
         }
         let draining = elapsed > total;
         bar.set_message(if draining {

@@ -440,6 +440,9 @@ pub fn folder_of(experiment: &Experiment) -> PathBuf {
     newest(&runs, &machine).unwrap_or_else(|| runs.join(format!("{}-{machine}", machine::today())))
 }
 
+/// How long `2026-01-02-` is, before the name of a machine.
+const DATE_LETTERS: usize = 11;
+
 /// The newest folder of `machine` with runs.
 fn newest(runs: &Path, machine: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(runs).ok()?;
@@ -448,7 +451,7 @@ fn newest(runs: &Path, machine: &str) -> Option<PathBuf> {
         .collect();
     folders.retain(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.ends_with(machine) && path.join(store::LINES).is_file()
+        name.get(DATE_LETTERS..) == Some(machine) && path.join(store::LINES).is_file()
     });
     folders.sort();
     folders.pop()
@@ -465,6 +468,8 @@ mod tests {
             ("2026-01-02-m", true),
             ("2026-01-03-m", false),
             ("2026-01-04-n", true),
+            ("2026-01-05-32core-m", true),
+            ("m", true),
         ] {
             std::fs::create_dir(runs.path().join(name)).unwrap();
             if has_runs {
@@ -476,6 +481,7 @@ mod tests {
             Some(runs.path().join("2026-01-02-m"))
         );
         assert_eq!(newest(runs.path(), "x"), None);
+        assert_eq!(newest(runs.path(), "2core-m"), None);
     }
 
     #[test]

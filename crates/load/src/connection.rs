@@ -9,6 +9,7 @@
 use crate::client::Client;
 use crate::exchange::{Expected, Served};
 use crate::failure::Failure;
+use crate::sending::Parts;
 use crate::socket::ConnectingSocket;
 use crate::target::Endpoint;
 use crate::transport::Transport;
@@ -79,7 +80,7 @@ impl Connection {
     /// method is idempotent may be sent again.
     pub async fn request(
         &mut self,
-        request: &[u8],
+        request: Parts<'_>,
         is_idempotent: bool,
         expected: Expected,
     ) -> Result<Served, Failure> {

@@ -5,15 +5,15 @@
 
 use crate::failure::Failure;
 use crate::response::Response;
+use crate::sending::{Parts, Sending};
 use crate::transport::Transport;
-use crate::unanswered::{Again, Unanswered};
+use crate::unanswered::Unanswered;
 use sooner_kernel::clock::monotonic_ns;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Receive buffer, in bytes: large enough that one read empties a socket at 1 Gbit/s, small enough
 /// to stay in the second-level cache.
@@ -160,40 +160,48 @@ impl Receiver {
     }
 
     /// Sends `request` and reads the response to its last byte; fails unless it is as expected.
+    ///
+    /// It reads while it sends: a server may answer before it has read the whole request, and read
+    /// no more of it until its answer is taken. What is behind a whole answer is not sent any more
+    /// (RFC 9112, section 9.5); such a connection carries no other request.
     pub async fn exchange(
         &self,
         stream: &mut Transport,
-        request: &[u8],
+        request: Parts<'_>,
         expected: Expected,
     ) -> Result<Answer, Unanswered> {
         let mut arrivals = Arrivals::asked(monotonic_ns());
-        // A server may answer before it has read the request, and close: the answer is there all
-        // the same.
-        let unsent = send(stream, request).await.err();
-        if let Some(lost) = unsent.filter(|lost| lost.failure != Failure::ClosedBeforeResponse) {
-            return Err(lost);
-        }
-        let lost = |failure| match (failure, unsent) {
-            (Failure::ClosedBeforeResponse, Some(unsent)) => unsent,
-            (failure, _) => failure.into(),
-        };
+        let mut sending = Sending::new(request);
         let mut response = Response::to(expected == Expected::Any { to_head: true });
         loop {
-            let received = poll_fn(|cx| self.poll_receive(stream, &mut response, cx)).await;
-            let received = received.map_err(|failure| match arrivals.began() {
-                true => failure.into(),
-                false => lost(failure.before_response()),
-            })?;
+            let received = poll_fn(|cx| {
+                if let Poll::Ready(Err(lost)) = sending.poll(stream, cx) {
+                    return Poll::Ready(Err(lost));
+                }
+                let received = self.poll_receive(stream, &mut response, cx);
+                received.map_err(|failure| match arrivals.began() {
+                    true => failure.into(),
+                    false => sending.lost(failure.before_response()),
+                })
+            });
+            let received = received.await?;
             if response.is_interim() && received > 0 {
                 arrivals.broke_silence(monotonic_ns());
                 continue;
             }
             arrivals.came(monotonic_ns());
             if received == 0 {
-                response.end_of_stream().map_err(lost)?;
+                let end = response.end_of_stream();
+                end.map_err(|failure| sending.lost(failure))?;
             }
             if received == 0 || response.is_complete() {
-                return Ok(answer(&response, expected, arrivals)?);
+                let mut answer = answer(&response, expected, arrivals)?;
+                if !sending.is_done() {
+                    answer.keep_alive = false;
+                    poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_shutdown(cx).is_ready()))
+                        .await;
+                }
+                return Ok(answer);
             }
         }
     }
@@ -221,20 +229,6 @@ impl Receiver {
         self.note_body_bytes(body_bytes);
         Poll::Ready(Ok(received.len()))
     }
-}
-
-/// Sends all of it. Where not even the first byte went out, the server has not read it; what TLS
-/// has taken may have gone out in part.
-async fn send(stream: &mut Transport, request: &[u8]) -> Result<(), Unanswered> {
-    let lost = |error: io::Error| Unanswered::from(Failure::from_io(&error).before_response());
-    let is_plain = matches!(stream, Transport::Plain(_));
-    let begun = stream.write(request).await;
-    let sent = begun.map_err(|error| match lost(error) {
-        lost if is_plain => lost.with(Again::Unsent),
-        lost => lost,
-    })?;
-    stream.write_all(&request[sent..]).await.map_err(lost)?;
-    stream.flush().await.map_err(lost)
 }
 
 fn answer(response: &Response, expected: Expected, arrivals: Arrivals) -> Result<Answer, Failure> {

@@ -7,6 +7,7 @@
 use crate::failure::Failure;
 use crate::interarrivals::{self, Gap};
 use crate::play::{Played, Record};
+use crate::stopped::Stopped;
 use crate::verdict::Evidence;
 use sooner_stats::order::{mean, percentile};
 use sooner_stats::{Interarrivals, Outcome, Sample};
@@ -58,10 +59,20 @@ impl<'run> Measured<'run> {
         }
     }
 
-    /// When the run was stopped, and how long it should have lasted, s.
-    fn stopped_s(&self) -> Option<(f64, f64)> {
+    /// Where a signal stopped the run.
+    fn stopped(&self) -> Option<Stopped> {
         let stopped_ns = self.played.stopped_ns?;
-        Some((stopped_ns as f64 / 1e9, self.duration_ns as f64 / 1e9))
+        let is_unanswered = |sample: &&Sample| sample.outcome == Outcome::Incomplete;
+        Some(if stopped_ns < self.duration_ns {
+            Stopped::Sending {
+                after_s: stopped_ns as f64 / 1e9,
+                planned_s: self.duration_ns as f64 / 1e9,
+            }
+        } else {
+            Stopped::Waiting {
+                unanswered: self.samples.iter().filter(is_unanswered).count() as u64,
+            }
+        })
     }
 
     /// For each sample of the run, whether it is in the measured part.
@@ -176,7 +187,7 @@ impl<'run> Measured<'run> {
             requests: lags.len() as u64,
             errors: failures().count() as u64,
             completed: with(Outcome::Ok).count() as u64,
-            stopped_s: self.stopped_s(),
+            stopped: self.stopped(),
             commonest_failure: commonest(failures()),
             without_descriptor: count(Failure::Descriptors),
             without_port: count(Failure::Ports),

@@ -23,6 +23,7 @@ use crate::exchange::{Expected, Served};
 use crate::failure::Failure;
 use crate::http2::{Http2Connection, Stream};
 use crate::message::Message;
+use crate::sending::Parts;
 use crate::socket::ConnectingSocket;
 use crate::target::{Endpoint, Target};
 use crate::unanswered::Again;
@@ -228,7 +229,8 @@ impl Pool {
         match carrier {
             Carrier::Connection(connection) => {
                 let request = target.http1_request(path, close);
-                connection.request(&request, true, expected).await
+                let request = Parts::from(request.as_slice());
+                connection.request(request, true, expected).await
             }
             Carrier::Stream(stream) => {
                 let head = target.http2_request(path).map_err(|_| Failure::BadHttp2)?;
@@ -244,9 +246,17 @@ impl Pool {
             to_head: message.is_head(),
         };
         match (carrier, message) {
-            (Carrier::Connection(connection), Message::Http1 { bytes, method }) => {
+            (
+                Carrier::Connection(connection),
+                Message::Http1 {
+                    begin,
+                    rest,
+                    method,
+                },
+            ) => {
+                let request = Parts { begin, rest };
                 let is_idempotent = method.is_idempotent();
-                connection.request(bytes, is_idempotent, expected).await
+                connection.request(request, is_idempotent, expected).await
             }
             (Carrier::Stream(stream), Message::Http2 { head, body }) => {
                 self.ask_on(stream, head, body, expected).await

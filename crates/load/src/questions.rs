@@ -1,7 +1,7 @@
 //! What is asked of which servers, and how often: URLs with weights, from the command line or a
 //! file.
 
-use crate::message::{Message, MessageError, Question};
+use crate::message::{self, Message, MessageError, Question};
 use crate::rate::Asked;
 use crate::target::{Target, TargetError, authority_end, encoded, from_slash, without_user};
 use crate::tls::TlsOptions;
@@ -40,8 +40,8 @@ pub enum QuestionError {
     Message(#[from] MessageError),
 }
 
-/// Reads a list: a line each, `[WEIGHT] [METHOD] URL [@BODYFILE]`; empty lines and those that begin
-/// with `#` are passed over. A mistake comes with the number of its line.
+/// Reads a list: a line each, `[WEIGHT] [METHOD] URL [@BODYFILE]`; empty lines, and words from one
+/// that begins with `#`, are passed over. A mistake comes with the number of its line.
 pub fn list(text: &str) -> Result<Vec<Listed>, (usize, String)> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let lines = text.lines().map(str::trim).enumerate();
@@ -63,7 +63,8 @@ fn listed(number: usize, line: &str) -> Result<Listed, String> {
             without_user(line)
         )
     };
-    let mut words = line.split_whitespace().peekable();
+    let words = line.split_whitespace();
+    let mut words = words.take_while(|word| !word.starts_with('#')).peekable();
     let mut weight = 1.0;
     let mut method = None;
     if let Some(number) = words.peek().and_then(|word| word.parse::<f64>().ok()) {
@@ -73,10 +74,10 @@ fn listed(number: usize, line: &str) -> Result<Listed, String> {
         weight = number;
         words.next();
     }
-    let is_method = |word: &&str| word.bytes().all(|byte| byte.is_ascii_uppercase());
-    if let Some(word) = words.peek().filter(|word| is_method(word)) {
-        method = Some(word.parse().map_err(|_| form())?);
-        words.next();
+    // One that is made of letters that a method may have is meant as one.
+    let is_method = |word: &&str| word.parse::<Method>().is_ok();
+    if let Some(word) = words.next_if(is_method) {
+        method = Some(message::method(word).map_err(|error| error.to_string())?);
     }
     let url = words
         .next()
@@ -221,8 +222,8 @@ mod tests {
             all.add(url, &Question::get("/"), 1.0).expect(url);
             let target = "/a%20b/%20?q=%C3%BC&r=%22x%20y%22";
             match &all.requests()[0].message {
-                Message::Http1 { bytes, .. } => {
-                    let head = String::from_utf8_lossy(bytes);
+                Message::Http1 { begin, .. } => {
+                    let head = String::from_utf8_lossy(begin);
                     assert!(
                         head.starts_with(&format!("GET {target} HTTP/1.1\r\n")),
                         "{head}"
@@ -256,7 +257,25 @@ mod tests {
             (lines[3].method.as_ref(), lines[3].url.as_str()),
             (Some(&Method::PUT), "http://h/c")
         );
+        let commented = list("2 M-SEARCH http://h/a#b @body # home page\nget http://h/ #\n");
+        let commented = commented.expect("right");
+        assert_eq!(commented[0].url, "http://h/a#b");
+        assert_eq!(commented[0].body.as_deref(), Some("body"));
+        let methods: Vec<_> = commented.into_iter().map(|line| line.method).collect();
+        assert_eq!(
+            methods,
+            [Some("M-SEARCH".parse().unwrap()), Some(Method::GET)]
+        );
+        for connect in ["CONNECT http://h/", "connect http://h/"] {
+            let (_, said) = list(connect).expect_err("asks for nothing");
+            assert!(
+                said.contains("is not a method; write for example GET"),
+                "{said}"
+            );
+        }
         for wrong in [
+            "GET # http://h/",
+            "example.org",
             "0 http://h/",
             "-1 http://h/",
             "GET",
@@ -298,7 +317,7 @@ mod tests {
             .collect();
         assert_eq!(servers, [0, 0, 1]);
         match &questions.requests()[1].message {
-            Message::Http1 { bytes, .. } => assert!(bytes.starts_with(b"GET /a?b HTTP/1.1\r\n")),
+            Message::Http1 { begin, .. } => assert!(begin.starts_with(b"GET /a?b HTTP/1.1\r\n")),
             other @ Message::Http2 { .. } => panic!("{other:?}"),
         }
     }
@@ -316,7 +335,7 @@ mod tests {
             .requests()
             .iter()
             .map(|asked| match &asked.message {
-                Message::Http1 { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
+                Message::Http1 { begin, .. } => String::from_utf8_lossy(begin).into_owned(),
                 other @ Message::Http2 { .. } => panic!("{other:?}"),
             });
         let heads: Vec<String> = heads.collect();
@@ -329,7 +348,7 @@ mod tests {
         let paths = |urls: &[(&str, f64)], connections| {
             let asked = questions(urls).by_connection(connections);
             let path = |(_, message): (Target, Message)| match message {
-                Message::Http1 { bytes, .. } => char::from(bytes[5]),
+                Message::Http1 { begin, .. } => char::from(begin[5]),
                 Message::Http2 { .. } => '2',
             };
             asked.into_iter().map(path).collect::<String>()

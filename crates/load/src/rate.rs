@@ -19,6 +19,7 @@ use crate::message::Message;
 use crate::pool::{Pool, Reuse};
 use crate::reachable::{Unreachable, is_reachable};
 use crate::socket::SocketOptions;
+use crate::stopped::Stopped;
 use crate::target::Target;
 use arrivals::Stages;
 use recorder::{Ended, Recorder, Second};
@@ -170,7 +171,6 @@ async fn carry_out(
     let (sent_until_ns, cpu_ns) = sent_until_ns.unwrap_or((end_ns, thread_cpu_time_ns()));
     let was_sending = running.is_sending.get();
     let elapsed_ns = sent_until_ns.saturating_sub(running.start_ns).max(1);
-    let planned_s = options.duration.as_secs_f64();
     let measured_ns = if was_sending {
         elapsed_ns
     } else {
@@ -185,7 +185,7 @@ async fn carry_out(
         arrivals: options.arrivals,
         measured_s: measured_ns.saturating_sub(running.warm_up_ns) as f64 / 1e9,
         asked: running.asked.get(),
-        stopped_s: is_stopped.then_some((received_ns as f64 / 1e9, planned_s)),
+        stopped: is_stopped.then(|| running.stopped(end_ns)),
         cpu_share: (cpu_ns - cpu_before_ns) as f64 / elapsed_ns as f64,
         received: (client.receiver().body_bytes(), received_ns as f64 / 1e9),
         in_flight_max: running.in_flight_max.get(),
@@ -306,7 +306,7 @@ impl Running {
         let waited_ns = job
             .free_ns
             .map(|free_ns| free_ns.saturating_sub(job.intended_ns));
-        let is_in_time = self.is_sending.get();
+        let is_in_time = self.is_sending.get() && sent_ns >= self.start_ns + self.warm_up_ns;
         self.recorder
             .borrow_mut()
             .sent(lag_ns, waited_ns, job.is_warm_up, is_in_time);
@@ -339,7 +339,7 @@ impl Running {
             intended_ns: job.intended_ns,
             at_ns,
             is_warm_up: job.is_warm_up,
-            is_in_time: at_ns <= self.end_ns,
+            is_in_time: (self.start_ns + self.warm_up_ns..=self.end_ns).contains(&at_ns),
         };
         self.recorder.borrow_mut().ended(ended, end);
         self.in_flight.set(self.in_flight.get() - 1);
@@ -350,6 +350,20 @@ impl Running {
     async fn all_ended(&self) {
         while self.in_flight.get() > 0 {
             self.request_ended.notified().await;
+        }
+    }
+
+    /// What a signal at this time ends.
+    fn stopped(&self, now_ns: u64) -> Stopped {
+        let s = |ns: u64| ns as f64 / 1e9;
+        match self.is_sending.get() {
+            true => Stopped::Sending {
+                after_s: s(now_ns.saturating_sub(self.start_ns)),
+                planned_s: s(self.end_ns - self.start_ns),
+            },
+            false => Stopped::Waiting {
+                unanswered: self.in_flight.get(),
+            },
         }
     }
 

@@ -4,6 +4,7 @@
 //! one line. Nothing here judges the server by its speed.
 
 use crate::replay::ASKED_TOLERANCE;
+use crate::stopped::Stopped;
 use sooner_stats::{GapLaw, Interarrivals, Verdict};
 use sooner_workload::arrivals::MAX_REQUESTS;
 
@@ -32,9 +33,8 @@ pub struct Evidence {
     pub errors: u64,
     /// Requests that were answered to the last byte.
     pub completed: u64,
-    /// When a signal ended the run, in s, and how long it should have lasted; none where it came to
-    /// its end.
-    pub stopped_s: Option<(f64, f64)>,
+    /// Where a signal ended the run; none where it came to its end.
+    pub stopped: Option<Stopped>,
     /// The most frequent failure in words, if any.
     pub commonest_failure: Option<String>,
     /// Requests that failed because this process had no descriptor.
@@ -74,8 +74,7 @@ pub struct Evidence {
 
 /// The verdict and its reason in one line.
 pub fn judge(evidence: &Evidence) -> (Verdict, String) {
-    if let Some((after_s, duration_s)) = evidence.stopped_s {
-        let stopped = format!("stopped after {after_s:.1} of {duration_s:.1} s");
+    if let Some(stopped) = evidence.stopped {
         let failed = [descriptors, ports, errors];
         let reason = match failed.iter().find_map(|rule| rule(evidence)) {
             Some(reason) => format!("{stopped}; {reason}"),
@@ -279,7 +278,7 @@ mod tests {
             requests: 1000,
             errors: 0,
             completed: 1000,
-            stopped_s: None,
+            stopped: None,
             commonest_failure: None,
             without_descriptor: 0,
             without_port: 0,
@@ -361,7 +360,12 @@ mod tests {
 
     #[test]
     fn a_run_that_was_stopped_is_invalid_and_says_what_failed() {
-        let stopped = |run: &mut Evidence| run.stopped_s = Some((3.21, 60.0));
+        let stopped = |run: &mut Evidence| {
+            run.stopped = Some(Stopped::Sending {
+                after_s: 3.21,
+                planned_s: 60.0,
+            });
+        };
         assert_eq!(
             reason(stopped),
             "stopped after 3.2 of 60.0 s: the figures are of what had ended by then"

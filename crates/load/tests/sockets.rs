@@ -1,5 +1,6 @@
 //! The generator against a real server on loopback.
 
+mod bodies;
 mod closed;
 mod exact;
 mod few_streams;

@@ -4,7 +4,8 @@
 //! transactions are wanted at random times, whatever became of the others; each is measured from
 //! when it was wanted, so one that had to wait for a session has waited. Partly-open: visits begin
 //! at random times, and inside one each transaction waits for the one before it (Schroeder, Wierman
-//! and Harchol-Balter 2006). When the time is over nothing more is begun, and what waited is told.
+//! and Harchol-Balter 2006). When the time is over nothing more is begun, what runs is waited for
+//! until [`WIND_DOWN`] is over too, and what waited is told.
 //!
 //! Connections are opened before the clock starts. Classes are drawn by lot for each transaction,
 //! or follow from its kind; a class has its own connection of each user, which calls itself by the
@@ -24,6 +25,11 @@ use crate::{Isolation, Statements};
 pub use measured::{Measured, Outcome};
 pub use report::{Group, Report};
 pub use users::run;
+
+/// How long the transactions that run at the end of the time are waited for. No figure depends on
+/// it, because what ends after the time is incomplete; so it is far longer than one takes that will
+/// end at all.
+pub const WIND_DOWN: Duration = Duration::from_secs(60);
 
 /// Who triggers a transaction.
 #[derive(Clone, Copy, Debug, PartialEq)]

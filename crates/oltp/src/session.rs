@@ -19,11 +19,11 @@ impl FromStr for DatabaseUrl {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let example = "write postgresql://user@host:5432/database, or postgresql:///database?host=/run/postgresql&user=name";
-        let config: Config = text
-            .parse()
-            .map_err(|error| format!("{text}: {error}; {example}"))?;
+        // The text is not shown: a password may be in it, wherever the mistake is.
+        let wrong = |error| format!("{}; {example}", Unusable::from(error));
+        let config = text.parse::<Config>().map_err(wrong)?;
         if config.get_hosts().is_empty() {
-            Err(format!("{text} names no host; {example}"))
+            Err(format!("it names no host; {example}"))
         } else {
             Ok(Self(config))
         }
@@ -235,5 +235,28 @@ impl Session {
     ) -> Result<Row, Failure> {
         let rows = self.rows(number, parameters).await?;
         rows.into_iter().next().ok_or(Failure::NoRow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_is_told_with_its_reason_and_without_the_password() {
+        for (text, reason) in [
+            (
+                "postgresql://ann:secret@h:54x/db",
+                "invalid connection string: invalid value for option `port`; write postgresql://",
+            ),
+            (
+                "postgresql:///db?user=ann&password=secret",
+                "it names no host; write postgresql://",
+            ),
+        ] {
+            let said = text.parse::<DatabaseUrl>().unwrap_err();
+            assert!(said.starts_with(reason), "{said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
     }
 }

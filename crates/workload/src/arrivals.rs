@@ -46,7 +46,7 @@ mod selection;
 mod times;
 pub mod visits;
 
-use crate::schedule::Schedule;
+use crate::schedule::{MEASURED_S_MIN, Schedule};
 use crate::trace::Trace;
 use crate::wire::WireModel;
 use crowd::Crowd;
@@ -158,6 +158,9 @@ pub enum PlanError {
     /// The duration is no length of time.
     #[error("a run of {0} s is out of range; give 1 to {MAX_DURATION_S} seconds")]
     Duration(f64),
+    /// A phase is too short.
+    #[error("a phase of {0} s is shorter than {MEASURED_S_MIN} s; make the phases longer")]
+    Phase(f64),
     /// The run would need too many requests.
     #[error("about {0} requests are more than {MAX_REQUESTS}; lower the rate or the duration")]
     TooMany(u64),
@@ -180,6 +183,9 @@ pub enum PlanError {
 pub fn plan(trace: &Trace, options: &PlanOptions) -> Result<Plan, PlanError> {
     if !(1.0..=MAX_DURATION_S).contains(&options.duration_s) {
         return Err(PlanError::Duration(options.duration_s));
+    }
+    if let Some(seconds) = options.schedule.too_short() {
+        return Err(PlanError::Phase(seconds));
     }
     let mut planner = Planner::new(trace, options);
     let phases = options.schedule.over(options.duration_s);

@@ -29,7 +29,9 @@ pub use rng::Rng;
 pub use root::{RootError, RootSummary, mkroot};
 pub use schedule::{Phase, Schedule, ScheduleError};
 pub use sizes::{Distribution, DistributionError, Sampler, Sizes};
-pub use sooner_quantity::{DurationError, Rate, RateError, parse_bytes, parse_duration};
+pub use sooner_quantity::{
+    DurationError, Rate, RateError, parse_bytes, parse_duration, parse_duration_with_unit,
+};
 pub use trace::{Object, Row, Trace, TraceError, TraceRequest};
 pub use uplink_rate::UplinkRate;
 pub use users::{Behaviour, Users, UsersOptions};

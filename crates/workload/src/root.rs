@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// File that marks a directory as made here; it holds the trace's name.
 pub const MARKER: &str = ".sooner-mkroot";
 
+/// The same while it is written.
+const UNFINISHED_MARKER: &str = ".sooner-mkroot.unfinished";
+
 /// Bytes made or compared at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -71,16 +74,35 @@ pub fn mkroot(trace: &Trace, dir: &Path) -> Result<RootSummary, RootError> {
     Ok(summary)
 }
 
+/// Of this file or directory.
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> RootError {
+    let path = path.to_path_buf();
+    move |source| RootError::Io { path, source }
+}
+
+/// Writes the marker, whole or not at all, into a directory with nothing but markers.
+fn mark(dir: &Path, marker: &Path, trace_name: &str) -> Result<(), RootError> {
+    for entry in fs::read_dir(dir).map_err(io_error(dir))? {
+        let name = entry.map_err(io_error(dir))?.file_name();
+        if name != MARKER && name != UNFINISHED_MARKER {
+            return Err(RootError::NotOurs(dir.into()));
+        }
+    }
+    let unfinished = dir.join(UNFINISHED_MARKER);
+    fs::write(&unfinished, format!("{trace_name}\n"))
+        .and_then(|()| fs::rename(&unfinished, marker))
+        .map_err(io_error(marker))
+}
+
 /// Makes `dir` ours, or says why it cannot be.
 fn claim(dir: &Path, trace_name: &str) -> Result<(), RootError> {
-    let io_error = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| RootError::Io { path, source }
-    };
     let objects = dir.join("objects");
     let marker = dir.join(MARKER);
     match fs::read_to_string(&marker) {
-        Ok(found) if found.trim_end() != trace_name => {
+        Ok(found) if found.trim_end() == trace_name => {}
+        // As a full disk left it once.
+        Ok(found) if found.is_empty() => mark(dir, &marker, trace_name)?,
+        Ok(found) => {
             let (found, wanted) = (found.trim_end().into(), trace_name.into());
             return Err(RootError::OtherTrace {
                 path: dir.into(),
@@ -88,13 +110,9 @@ fn claim(dir: &Path, trace_name: &str) -> Result<(), RootError> {
                 wanted,
             });
         }
-        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::create_dir_all(dir).map_err(io_error(dir))?;
-            if fs::read_dir(dir).map_err(io_error(dir))?.next().is_some() {
-                return Err(RootError::NotOurs(dir.into()));
-            }
-            fs::write(&marker, format!("{trace_name}\n")).map_err(io_error(&marker))?;
+            mark(dir, &marker, trace_name)?;
         }
         Err(source) => {
             return Err(RootError::Io {

@@ -8,12 +8,17 @@ use std::str::FromStr;
 /// Highest load a schedule may ask for; far beyond any overload worth measuring.
 pub const MAX_LOAD: f64 = 100.0;
 
+/// Shortest phase that is measured, in seconds: a shorter one is less than what a clock and a link
+/// spread it over.
+pub const MEASURED_S_MIN: f64 = 0.1;
+
 /// A stretch of time with one offered load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Phase {
     /// Offered load as a share of the link.
     pub load: f64,
-    /// Length in seconds; infinite in a constant schedule.
+    /// Length in seconds, or in the unit of the sizes where times are; infinite in a constant
+    /// schedule.
     pub duration_s: f64,
 }
 
@@ -40,6 +45,24 @@ impl Schedule {
     /// The same load all the time.
     pub fn constant(load: f64) -> Result<Self, ScheduleError> {
         load.to_string().parse()
+    }
+
+    /// One that is measured, in seconds: with phases that are long enough for that.
+    pub fn in_seconds(text: &str) -> Result<Self, ScheduleError> {
+        let schedule: Self = text.parse()?;
+        match schedule.too_short() {
+            None => Ok(schedule),
+            Some(seconds) => Err(ScheduleError {
+                text: text.into(),
+                problem: format!("a phase of {seconds} s is shorter than {MEASURED_S_MIN} s"),
+            }),
+        }
+    }
+
+    /// The length of a phase that is too short to be measured, in seconds; none where there is none.
+    pub fn too_short(&self) -> Option<f64> {
+        let mut lengths = self.phases.iter().map(|phase| phase.duration_s);
+        lengths.find(|seconds| *seconds < MEASURED_S_MIN)
     }
 
     /// One round of the schedule.
@@ -155,12 +178,6 @@ impl FromStr for Schedule {
         if let Some(phase) = phases.iter().find(|phase| phase.load > MAX_LOAD) {
             return Err(error(format!("load {} is above {MAX_LOAD}", phase.load)));
         }
-        if let Some(phase) = phases.iter().find(|phase| phase.duration_s < 0.1) {
-            return Err(error(format!(
-                "a phase of {} s is shorter than 0.1 s",
-                phase.duration_s
-            )));
-        }
         Ok(Self {
             phases,
             cut_s: None,
@@ -258,7 +275,6 @@ mod tests {
             ("inf", "`inf` is not a number above 0"),
             ("0.2,1.2", "2 values where 1 or 4 are expected"),
             ("0.2,1.2,10,-1", "`-1` is not a number above 0"),
-            ("0.2,1.2,10,0.01", "a phase of 0.01 s is shorter than 0.1 s"),
             ("90%", "`90%` is not a number above 0"),
             ("101", "load 101 is above 100"),
             ("W11", "`W11` is not a number above 0"),
@@ -271,5 +287,19 @@ mod tests {
                 "{message}"
             );
         }
+    }
+
+    #[test]
+    fn only_what_is_measured_needs_phases_of_a_tenth_of_a_second() {
+        let text = "0.2,1.2,10,0.01";
+        // In the unit of sizes that may be long.
+        assert_eq!(schedule(text).phases()[1].duration_s, 0.01);
+        let message = Schedule::in_seconds(text).expect_err(text).to_string();
+        let words = "schedule `0.2,1.2,10,0.01`: a phase of 0.01 s is shorter than 0.1 s; write";
+        assert!(message.starts_with(words), "{message}");
+        for text in ["0.9", "0.2,1.2,10,0.1", "W1"] {
+            assert_eq!(Schedule::in_seconds(text), Ok(schedule(text)));
+        }
+        assert!(Schedule::in_seconds("high").is_err());
     }
 }

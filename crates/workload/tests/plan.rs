@@ -339,4 +339,9 @@ fn durations_and_amounts_out_of_range_are_refused() {
         plan(&EPA, &options("0.9", 86_400.0, "100gbit", 0)),
         Err(PlanError::TooMany(_))
     ));
+    // So many phases are not even counted.
+    assert_eq!(
+        plan(&EPA, &options("0.5,1.5,1e-9,1e-9", 35.0, "1mbit", 0)),
+        Err(PlanError::Phase(1e-9))
+    );
 }

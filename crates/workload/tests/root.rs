@@ -61,6 +61,30 @@ fn a_directory_with_other_contents_is_left_alone() {
 }
 
 #[test]
+fn what_a_full_disk_left_of_the_marker_is_ours_where_nothing_else_is() {
+    for (name, text) in [
+        (".sooner-mkroot", ""),
+        (".sooner-mkroot.unfinished", ""),
+        (".sooner-mkroot.unfinished", "we"),
+    ] {
+        let scratch = tempfile::tempdir().expect("a scratch directory");
+        let dir = scratch.path();
+        fs::write(dir.join(name), text).expect("written");
+        assert_eq!(mkroot(&trace("web"), dir).expect(name).written_files, 2);
+        let marker = fs::read_to_string(dir.join(".sooner-mkroot"));
+        assert_eq!(marker.expect("a marker"), "web\n");
+        assert_eq!(fs::read_dir(dir).expect("listed").count(), 2);
+
+        let scratch = tempfile::tempdir().expect("a scratch directory");
+        let dir = scratch.path();
+        fs::write(dir.join(name), text).expect("written");
+        fs::write(dir.join("thesis.txt"), "mine").expect("written");
+        let error = mkroot(&trace("web"), dir).expect_err("not ours");
+        assert!(matches!(error, RootError::NotOurs(_)), "{error}");
+    }
+}
+
+#[test]
 fn another_traces_root_is_left_alone() {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     mkroot(&trace("web"), scratch.path()).expect("made");

@@ -183,6 +183,9 @@ impl MeasureArgs {
         options: &ReplayOptions,
         remarks: impl FnOnce(&Replay) -> Remarks,
     ) -> Result<ExitCode> {
+        if let Some(path) = &self.samples {
+            output::check_file("--samples", path)?;
+        }
         let shows_progress = io::stderr().is_terminal();
         let mut progress = |progress: Progress| {
             if shows_progress {

@@ -18,11 +18,11 @@ pub struct ModelArgs {
     #[arg(long, value_enum, default_value = "open", hide_possible_values = true)]
     model: Name,
     /// Load as a share of the uplink, such as 0.9; 1.2 is a persistent overload
-    #[arg(long, conflicts_with = "schedule")]
+    #[arg(long, value_parser = Schedule::in_seconds, conflicts_with = "schedule")]
     rho: Option<Schedule>,
     /// Alternating load: low load, high load, seconds of each, such as 0.2,1.2,10,10; or W1 to W10
     /// of the manual's table
-    #[arg(long)]
+    #[arg(long, value_parser = Schedule::in_seconds)]
     schedule: Option<Schedule>,
     /// Draw exponential gaps between requests or visits, instead of the trace's own
     #[arg(long)]

@@ -27,7 +27,7 @@ pub struct RateArgs {
     #[command(flatten)]
     requests: RequestArgs,
     /// Body of every request, or @FILE to read it from a file.
-    #[arg(short = 'd', long, value_name = "DATA|@FILE")]
+    #[arg(short = 'd', long, value_name = "DATA|@FILE", value_parser = data)]
     data: Option<String>,
     /// Requests per second, such as 500 or 30000/min, or a ramp such as 100..1000.
     #[arg(short = 'R', short_alias = 'q', long, value_name = "RATE")]
@@ -131,10 +131,25 @@ impl RateArgs {
         match (self.rate, self.duration) {
             _ if !self.stage.is_empty() => Ok(Stages::new(self.stage.clone())?),
             (Some(ramp), Some(duration)) => Ok(Stages::one(ramp, duration.as_secs_f64())?),
+            (Some(_), None) if self.data.is_some() => {
+                bail!("--for TIME is missing, and -d is --data here; {see}")
+            }
             (Some(_), None) => bail!("--for TIME is missing; {see}"),
             (None, Some(_)) => bail!("--rate RATE is missing; {see}"),
             (None, None) => bail!("--rate RATE and --for TIME are missing; {see}"),
         }
+    }
+}
+
+/// A body, and no length of time: with wrk2 and `sooner load closed` that is what `-d` means.
+fn data(text: &str) -> Result<String, String> {
+    let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
+    match seconds::any(text) {
+        Ok(_) if has_unit => Err(format!(
+            "`{text}` is the length of a run, and not a body; write --for {text}, or to send it \
+             as the body put it into a file: --data @FILE"
+        )),
+        _ => Ok(text.to_owned()),
     }
 }
 

@@ -128,11 +128,11 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
         mut remarks,
     } = read(name, log)?;
     let questions = questions(&whats, measure, log)?;
-    let (duration, arrivals) = arrivals(&requests, measure, log, seed)?;
-    let errors_known = arrivals
-        .iter()
-        .filter(|arrival| arrival.failed_before)
-        .count() as u64;
+    let Sent {
+        duration,
+        errors_known,
+        mut arrivals,
+    } = sent(&requests, measure.duration, log, seed)?;
     if errors_known > 0 {
         remarks.push(format!(
             "{errors_known} of the requests had status 400 or above in the log, and may get it again"
@@ -170,7 +170,6 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
         timeline: log.timeline.clone(),
         json: measure.json,
     };
-    let mut arrivals = arrivals.into_iter().map(|sent| sent.arrival);
     play(&options, &mut arrivals, &results, remarks)
 }
 
@@ -194,48 +193,70 @@ fn questions(whats: &[Requested], measure: &MeasureArgs, log: &LogArgs) -> Resul
     Ok(questions)
 }
 
-/// A request of the log at its time in the run.
-struct Sent {
-    arrival: Arrival,
-    failed_before: bool,
+/// What is sent of a log.
+struct Sent<'a> {
+    /// How long the run takes.
+    duration: Duration,
+    /// Requests that had an error in the log.
+    errors_known: u64,
+    /// The requests at their times in the run, made one by one as they are due.
+    arrivals: Box<dyn Iterator<Item = Arrival> + 'a>,
 }
 
-/// How long the run takes, and what is sent when.
-fn arrivals(
-    requests: &[LoggedRequest],
-    measure: &MeasureArgs,
+/// What is sent, when, and for how long.
+fn sent<'a>(
+    requests: &'a [LoggedRequest],
+    most: Option<Duration>,
     log: &LogArgs,
     seed: u64,
-) -> Result<(Duration, Vec<Sent>)> {
-    let sent = |at_ns: u64, request: &LoggedRequest| Sent {
-        arrival: Arrival {
-            at_ns,
-            request: request.what,
-        },
-        failed_before: request.status >= 400,
-    };
+) -> Result<Sent<'a>> {
     if let Some(ramp) = log.rate {
-        let Some(duration) = measure.duration else {
+        let Some(duration) = most else {
             bail!("give --for TIME with --rate, the length of the run, such as 60s");
         };
-        let times = Stages::one(ramp, duration.as_secs_f64())?.times(log.constant, seed);
-        let pairs = times.zip(requests.iter().cycle());
-        return Ok((
+        let stages = Stages::one(ramp, duration.as_secs_f64())?;
+        let pairs = stages
+            .times(log.constant, seed)
+            .zip(requests.iter().cycle());
+        return Ok(Sent {
             duration,
-            pairs.map(|(at_ns, request)| sent(at_ns, request)).collect(),
-        ));
+            errors_known: failed_in_turn(requests, stages.requests()),
+            arrivals: Box::new(pairs.map(|(at_ns, own)| arrival(at_ns, own))),
+        });
     }
     let speed = log.speed.unwrap_or(1.0);
-    let at_ns = |request: &LoggedRequest| (request.at_ns as f64 / speed) as u64;
-    let span_ns = requests.last().map_or(0, at_ns) + AFTER_LAST_NS;
-    let span = Duration::from_nanos(span_ns);
-    let duration = measure.duration.map_or(span, |most| most.min(span));
-    let pairs = requests.iter().map(|request| (at_ns(request), request));
-    let pairs = pairs.filter(|(at_ns, _)| u128::from(*at_ns) < duration.as_nanos());
-    Ok((
+    let at_ns = move |request: &LoggedRequest| (request.at_ns as f64 / speed) as u64;
+    let last_ns = requests.last().map_or(0, at_ns);
+    let span = Duration::from_nanos(last_ns.saturating_add(AFTER_LAST_NS));
+    let duration = most.map_or(span, |most| most.min(span));
+    let is_within =
+        move |request: &&LoggedRequest| u128::from(at_ns(request)) < duration.as_nanos();
+    let within = requests.iter().filter(is_within);
+    Ok(Sent {
         duration,
-        pairs.map(|(at_ns, request)| sent(at_ns, request)).collect(),
-    ))
+        errors_known: failed(within.clone()),
+        arrivals: Box::new(within.map(move |own| arrival(at_ns(own), own))),
+    })
+}
+
+fn arrival(at_ns: u64, request: &LoggedRequest) -> Arrival {
+    Arrival {
+        at_ns,
+        request: request.what,
+    }
+}
+
+/// How many of these had an error in the log.
+fn failed<'a>(requests: impl Iterator<Item = &'a LoggedRequest>) -> u64 {
+    requests.filter(|request| request.status >= 400).count() as u64
+}
+
+/// The same of so many, where the first follows the last.
+fn failed_in_turn(requests: &[LoggedRequest], count: u64) -> u64 {
+    let length = requests.len().max(1) as u64;
+    // Less than the length.
+    let rest = (count % length) as usize;
+    count / length * failed(requests.iter()) + failed(requests.iter().take(rest))
 }
 
 fn read(name: &str, log: &LogArgs) -> Result<Log> {
@@ -290,3 +311,6 @@ fn read(name: &str, log: &LogArgs) -> Result<Log> {
         remarks,
     })
 }
+
+#[cfg(test)]
+mod tests;

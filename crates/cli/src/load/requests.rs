@@ -102,12 +102,7 @@ fn body(data: &str) -> Result<bytes::Bytes> {
 }
 
 fn method(text: &str) -> Result<http::Method, String> {
-    let method = text.to_ascii_uppercase();
-    let wrong = || format!("`{text}` is not a method; write for example GET, HEAD or POST");
-    match method.parse::<http::Method>() {
-        Ok(http::Method::CONNECT) | Err(_) => Err(wrong()),
-        Ok(method) => Ok(method),
-    }
+    message::method(text).map_err(|error| error.to_string())
 }
 
 /// A field of every request.

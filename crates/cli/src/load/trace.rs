@@ -29,7 +29,9 @@ pub fn run(args: &TraceArgs) -> Result<ExitCode> {
     let name = args.output.trim_end_matches(".gz").trim_end_matches(".csv");
     let [requests_path, objects_path, paths_path] = ["csv.gz", "objects.csv.gz", "paths.csv.gz"]
         .map(|end| PathBuf::from(format!("{name}.{end}")));
-    output::check_file("--output", &requests_path)?;
+    for path in [&requests_path, &objects_path, &paths_path] {
+        output::check_file("--output", path)?;
+    }
     let mut read = Requests::default();
     let mut stored_bytes = 0;
     Logs::open_with_requests(&args.logs, args.time_taken.into())
@@ -54,10 +56,11 @@ pub fn run(args: &TraceArgs) -> Result<ExitCode> {
         bail!("{names}: no line is a request with a response of some bytes; {why}");
     }
     let files = trace_files(&requests, &whats).context("cannot make the trace")?;
+    // The requests last: where they are, a trace is whole.
     for (path, content) in [
-        (&requests_path, &files.requests),
         (&objects_path, &files.objects),
         (&paths_path, &files.paths),
+        (&requests_path, &files.requests),
     ] {
         whole_file::write(path, content)
             .map_err(|error| Undelivered::file("--output", path, error))?;

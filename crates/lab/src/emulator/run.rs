@@ -22,6 +22,7 @@ use super::core::{Bounds, Direction, Emulator};
 use super::forward::{self, Devices};
 use super::path::Client;
 use super::report::{DeviceCounts, Report, Running};
+use crate::said::say;
 
 /// Packets that may wait in a device until the emulator reads them: a second of 100 Mbit/s, so that
 /// not even a long pause loses any.
@@ -125,10 +126,10 @@ fn carry(
     timer::set_timer_slack_ns(1)?;
     let realtime = RealTime::enter();
     if let Err(error) = &realtime {
-        eprintln!(
+        say(format_args!(
             "sooner: emulate: no real-time priority ({error}), so packets may be released milliseconds late on a busy machine; \
              give it CAP_SYS_NICE"
-        );
+        ));
     }
     ready().context("cannot say that the devices exist")?;
     let (start_ns, start_cpu_ns) = (monotonic_ns(), thread_cpu_time_ns());

@@ -218,7 +218,7 @@ impl Setup {
                 Err(wrong("clients", "the saturated model has one client host"))
             }
             Model::Closed | Model::Surge | Model::Saturated => Ok(()),
-            Model::Open | Model::PartlyOpen => match self.schedule.parse::<Schedule>() {
+            Model::Open | Model::PartlyOpen => match Schedule::in_seconds(&self.schedule) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(wrong("schedule", error.to_string())),
             },
@@ -251,6 +251,7 @@ mod tests {
             ("seconds = 3", "seconds"),
             ("seconds = 9\nwarm_up_seconds = 9", "seconds"),
             ("schedule = \"W11\"", "schedule"),
+            ("schedule = \"0.2,1.2,10,0.01\"", "schedule"),
             ("clients = [{ loss = 5.0 }]", "clients"),
             ("mss = 20", "mss"),
             ("queue_packets = 0", "queue_packets"),

@@ -8,6 +8,7 @@
 //! every row.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,16 +57,17 @@ pub enum Function {
     EachMean,
 }
 
-const FUNCTIONS: [(&str, Function, usize); 9] = [
-    ("median", Function::Median, 1),
-    ("mean", Function::Mean, 1),
-    ("sum", Function::Sum, 1),
-    ("least", Function::Least, usize::MAX),
-    ("most", Function::Most, usize::MAX),
-    ("abs", Function::Abs, 1),
-    ("ratio", Function::Ratio, 2),
-    ("half_width", Function::HalfWidth, 2),
-    ("each_mean", Function::EachMean, 2),
+/// With how many arguments each takes.
+const FUNCTIONS: [(&str, Function, RangeInclusive<usize>); 9] = [
+    ("median", Function::Median, 1..=1),
+    ("mean", Function::Mean, 1..=1),
+    ("sum", Function::Sum, 1..=1),
+    ("least", Function::Least, 1..=usize::MAX),
+    ("most", Function::Most, 1..=usize::MAX),
+    ("abs", Function::Abs, 1..=1),
+    ("ratio", Function::Ratio, 2..=2),
+    ("half_width", Function::HalfWidth, 2..=2),
+    ("each_mean", Function::EachMean, 1..=2),
 ];
 
 /// Where values come from.
@@ -93,13 +95,13 @@ impl Expression {
             Expression::Number(number) => Ok(vec![*number]),
             Expression::Field(field) => from.series(field),
             Expression::Pair(sign, one, other) => {
-                Ok(pairs(*sign, &one.values(from)?, &other.values(from)?))
+                pairs(*sign, &one.values(from)?, &other.values(from)?)
             }
             Expression::Call(Function::EachMean, arguments) => each_mean(arguments, from),
             Expression::Call(function, arguments) => {
                 let all = arguments.iter().map(|argument| argument.values(from));
                 let all = all.collect::<Result<Vec<_>, _>>()?;
-                Ok(function.of(&all))
+                function.of(&all)
             }
         }
     }
@@ -130,7 +132,7 @@ impl Expression {
 }
 
 impl Function {
-    fn of(self, all: &[Vec<f64>]) -> Vec<f64> {
+    fn of(self, all: &[Vec<f64>]) -> Result<Vec<f64>, String> {
         let (first, second) = (&all[0][..], all.get(1).map_or(&[][..], Vec::as_slice));
         let everything = || all.iter().flatten().copied();
         let one = match self {
@@ -138,13 +140,21 @@ impl Function {
             Function::Mean | Function::EachMean => mean(first),
             Function::Sum => first.iter().sum(),
             // NaN passes no claim.
-            Function::Least => everything().fold(f64::INFINITY, least),
-            Function::Most => everything().fold(f64::NEG_INFINITY, |a, b| -least(-a, -b)),
-            Function::Abs => return first.iter().map(|value| value.abs()).collect(),
-            Function::Ratio => ratio(first, second).0,
-            Function::HalfWidth => ratio(first, second).1,
+            Function::Least => everything().reduce(least).unwrap_or(f64::NAN),
+            Function::Most => everything()
+                .reduce(|a, b| -least(-a, -b))
+                .unwrap_or(f64::NAN),
+            Function::Abs => return Ok(first.iter().map(|value| value.abs()).collect()),
+            Function::Ratio | Function::HalfWidth => {
+                let (ratio, half_width) = ratio_of_turns(first, second)?;
+                if self == Function::Ratio {
+                    ratio
+                } else {
+                    half_width
+                }
+            }
         };
-        vec![one]
+        Ok(vec![one])
     }
 }
 
@@ -174,11 +184,21 @@ fn each_mean(arguments: &[Expression], from: &impl Values) -> Result<Vec<f64>, S
     Ok(from.lists(field)?.into_iter().map(of_row).collect())
 }
 
-fn pairs(sign: char, one: &[f64], other: &[f64]) -> Vec<f64> {
-    let count = match (one.len(), other.len()) {
-        (1, count) | (count, 1) => count,
-        (one, other) => one.min(other),
-    };
+/// How many pairs two series have. A single number is held against all of the other one, and what
+/// was not measured gives nothing; a turn that only one of them has would go unseen.
+fn turns(one: &[f64], other: &[f64]) -> Result<usize, String> {
+    match (one.len(), other.len()) {
+        (1, count) | (count, 1) => Ok(count),
+        (0, _) | (_, 0) => Ok(0),
+        (one, other) if one == other => Ok(one),
+        (one, other) => Err(format!(
+            "{one} values cannot be held against {other}; both need one in every turn"
+        )),
+    }
+}
+
+fn pairs(sign: char, one: &[f64], other: &[f64]) -> Result<Vec<f64>, String> {
+    let count = turns(one, other)?;
     let at = |values: &[f64], index: usize| values[if values.len() == 1 { 0 } else { index }];
     let of_pair = |index| {
         let (one, other) = (at(one, index), at(other, index));
@@ -189,7 +209,7 @@ fn pairs(sign: char, one: &[f64], other: &[f64]) -> Vec<f64> {
             _ => one / other,
         }
     };
-    (0..count).map(of_pair).collect()
+    Ok((0..count).map(of_pair).collect())
 }
 
 /// The middle of the figures; NaN without any.
@@ -222,6 +242,14 @@ pub fn ratio(one: &[f64], other: &[f64]) -> (f64, f64) {
         .sum();
     let error = (squares / (count * (count - 1.0).max(1.0))).sqrt() / mean(other);
     (ratio, 2.0 * error)
+}
+
+/// The same of two series of the same turns; NaN where one has none.
+pub fn ratio_of_turns(one: &[f64], other: &[f64]) -> Result<(f64, f64), String> {
+    Ok(match turns(one, other)? {
+        0 => (f64::NAN, f64::NAN),
+        _ => ratio(one, other),
+    })
 }
 
 struct Parser<'a> {
@@ -284,7 +312,7 @@ impl<'a> Parser<'a> {
 
     fn call(&mut self, word: &str) -> Result<Expression, String> {
         let known = FUNCTIONS.iter().find(|(name, ..)| *name == word);
-        let Some((_, function, arguments_max)) = known else {
+        let Some((_, function, counts)) = known else {
             let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
             return Err(format!(
                 "there is no function {word}; there are {}",
@@ -295,8 +323,16 @@ impl<'a> Parser<'a> {
         while self.one_of(",").is_some() {
             arguments.push(self.sum()?);
         }
-        if self.one_of(")").is_none() || arguments.len() > *arguments_max {
-            return Err(format!("{word}( is not closed, or has too many arguments"));
+        if self.one_of(")").is_none() {
+            return Err(format!("{word}( is not closed"));
+        }
+        if !counts.contains(&arguments.len()) {
+            let wanted = match (counts.start(), counts.end()) {
+                (least, most) if least == most => least.to_string(),
+                (least, most) => format!("{least} to {most}"),
+            };
+            let given = arguments.len();
+            return Err(format!("{word} takes {wanted} arguments, and not {given}"));
         }
         Ok(Expression::Call(*function, arguments))
     }
@@ -336,6 +372,8 @@ mod tests {
                 ("cost", Some("ours")) => Ok(vec![1.0, 6.0, 3.0]),
                 ("cost", None) => Ok(vec![2.0, 3.0, 4.0]),
                 ("limit", _) => Ok(vec![10.0]),
+                ("short", _) => Ok(vec![1.0, 2.0]),
+                ("none", _) => Ok(Vec::new()),
                 ("marks", _) => Ok(vec![1.0, 0.0, 1.0]),
                 _ => Err(format!("no {field}")),
             }
@@ -373,6 +411,13 @@ mod tests {
     fn mistakes_are_told() {
         for (text, words) in [
             ("median(cost", "not closed"),
+            ("ratio(cost)", "ratio takes 2 arguments, and not 1"),
+            ("half_width(cost)", "takes 2 arguments"),
+            ("ratio(cost, 1, 2)", "takes 2 arguments"),
+            ("median(cost, 1)", "takes 1 arguments"),
+            ("each_mean(ms, marks, 1)", "takes 1 to 2 arguments"),
+            ("median(cost / short)", "3 values cannot be held against 2"),
+            ("ratio(short, cost)", "2 values cannot be held against 3"),
             ("medium(cost)", "there is no function medium"),
             ("cost cost", "left over"),
             ("(1 + 2", "a bracket is open"),
@@ -382,6 +427,20 @@ mod tests {
         ] {
             let problem = value(text).unwrap_err();
             assert!(problem.contains(words), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_gives_nothing() {
+        for text in [
+            "median(none - cost)",
+            "median(limit * none)",
+            "ratio(none, cost)",
+            "ratio(cost, none)",
+            "least(none)",
+            "most(none)",
+        ] {
+            assert!(value(text).expect(text).is_nan(), "{text}");
         }
     }
 

@@ -5,7 +5,7 @@
 //! row; behind a figure stand its decimals. `spread` shows the median and the range, `interval(A,
 //! B)` the ratio of two sums and half of its 95 % interval.
 
-use super::expression::{Expression, Field, Values, median, ratio};
+use super::expression::{Expression, Field, Values, median, ratio_of_turns};
 use super::rows::{self, Rows};
 use super::{Axis, Claims, Hold, Item, Limit, Measure, Part, Table};
 use serde_json::Value;
@@ -147,7 +147,7 @@ impl Piece {
             }
             Piece::Spread(figures, decimals) => spread(&figures.values(scope)?, *decimals),
             Piece::Interval(one, other, decimals) => {
-                let (share, half) = ratio(&one.values(scope)?, &other.values(scope)?);
+                let (share, half) = ratio_of_turns(&one.values(scope)?, &other.values(scope)?)?;
                 format!("{share:.decimals$} (± {half:.decimals$})")
             }
         })

@@ -14,9 +14,9 @@ pub struct Ended {
     pub intended_ns: u64,
     /// When it ended.
     pub at_ns: u64,
-    /// Whether it is before the measured part.
+    /// Whether it was due before the measured part.
     pub is_warm_up: bool,
-    /// Whether it ended before the sending did.
+    /// Whether it ended after the warm-up and before the sending did.
     pub is_in_time: bool,
 }
 
@@ -59,10 +59,13 @@ pub struct Recorder {
     pub sent: u64,
     /// Of those, sent while sending went on, and not from among what waited behind its end.
     pub sent_in_time: u64,
-    /// Of those, answered without an error.
+    /// Sent from the end of the warm-up to the end of the sending, those too that were due before.
+    pub sent_meanwhile: u64,
+    /// Of those of the measured part, answered without an error.
     pub answered: u64,
-    /// Answers in the measured part before the sending ended.
-    pub answered_in_time: u64,
+    /// Answers from the end of the warm-up to the end of the sending, those too to requests that
+    /// were due before.
+    pub answered_meanwhile: u64,
     /// Requests that failed.
     pub errors: u64,
     /// Those for want of a descriptor.
@@ -84,8 +87,9 @@ impl Default for Recorder {
             failures: BTreeMap::new(),
             sent: 0,
             sent_in_time: 0,
+            sent_meanwhile: 0,
             answered: 0,
-            answered_in_time: 0,
+            answered_meanwhile: 0,
             errors: 0,
             without_descriptor: 0,
             without_port: 0,
@@ -97,7 +101,8 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A request is sent, so late; `waited_ns` where it first waited for a connection.
+    /// A request is sent, so late; `waited_ns` where it first waited for a connection, `is_warm_up`
+    /// where it was due in the warm-up, `is_in_time` from its end to the end of the sending.
     pub fn sent(
         &mut self,
         lag_ns: u64,
@@ -107,6 +112,7 @@ impl Recorder {
     ) {
         self.second.sent += 1;
         self.second_lags.saturating_record(lag_ns);
+        self.sent_meanwhile += u64::from(is_in_time);
         if is_warm_up {
             return;
         }
@@ -128,7 +134,10 @@ impl Recorder {
             self.second_responses.saturating_record(took_ns);
         }
         match end {
-            Ok(_) => self.second.answered += 1,
+            Ok(_) => {
+                self.second.answered += 1;
+                self.answered_meanwhile += u64::from(ended.is_in_time);
+            }
             Err(_) => self.second.errors += 1,
         }
         if ended.is_warm_up {
@@ -140,7 +149,6 @@ impl Recorder {
         match end {
             Ok(served) => {
                 self.answered += 1;
-                self.answered_in_time += u64::from(ended.is_in_time);
                 *self.statuses.entry(served.answer.status).or_insert(0) += 1;
             }
             Err(failure) => self.failed(failure),
@@ -252,6 +260,29 @@ mod tests {
                 "status 503"
             ]
         );
+    }
+
+    #[test]
+    fn a_backlog_of_the_warm_up_is_in_the_rates_and_in_nothing_else() {
+        let mut recorder = Recorder::default();
+        let of_warm_up = |is_in_time| Ended {
+            is_warm_up: true,
+            is_in_time,
+            ..ended(5)
+        };
+        recorder.sent(9, None, true, false);
+        recorder.sent(9, Some(3), true, true);
+        for is_in_time in [false, true, true] {
+            recorder.ended(of_warm_up(is_in_time), served(200));
+        }
+        recorder.ended(of_warm_up(true), served(503));
+        assert_eq!(
+            (recorder.sent_meanwhile, recorder.answered_meanwhile),
+            (1, 2)
+        );
+        assert_eq!((recorder.sent, recorder.sent_in_time), (0, 0));
+        assert_eq!((recorder.answered, recorder.errors), (0, 0));
+        assert!(recorder.responses.is_empty() && recorder.waits.is_empty());
     }
 
     #[test]

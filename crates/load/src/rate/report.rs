@@ -2,6 +2,7 @@
 
 use super::recorder::Recorder;
 use crate::expectation::{self, Checked, Expectation, Measured};
+use crate::stopped::Stopped;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use sooner_stats::report::SCHEMA;
@@ -72,9 +73,10 @@ pub struct RateRun {
     pub asked_per_sec: f64,
     /// Requests that came to be sent a second, as drawn.
     pub offered_per_sec: f64,
-    /// Requests sent a second while sending went on.
+    /// Requests sent a second from the end of the warm-up to the end of the sending, whenever they
+    /// were due.
     pub sent_per_sec: f64,
-    /// Answers a second before the sending ended.
+    /// Answers a second in the same time, whenever their requests were due.
     pub answered_per_sec: f64,
     /// Body bits received a second, in the whole run.
     pub goodput_bits_per_sec: f64,
@@ -112,8 +114,8 @@ pub struct Lasted {
     pub asked: u64,
     /// Requests that the rates ask for in it; none of a log.
     pub asked_for: Option<f64>,
-    /// When a signal ended it, s, and how long the run should have been.
-    pub stopped_s: Option<(f64, f64)>,
+    /// Where a signal ended it.
+    pub stopped: Option<Stopped>,
     /// CPU time of the generator's thread / elapsed time.
     pub cpu_share: f64,
     /// Body bytes received, and in which time, s.
@@ -187,8 +189,8 @@ impl RateRun {
                 .asked_for
                 .map_or(per_sec(lasted.asked), |asked_for| asked_for / seconds),
             offered_per_sec: per_sec(lasted.asked),
-            sent_per_sec: per_sec(recorder.sent_in_time),
-            answered_per_sec: per_sec(recorder.answered_in_time),
+            sent_per_sec: per_sec(recorder.sent_meanwhile),
+            answered_per_sec: per_sec(recorder.answered_meanwhile),
             goodput_bits_per_sec: bytes as f64 * 8.0 / received_s.max(1e-9),
             statuses: recorder.statuses.clone(),
             failures: recorder.failures.clone(),
@@ -228,8 +230,7 @@ impl RateRun {
                 .or_else(|| without(recorder))
                 .or_else(|| self.failed(recorder, lasted, judges_errors))
         };
-        if let Some((after_s, planned_s)) = lasted.stopped_s {
-            let stopped = format!("stopped after {after_s:.1} of {planned_s:.1} s");
+        if let Some(stopped) = lasted.stopped {
             return Some(match rest() {
                 Some(reason) => format!("{stopped}; {reason}"),
                 None => format!("{stopped}: the figures are of what had ended by then"),

@@ -316,6 +316,23 @@ fn what_is_idempotent_may_be_sent_again_and_that_is_counted() {
 }
 
 #[test]
+fn a_saturated_server_has_its_own_rate_with_a_warm_up_too() {
+    let server = TestServer::start(|_, _| Reply::Body {
+        bytes: 5,
+        after: Duration::from_millis(10),
+    });
+    let mut options = options(&[server.url()]);
+    options.warm_up = Duration::from_millis(500);
+    options.connections = 1;
+    options.timeout = SECOND;
+    // In the measured half it answers requests of the first half alone.
+    let run = &run(&options, 1000.0).run;
+    assert!((10.0..=110.0).contains(&run.answered_per_sec), "{run:?}");
+    let difference = run.sent_per_sec - run.answered_per_sec;
+    assert!((-4.1..=4.1).contains(&difference), "{run:?}");
+}
+
+#[test]
 fn the_warm_up_is_left_out() {
     let server = answering(5);
     let mut options = options(&[server.url()]);

@@ -1,6 +1,7 @@
 //! What was seen, transaction by transaction.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 /// A transaction that came to an end, good or bad.
@@ -31,12 +32,15 @@ pub struct Measured {
     pub lost_users: u64,
     /// For how long it was measured.
     pub duration: Duration,
-    /// For how long it should have been, where it was stopped before.
+    /// For how long it should have been, where a signal ended it: before that time, or while the
+    /// last transactions were waited for.
     pub stopped_of: Option<Duration>,
     /// Transactions, or visits, that were wanted when all sessions were taken: they waited here.
     pub waited_for_session: u64,
     /// Transactions that had not ended when it was over, those that were not begun included.
     pub incompletes: u64,
+    /// Those of them that were still under way when no more was waited for them.
+    pub unended: u64,
     /// Transactions, or visits, that were never begun.
     pub not_begun: u64,
     /// How long incompletes had waited by then, all together.
@@ -52,6 +56,8 @@ pub struct Recorder {
     /// When it is over.
     pub until: Duration,
     measured: Measured,
+    /// When the transactions that are under way were wanted, with how many at each time.
+    under_way: BTreeMap<Duration, u64>,
     lags_seconds: Vec<f64>,
 }
 
@@ -68,21 +74,33 @@ impl Recorder {
                 duration: measured,
                 ..Measured::default()
             },
+            under_way: BTreeMap::new(),
             lags_seconds: Vec::new(),
         }
     }
 
-    /// The run is over at this time, before its end.
+    /// A signal ends the run at this time: before its end, or while the last are waited for.
     pub fn stop(&mut self, now: Duration) {
+        self.measured.stopped_of = Some(self.measured.duration);
         if now < self.until {
-            self.measured.stopped_of = Some(self.measured.duration);
             self.measured.duration = now.saturating_sub(self.warm_up);
             self.until = now;
         }
     }
 
+    /// A transaction that was wanted then is under way.
+    pub fn began(&mut self, wanted: Duration) {
+        *self.under_way.entry(wanted).or_default() += 1;
+    }
+
     /// A transaction that was wanted then has ended.
     pub fn ended(&mut self, wanted: Duration, ended: Duration, done: Done) {
+        if let Entry::Occupied(mut count) = self.under_way.entry(wanted) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
         if ended < self.warm_up {
             return;
         }
@@ -132,8 +150,14 @@ impl Recorder {
         self.measured.lost_users += 1;
     }
 
-    /// What was measured.
+    /// What was measured; what is under way comes to no end that counts.
     pub fn finish(mut self) -> Measured {
+        for (wanted, count) in std::mem::take(&mut self.under_way) {
+            for _ in 0..count {
+                self.incomplete(wanted, self.until);
+            }
+            self.measured.unended += count;
+        }
         self.lags_seconds.sort_by(f64::total_cmp);
         let at = self.lags_seconds.len() * 99 / 100;
         self.measured.lag_p99_seconds = self.lags_seconds.get(at).copied().unwrap_or(0.0);
@@ -177,5 +201,34 @@ mod tests {
         } = measured;
         // From 15 to 30, and from 28 to 30.
         assert_eq!((incompletes, not_begun, incompletes_waited), (2, 1, s(17)));
+    }
+
+    /// What a run of 10 s after 10 s of warm-up says that is stopped then.
+    fn stopped(now: Duration) -> Measured {
+        let s = Duration::from_secs;
+        let mut recorder = Recorder::new(s(10), s(10));
+        for wanted in [11, 12, 12, 13] {
+            recorder.began(s(wanted));
+        }
+        recorder.ended(s(12), s(14), Ok((0, 0, 0, false)));
+        recorder.stop(now);
+        recorder.finish()
+    }
+
+    #[test]
+    fn what_a_signal_finds_under_way_is_incomplete_before_and_after_the_end() {
+        let s = Duration::from_secs;
+        let before = stopped(s(16));
+        assert_eq!((before.stopped_of, before.duration), (Some(s(10)), s(6)));
+        assert_eq!((before.incompletes, before.unended), (3, 3));
+        // From 11, 12 and 13 to 16.
+        assert_eq!(
+            (before.outcomes.len(), before.incompletes_waited),
+            (1, s(12))
+        );
+        let after = stopped(s(25));
+        assert_eq!((after.stopped_of, after.duration), (Some(s(10)), s(10)));
+        assert_eq!((after.incompletes, after.unended), (3, 3));
+        assert_eq!(after.incompletes_waited, s(24), "to the end of the run");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Measured, Outcome};
+use super::{Measured, Outcome, WIND_DOWN};
 
 /// Parts of a run; their means tell how sure the mean is.
 const BATCHES: usize = 20;
@@ -12,7 +12,7 @@ const BATCHES: usize = 20;
 const T_95: f64 = 2.093;
 /// A generator that is later than this, s, and than this share of the mean response time has
 /// measured itself.
-const LAG_SECONDS_MAX: f64 = 0.005;
+const LAG_SECONDS_MAX: f64 = 0.001;
 const LAG_SHARE_MAX: f64 = 0.01;
 /// More than this share of what was wanted must not have waited for a session of the generator's.
 const WAITED_SHARE_MAX: f64 = 0.01;
@@ -122,7 +122,11 @@ impl Report {
 fn reason(measured: &Measured) -> String {
     let ended = measured.outcomes.len() as f64;
     let failed: u64 = measured.errors.values().sum();
+    let unended = measured.unended;
     if let Some(planned) = measured.stopped_of {
+        if measured.duration >= planned {
+            return format!("stopped while {unended} transactions had not ended");
+        }
         return format!(
             "stopped after {:.1} of {:.1} s",
             measured.duration.as_secs_f64(),
@@ -131,6 +135,10 @@ fn reason(measured: &Measured) -> String {
     }
     if measured.lost_users > 0 {
         return format!("{} users lost their connections", measured.lost_users);
+    }
+    if unended > 0 {
+        let seconds = WIND_DOWN.as_secs();
+        return format!("{unended} transactions had not ended {seconds} s after the run");
     }
     if ended == 0.0 {
         return "no transaction ended well".into();
@@ -274,6 +282,16 @@ mod tests {
         assert_eq!(reason(&Measured::default()), "no transaction ended well");
         run.stopped_of = Some(Duration::from_secs(60));
         assert_eq!(reason(&run), "stopped after 10.0 of 60.0 s");
+        run.unended = 3;
+        assert_eq!(reason(&run), "stopped after 10.0 of 60.0 s");
+        run.stopped_of = Some(run.duration);
+        assert_eq!(reason(&run), "stopped while 3 transactions had not ended");
+        run.stopped_of = None;
+        assert_eq!(
+            reason(&run),
+            "3 transactions had not ended 60 s after the run"
+        );
+        run.stopped_of = Some(Duration::from_secs(60));
         let none = Report::new(
             &Measured {
                 stopped_of: run.stopped_of,

@@ -1,23 +1,28 @@
 //! The users, as tasks on one thread.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 
+use sooner_kernel::clock::monotonic_ns;
+use sooner_kernel::timer::PacingTimer;
 use sooner_workload::Rng;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, sleep_until};
 
 use super::arrivals::{Arrivals, Waiting};
 use super::free::Free;
-use super::measured::{Done, Recorder};
+use super::measured::Recorder;
 use super::user::User;
-use super::{Measured, Model, Options};
+use super::{Measured, Model, Options, WIND_DOWN};
 use crate::{DatabaseUrl, Kit, Unusable};
 
 /// Streams of random numbers of what comes from outside; those of users are elsewhere.
 const ARRIVALS_PURPOSE: u64 = 2;
 const FREE_PURPOSE: u64 = 3;
+/// Visits behind their times that are begun before others go on.
+const BURST: u32 = 16;
 
 /// Carries a run out, to its end or until `stop`; needs a `LocalSet`. `say` is told when it begins.
 pub async fn run<K: Kit + 'static>(
@@ -39,29 +44,28 @@ pub async fn run<K: Kit + 'static>(
     let shared = Rc::new(Shared {
         options: options.clone(),
         begin: Instant::now(),
+        begin_ns: monotonic_ns(),
         recorder: RefCell::new(Recorder::new(options.warm_up, options.measured)),
     });
-    let is_stopped = tokio::select! {
-        () = play(users, &shared) => false,
-        () = stop => true,
-    };
-    if is_stopped {
-        shared.recorder.borrow_mut().stop(shared.now());
-    }
+    play(users, &shared, stop).await?;
     let nothing = Recorder::new(Duration::ZERO, Duration::ZERO);
     Ok(shared.recorder.replace(nothing).finish())
 }
 
-async fn play<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>) {
+async fn play<K: Kit + 'static>(
+    users: Vec<User<K>>,
+    shared: &Rc<Shared>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Unusable> {
     match shared.options.model {
-        Model::Closed { think, .. } => closed(users, shared, think).await,
+        Model::Closed { think, .. } => closed(users, shared, think, stop).await,
         Model::Open { rate_per_sec, .. } => {
             let visit = Visit {
                 rate_per_sec,
                 transactions: 1.0,
                 think: Duration::ZERO,
             };
-            visits(users, shared, visit).await;
+            visits(users, shared, visit, stop).await?;
         }
         Model::PartlyOpen {
             rate_per_sec,
@@ -74,15 +78,18 @@ async fn play<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>) {
                 transactions,
                 think,
             };
-            visits(users, shared, visit).await;
+            visits(users, shared, visit, stop).await?;
         }
     }
+    Ok(())
 }
 
 /// What all users share.
 struct Shared {
     options: Options,
     begin: Instant,
+    /// The same of the timer's clock.
+    begin_ns: u64,
     recorder: RefCell<Recorder>,
 }
 
@@ -96,8 +103,21 @@ impl Shared {
         self.now() >= self.recorder.borrow().until
     }
 
-    fn ended(&self, wanted: Duration, done: Done) {
+    /// The next transaction of a user, which was wanted then.
+    async fn carry_out<K: Kit>(&self, user: &mut User<K>, wanted: Duration) {
+        self.recorder.borrow_mut().began(wanted);
+        let done = user.next(&self.options).await;
         self.recorder.borrow_mut().ended(wanted, self.now(), done);
+    }
+
+    /// Waits for the end of all that is carried out, until `stop` or the end of the wind-down.
+    async fn ends(&self, all: impl Future<Output = ()>, stop: impl Future<Output = ()>) {
+        let until = self.recorder.borrow().until;
+        tokio::select! {
+            () = all => {}
+            () = stop => self.recorder.borrow_mut().stop(self.now()),
+            () = sleep_until(self.begin + until + WIND_DOWN) => {}
+        }
     }
 
     /// A pause of this mean, but no longer than the run.
@@ -117,21 +137,27 @@ impl Shared {
     }
 }
 
-async fn closed<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, think: Duration) {
+async fn closed<K: Kit + 'static>(
+    users: Vec<User<K>>,
+    shared: &Rc<Shared>,
+    think: Duration,
+    stop: impl Future<Output = ()>,
+) {
     let mut tasks = JoinSet::new();
     for mut user in users {
         let shared = shared.clone();
         tasks.spawn_local(async move {
             while !shared.is_over() && !user.is_gone() {
-                let wanted = shared.now();
-                let done = user.next(&shared.options).await;
-                shared.ended(wanted, done);
+                shared.carry_out(&mut user, shared.now()).await;
                 shared.think(think, &mut user.random).await;
             }
             shared.leaves(&user);
         });
     }
-    tasks.join_all().await;
+    let all = async {
+        tasks.join_all().await;
+    };
+    shared.ends(all, stop).await;
 }
 
 /// What comes from outside.
@@ -147,8 +173,7 @@ impl Visit {
     /// One that was wanted then: each transaction after the one before it, until the run is over.
     async fn carry_out<K: Kit>(self, shared: &Shared, user: &mut User<K>, mut wanted: Duration) {
         loop {
-            let done = user.next(&shared.options).await;
-            shared.ended(wanted, done);
+            shared.carry_out(user, wanted).await;
             let goes_on = user.random.uniform() < 1.0 - 1.0 / self.transactions;
             if !goes_on || user.is_gone() {
                 return;
@@ -218,9 +243,13 @@ impl<K: Kit> VisitQueue<K> {
     }
 }
 
-async fn visits<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, visit: Visit) {
+async fn visits<K: Kit + 'static>(
+    users: Vec<User<K>>,
+    shared: &Rc<Shared>,
+    visit: Visit,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Unusable> {
     let seed = shared.options.seed;
-    let until = shared.recorder.borrow().until;
     let random = Rng::new(seed, ARRIVALS_PURPOSE);
     let arrivals = Arrivals::new(shared.now(), visit.rate_per_sec, random);
     let door = Rc::new(VisitQueue {
@@ -228,13 +257,40 @@ async fn visits<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, visi
         free: RefCell::new(Free::new(users, Rng::new(seed, FREE_PURPOSE))),
         waiting: RefCell::new(Waiting::new(arrivals.clone())),
     });
+    let timer = PacingTimer::new().map_err(|error| Unusable(format!("no timer: {error}")))?;
+    let all = arrive(door.clone(), arrivals, timer, shared, visit);
+    shared.ends(all, stop).await;
+    door.closes(shared);
+    Ok(())
+}
+
+/// Has visits begin when they are wanted, and waits for the end of all.
+async fn arrive<K: Kit + 'static>(
+    door: Rc<VisitQueue<K>>,
+    arrivals: Arrivals,
+    mut timer: PacingTimer,
+    shared: &Rc<Shared>,
+    visit: Visit,
+) {
+    let until = shared.recorder.borrow().until;
     let mut tasks = JoinSet::new();
+    let mut late = 0_u32;
     for at in arrivals.take_while(|at| *at < until) {
         // Without a user left, a visit waits in vain.
         if door.living.get() == 0 {
             break;
         }
-        sleep_until(shared.begin + at).await;
+        let at_ns = shared.begin_ns + at.as_nanos() as u64;
+        if at_ns > monotonic_ns() {
+            late = 0;
+            // tokio's timers count milliseconds; and this looks at the clock whenever it is polled.
+            poll_fn(|cx| timer.poll_sleep(cx, at_ns)).await;
+        } else {
+            late += 1;
+            if late.is_multiple_of(BURST) {
+                yield_now().await;
+            }
+        }
         let has_session = door.comes();
         let mut recorder = shared.recorder.borrow_mut();
         recorder.came(at, shared.now(), has_session);
@@ -252,7 +308,6 @@ async fn visits<K: Kit + 'static>(users: Vec<User<K>>, shared: &Rc<Shared>, visi
         }
     }
     tasks.join_all().await;
-    door.closes(shared);
 }
 
 /// A task that panicked is a run that did.
@@ -265,6 +320,51 @@ fn propagate(done: Result<(), JoinError>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::pending;
+
+    /// What a run of 10 s that began so long ago says of what never ends.
+    async fn unended(ago_s: u64, stop: impl Future<Output = ()>) -> Measured {
+        let shared = Shared {
+            options: Options {
+                model: Model::Closed {
+                    users: 1,
+                    think: Duration::ZERO,
+                },
+                classes: Vec::new(),
+                isolation: crate::Isolation::default(),
+                statements: crate::Statements::default(),
+                warm_up: Duration::ZERO,
+                measured: Duration::from_secs(10),
+                seed: 1,
+                remarks: false,
+            },
+            begin: Instant::now() - Duration::from_secs(ago_s),
+            begin_ns: 0,
+            recorder: RefCell::new(Recorder::new(Duration::ZERO, Duration::from_secs(10))),
+        };
+        shared.recorder.borrow_mut().began(Duration::from_secs(1));
+        shared.ends(pending(), stop).await;
+        shared.recorder.into_inner().finish()
+    }
+
+    #[test]
+    fn what_never_ends_is_given_up_after_a_signal_and_after_a_while() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(async {
+            let planned = Duration::from_secs(10);
+            let early = unended(5, async {}).await;
+            assert!(early.stopped_of == Some(planned) && early.duration < planned);
+            let late = unended(20, async {}).await;
+            assert!(late.stopped_of == Some(planned) && late.duration == planned);
+            let given_up = unended(20 + WIND_DOWN.as_secs(), pending()).await;
+            assert_eq!(given_up.stopped_of, None);
+            for measured in [early, late, given_up] {
+                assert_eq!((measured.incompletes, measured.unended), (1, 1));
+            }
+        });
+    }
 
     #[test]
     #[should_panic(expected = "on purpose")]

@@ -85,6 +85,7 @@ impl Gate for Real {
             client: Some(client),
             neighbourhood: network,
             payer: Some(Payer { client, network }),
+            ..Subject::default()
         };
         let ticket = self.admission.arrive(0, subject, 0, now);
         let ticket = ticket.expect("nothing bounds how many wait");
