@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::control;
-use crate::record::{self, Record};
+use crate::record::{self, Record, name_of};
 
 /// How long a process has to end after it was asked to; said in an error.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -54,35 +54,76 @@ pub enum Detached {
     },
 }
 
-/// Names of all attachments of a kind that answer.
-pub fn attached<R: Record>() -> io::Result<Vec<(String, Pid)>> {
-    let mut found = Vec::new();
+/// What is ended and put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// All that is attached, and what killed processes left.
+    All,
+    /// Only what killed processes left: who lives goes on.
+    OfKilled,
+}
+
+/// Attachments of a kind.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The names and processes of those that answer.
+    pub names: Vec<(String, Pid)>,
+    /// Of which it cannot be found out whether they do, a line each.
+    pub problems: Vec<String>,
+}
+
+/// All attachments of a kind, or the one to the server with this first process.
+pub fn attached<R: Record>(server: Option<u32>) -> io::Result<Found> {
+    let wanted = server.map(name_of::<R>);
+    let mut found = Found::default();
     for name in control::names(R::NAME_BEGIN)? {
-        if let Some(pid) = control::holder(&name)? {
-            found.push((name, pid));
+        if wanted.as_ref().is_some_and(|wanted| *wanted != name) {
+            continue;
+        }
+        match control::holder(&name) {
+            Ok(Some(pid)) => found.names.push((name, pid)),
+            Ok(None) => {}
+            Err(error) => {
+                let words = format!("cannot find out what is attached: {error}");
+                found.problems.push(words);
+            }
         }
     }
     Ok(found)
 }
 
-/// Ends all attachments of a kind, and puts back what killed ones changed. What could not be done
-/// comes as well, a line each.
-pub fn detach<R: Record>() -> Result<(Vec<Detached>, Vec<String>), DetachError> {
+/// Ends all attachments of a kind and puts back what killed ones changed, or only the latter; or
+/// that of the server with this first process. What could not be done comes as well, a line each.
+pub fn detach<R: Record>(
+    which: Which,
+    server: Option<u32>,
+) -> Result<(Vec<Detached>, Vec<String>), DetachError> {
     let refused = |source| DetachError::System {
         kind: R::KIND,
         source,
     };
-    let (mut done, mut problems) = (Vec::new(), Vec::new());
-    for (name, pid) in attached::<R>().map_err(refused)? {
+    let mut done = Vec::new();
+    let Found {
+        names,
+        mut problems,
+    } = match which {
+        Which::All => attached::<R>(server).map_err(refused)?,
+        Which::OfKilled => Found::default(),
+    };
+    for (name, pid) in names {
         match end::<R>(&name, pid) {
             Ok(()) => done.push(Detached::Ended { name, pid }),
             Err(error) => problems.push(error.to_string()),
         }
     }
-    let cleaned = record::clean::<R>().map_err(refused)?;
-    let servers = cleaned.servers.into_iter();
-    done.extend(servers.map(|server| Detached::Cleaned { server }));
-    problems.extend(cleaned.problems);
+    match record::clean_of::<R>(server) {
+        Ok(cleaned) => {
+            let servers = cleaned.servers.into_iter();
+            done.extend(servers.map(|server| Detached::Cleaned { server }));
+            problems.extend(cleaned.problems);
+        }
+        Err(source) => problems.push(refused(source).to_string()),
+    }
     Ok((done, problems))
 }
 

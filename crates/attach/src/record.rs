@@ -125,9 +125,14 @@ pub struct Cleaned {
 
 /// Puts back what killed ones left. For every start.
 pub fn clean<R: Record>() -> io::Result<Cleaned> {
+    clean_of::<R>(None)
+}
+
+/// The same, or only of the server with this first process.
+pub fn clean_of<R: Record>(server: Option<u32>) -> io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     for folder in control::folders() {
-        clean_in::<R>(&folder, &mut cleaned)?;
+        clean_in::<R>(&folder, server, &mut cleaned)?;
     }
     Ok(cleaned)
 }
@@ -137,7 +142,8 @@ pub fn servers_left_changed<R: Record>() -> io::Result<Vec<u32>> {
     let mut left = Vec::new();
     for folder in control::folders() {
         for server in servers_in::<R>(&folder)? {
-            if control::holder(&name_of::<R>(server))?.is_none() {
+            // One that cannot be seen from here is there.
+            if matches!(control::holder(&name_of::<R>(server)), Ok(None)) {
                 left.push(server);
             }
         }
@@ -162,8 +168,14 @@ fn servers_in<R: Record>(folder: &Folder) -> io::Result<Vec<u32>> {
     Ok(servers)
 }
 
-pub(crate) fn clean_in<R: Record>(folder: &Folder, cleaned: &mut Cleaned) -> io::Result<()> {
-    for server in servers_in::<R>(folder)? {
+pub(crate) fn clean_in<R: Record>(
+    folder: &Folder,
+    wanted: Option<u32>,
+    cleaned: &mut Cleaned,
+) -> io::Result<()> {
+    let mut servers = servers_in::<R>(folder)?;
+    servers.retain(|server| wanted.is_none_or(|wanted| wanted == *server));
+    for server in servers {
         let done = match control::holder(&name_of::<R>(server)) {
             Ok(Some(_)) => continue,
             Ok(None) => clean_one::<R>(folder, server),

@@ -17,6 +17,12 @@ use clap::{Args, Subcommand};
 use sooner_attach::web::ports;
 use std::process::ExitCode;
 
+/// What was found or done, and what could not be, a line each.
+type Partly<T> = (Vec<T>, Vec<String>);
+
+/// What the supervisor is told when an attachment ends.
+const STOPPING: &str = "putting back what was changed";
+
 /// Orders the work of servers that already run, from outside.
 #[derive(Args)]
 pub struct AttachArgs {

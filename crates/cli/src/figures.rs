@@ -19,6 +19,8 @@ static SPINNER: OnceLock<ProgressBar> = OnceLock::new();
 
 /// The figure that job logs belong to.
 const OF_LOGS: &str = "14.1";
+/// With fewer a point says nothing.
+const JOBS_MIN: u64 = 1000;
 /// A finding does not hold.
 const REFUTED: u8 = 1;
 
@@ -34,8 +36,8 @@ pub struct FiguresArgs {
     /// drawn as well; repeatable
     #[arg(long, value_name = "FILE")]
     job_log: Vec<PathBuf>,
-    /// Jobs of each simulated point
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    /// Jobs of each simulated point, at least 1000
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(JOBS_MIN..))]
     jobs: u64,
     /// Seed of the random numbers
     #[arg(long, value_name = "SEED", default_value_t = 1)]
@@ -58,7 +60,7 @@ pub fn run(args: &FiguresArgs) -> Result<ExitCode> {
     let threads =
         std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     let effort = Effort {
-        jobs: args.jobs.max(1000),
+        jobs: args.jobs,
         seed: args.seed,
         threads,
         told: point_is_done,
@@ -163,4 +165,23 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Entry>> {
         }
     };
     names.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: FiguresArgs,
+    }
+
+    #[test]
+    fn too_few_jobs_are_refused_and_not_made_more() {
+        let jobs = |text| Alone::try_parse_from(["figures", "--jobs", text]);
+        assert!(jobs("0").is_err() && jobs("999").is_err());
+        assert_eq!(jobs("1000").unwrap().args.jobs, 1000);
+    }
 }

@@ -4,9 +4,11 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
+use crate::attach_in_use::until;
 use crate::host::{ADDRESS, DEVICE, Host};
 use rustix::process::Signal;
 use serde_json::Value;
+use sooner_kernel::process_table;
 use sooner_testbed::ChildGuard;
 
 /// Where something listens in these tests.
@@ -249,6 +251,15 @@ fn a_mistake_is_one_line_and_changes_nothing() {
     let own = std::process::id().to_string();
     assert_refused(
         &web(&[&on[..], &["10mbit", "--pid", &own]].concat()),
+        &["is in another network namespace", "--port"],
+    );
+    let idle = ChildGuard(host.inside("sleep").arg("60").spawn().unwrap());
+    let pid = idle.id();
+    until("it is inside", || {
+        (process_table::name(pid).ok()? == "sleep").then_some(())
+    });
+    assert_refused(
+        &web(&[&on[..], &["10mbit", "--pid", &pid.to_string()]].concat()),
         &["listens on no port"],
     );
 }

@@ -194,3 +194,94 @@ fn a_named_port_without_a_listener_is_hinted_at_once() {
     assert_eq!(heard(&host, &["--port", "80,443"]), hint("443"));
     serve.end();
 }
+
+#[test]
+fn what_a_kill_left_is_restored_while_others_live() {
+    let Some(host) = Host::new("attach-killed") else {
+        return;
+    };
+    let _listener = host.listener();
+    let servers = [server(), server()];
+    let first = workers(&host, &servers[0]);
+    let second = workers(&host, &servers[1]);
+    let (living, killed) = (device(&host, DEVICE), device(&host, "s1"));
+    killed.end(Signal::KILL).unwrap();
+    let nothing = "no killed process left anything changed\n";
+    // As the unit of another server does when it stops.
+    assert_eq!(text(&host, &["remove", "--cpu", "--killed"]), nothing);
+    let removed = text(&host, &["remove", "--killed"]);
+    assert_eq!(removed, "s1: what a killed process left is gone\n");
+    assert_eq!(text(&host, &["remove", "--killed"]), nothing);
+    let status = text(&host, &["status"]);
+    assert_eq!(status.lines().count(), 3, "{status}");
+    // One of a kind, by its server.
+    let pids = [0, 1].map(|at: usize| servers[at].id().to_string());
+    let removed = text(&host, &["remove", "--cpu", "--pid", &pids[0]]);
+    assert!(removed.starts_with(&format!("cpu-{}: process", pids[0])));
+    assert_eq!(removed.lines().count(), 1, "{removed}");
+    let status = text(&host, &["status"]);
+    let is_shown = pids.map(|pid| status.contains(&format!("(process {pid})")));
+    assert_eq!(is_shown, [false, true], "{status}");
+    drop(first);
+    for running in [living, second] {
+        running.end(Signal::TERM).unwrap();
+    }
+}
+
+#[test]
+fn a_unit_that_stops_ends_no_attachment_of_another() {
+    for (kind, unit) in [
+        (
+            "cpu",
+            include_str!("../../../packaging/sooner-attach-cpu.service"),
+        ),
+        (
+            "postgres",
+            include_str!("../../../packaging/sooner-attach-postgres.service"),
+        ),
+    ] {
+        let mut lines = unit.lines();
+        let line = lines.find(|line| line.starts_with("ExecStopPost="));
+        let wanted = format!("ExecStopPost=-/usr/bin/sooner attach remove --{kind} --killed");
+        assert_eq!(line, Some(wanted.as_str()));
+    }
+}
+
+#[test]
+fn one_that_does_not_answer_hides_and_spares_no_other() {
+    let Some(host) = Host::new("attach-stopped") else {
+        return;
+    };
+    let _listener = host.listener();
+    let server = server();
+    let of_workers = workers(&host, &server);
+    let (stopped, living) = (device(&host, "s1"), device(&host, DEVICE));
+    stopped.signal(Signal::STOP).unwrap();
+    let unanswered = "cannot find out what is attached to s1: its process does not answer";
+    let said_beside = |words: &[&str]| {
+        let output = said(&host, words);
+        assert_refused(&output, &[]);
+        let shown = String::from_utf8(output.stdout).unwrap();
+        (shown, String::from_utf8(output.stderr).unwrap())
+    };
+    let (shown, problem) = said_beside(&["status"]);
+    let of_server = format!("(process {})", server.id());
+    assert!(
+        shown.contains("s0: port") && shown.contains(&of_server),
+        "{shown}"
+    );
+    assert!(problem.contains(unanswered), "{problem}");
+    let (shown, problem) = said_beside(&["status", "--json"]);
+    let shown: Vec<Value> = serde_json::from_str(&shown).unwrap();
+    assert_eq!((shown.len(), problem.contains(unanswered)), (2, true));
+    let (shown, problem) = said_beside(&["top", "--prometheus"]);
+    assert!(shown.contains("device=\"s0\"") && problem.contains(unanswered));
+    assert_eq!(json(&host, &["--cpu"])["server_pid"], server.id());
+    let (shown, problem) = said_beside(&["remove"]);
+    assert!(shown.contains("s0: process"), "{shown}");
+    assert!(shown.contains(&format!("cpu-{}: process", server.id())));
+    assert!(problem.contains("has not ended 10 s after"), "{problem}");
+    // Asked to already, it ends when it goes on.
+    stopped.end(Signal::CONT).unwrap();
+    drop((living, of_workers));
+}

@@ -201,15 +201,16 @@ fn after_a_kill_status_says_what_is_left_and_what_undoes_it() {
             "{words}"
         );
         assert!(
-            words.contains("`sooner attach remove` undoes that"),
+            words.contains("`sooner attach remove --killed` undoes that"),
             "{words}"
         );
         let found = text(&host.said(&["status", "--json", "--dev", DEVICE]));
         let found: Value = serde_json::from_str(&found).unwrap();
         assert_eq!(found[0]["device"], DEVICE);
-        assert_eq!(found[0]["undo"], "sooner attach remove");
+        assert_eq!(found[0]["undo"], "sooner attach remove --killed");
         assert_refused(&host.said(&["top"]), &["s0: a killed process left"]);
-        assert!(text(&host.said(&["remove"])).contains("is gone"));
+        let removed = host.said(&["remove", "--killed"]);
+        assert!(text(&removed).contains("is gone"));
         assert_eq!(text(&host.said(&["status"])), "nothing is attached\n");
         assert_eq!(text(&host.said(&["status", "--json"])), "[]\n");
     }

@@ -1,6 +1,7 @@
 //! `sooner sim` as a process: figures that are known, files, and mistakes in one line.
 
 mod slowdown;
+mod units;
 
 use serde_json::Value;
 use std::fs;
@@ -283,6 +284,10 @@ fn mistakes_are_one_line_each() {
             "load 1.1 is more than the server can do",
         ),
         (
+            "--sizes exp:mean=1e9 --schedule 0.4,1.4,10,10",
+            "a phase of 1e-8 mean sizes is too short; give at least 0.01: phases are in the unit of the sizes; give --uplink where they are seconds",
+        ),
+        (
             "--sizes pareto:k=1,alpha=0.9 --load 0.8",
             "sizes without a mean above 0",
         ),
@@ -355,6 +360,10 @@ fn what_does_not_go_together_is_said() {
         (
             "--sizes exp:mean=1 --load 0.8 --policy sjf --right-pairs 0.5",
             "--right-pairs 0.5 is out of range; give above 0.5 (chance) to 1",
+        ),
+        (
+            "--sizes exp:mean=1 --load 0.8 --policy sjf --right-pairs 0.55",
+            "--right-pairs 0.55 is out of range for sizes exp:mean=1; give 0.5",
         ),
         (
             "--sizes det:mean=1 --load 0.8 --policy sjf --right-pairs 0.7",

@@ -115,6 +115,20 @@ fn an_alternating_overload_is_near_what_is_simulated() {
 }
 
 #[test]
+fn an_overload_is_in_the_unit_of_the_sizes() {
+    let mean = |sizes: &str, schedule: &str| {
+        let document = json(&["overload", "--sizes", sizes, "--schedule", schedule]);
+        let mean = &document["runs"][1]["all"]["mean_response"];
+        mean.as_f64().unwrap()
+    };
+    let (small, usual) = (
+        mean("exp:mean=1e-6", "0.4,1.4,0.01,0.005"),
+        mean("exp:mean=1", "0.4,1.4,10000,5000"),
+    );
+    assert!((small / usual - 1.0).abs() < 1e-3, "{small} and {usual}");
+}
+
+#[test]
 fn a_table_has_a_row_a_policy() {
     let output = solve(&["mg1", "--sizes", "trace:epa", "--load", "0.9"]);
     let text = String::from_utf8(output.stdout).unwrap();

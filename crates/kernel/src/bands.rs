@@ -44,7 +44,9 @@ use crate::netlink::link::GsoLimits;
 use crate::netlink::traffic::{Counters, QdiscReply, ROOT};
 use crate::qdisc::{self, Root};
 pub use error::BandsError;
-pub use leftovers::{Became, Left, devices_left_changed, remove_leftovers, remove_leftovers_of};
+pub use leftovers::{
+    Became, Left, devices_left_changed, remove_leftovers, remove_leftovers_of, restore_strays,
+};
 pub(crate) use owner::Ownership;
 pub use plan::{BAND_COUNT, BAND_COUNT_MIN, LOWER_SHARE_PER_MILLE_MAX};
 use plan::{DEFAULT_MINOR, HANDLE, Plan, leaf_handle};

@@ -91,6 +91,11 @@ pub fn id_of(namespace: &File) -> io::Result<u64> {
     Ok(namespace.metadata()?.ino())
 }
 
+/// The same of the one that a process is in; needs the right to look into the process.
+pub fn id_of_process(pid: u32) -> io::Result<u64> {
+    Ok(std::fs::metadata(format!("/proc/{pid}/ns/net"))?.ino())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

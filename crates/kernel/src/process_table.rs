@@ -18,9 +18,7 @@ pub fn all() -> io::Result<Vec<u32>> {
 
 /// The name of its program, which the process may have changed; at most 15 bytes.
 pub fn name(pid: u32) -> io::Result<String> {
-    Ok(fs::read_to_string(format!("/proc/{pid}/comm"))?
-        .trim_end()
-        .to_owned())
+    Ok(text(pid, "comm")?.trim_end().to_owned())
 }
 
 /// Whether what a process calls itself begins so (`/proc/PID/cmdline`); false where that cannot be
@@ -60,7 +58,7 @@ pub struct Birth {
 
 /// All with one look; not found where the process has ended and its parent has not asked yet.
 pub fn birth(pid: u32) -> io::Result<Birth> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let text = text(pid, "stat")?;
     // Behind the name, which may hold anything: the third field and so on.
     let (_, fields) = text.rsplit_once(')').unwrap_or_default();
     let mut fields = fields.split_ascii_whitespace();
@@ -95,16 +93,35 @@ pub fn innermost_number(pid: u32) -> io::Result<i32> {
 }
 
 fn status<T>(pid: u32, key: &str, read: impl Fn(&str) -> Option<T>) -> io::Result<T> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let text = text(pid, "status")?;
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     let value = lines.find(|(name, _)| *name == key);
     let value = value.and_then(|(_, value)| read(value.trim()));
     value.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
+/// What a file says of a process; its name may be in any encoding, or cut within a letter.
+fn text(pid: u32, file: &str) -> io::Result<String> {
+    let bytes = fs::read(format!("/proc/{pid}/{file}"))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_in_another_encoding_hides_nothing() {
+        let look = || {
+            rustix::thread::set_name(c"J\xf6rg) 7").unwrap();
+            let own = rustix::thread::gettid().as_raw_nonzero().get();
+            let own = own.cast_unsigned();
+            assert_eq!(name(own).unwrap(), "J\u{fffd}rg) 7");
+            assert_eq!(parent(own).unwrap(), std::os::unix::process::parent_id());
+            assert_eq!(birth(own).unwrap().parent, parent(own).unwrap());
+        };
+        std::thread::spawn(look).join().unwrap();
+    }
 
     #[test]
     fn this_process_is_in_the_table() {

@@ -2,12 +2,16 @@
 
 use std::fmt;
 use std::io;
+use std::time::{Duration, Instant};
 
 use crate::bands::Bands;
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::netlink::connection::ECHO;
 use crate::netlink::traffic::{ROOT, RTM_GETQDISC, RTM_GETTCLASS, TrafficHandle, body, counters};
 use crate::netlink::{Connection, Request};
+
+/// Between two looks for a device that is gone.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The root qdisc of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,47 +105,67 @@ pub fn backlog_bytes(device: &Device) -> io::Result<u64> {
 /// An open question to the kernel: how much waits in this device's root qdisc, or in its bands? An
 /// answer costs 1.0 to 1.7 us a qdisc or band (two system calls), so a thousand a second take 0.2 %
 /// of a core.
+///
+/// A device that went and came back has another number, and is asked under its name's new one within
+/// about a second.
 #[derive(Debug)]
 pub struct BacklogProbe {
     connection: Connection,
     /// In the order of the bands.
     requests: Vec<Request>,
+    device: Device,
+    /// How many bands; none: the root.
+    bands: Option<u8>,
+    /// When the device was last looked for, because it did not answer.
+    looked_at: Option<Instant>,
 }
 
 impl BacklogProbe {
     /// Opens the socket the questions go through, in the calling thread's network namespace.
     pub fn open(device: &Device) -> io::Result<BacklogProbe> {
-        let root = TrafficHandle {
-            device: device.index,
-            handle: 0,
-            parent: ROOT,
-        };
-        BacklogProbe::of(vec![Request::new(RTM_GETQDISC, ECHO, &body(root))])
+        BacklogProbe::of(device, None)
     }
 
     /// The same for the first `count` of our [`Bands`] on the device.
     pub fn of_bands(device: &Device, count: u8) -> io::Result<BacklogProbe> {
-        let request = |band| {
-            let class = TrafficHandle {
-                device: device.index,
-                handle: Bands::priority_of(band),
-                parent: 0,
-            };
-            Request::new(RTM_GETTCLASS, ECHO, &body(class))
-        };
-        BacklogProbe::of((0..count).map(request).collect())
+        BacklogProbe::of(device, Some(count))
     }
 
-    fn of(requests: Vec<Request>) -> io::Result<BacklogProbe> {
+    fn of(device: &Device, bands: Option<u8>) -> io::Result<BacklogProbe> {
         Ok(BacklogProbe {
             connection: Connection::open()?,
-            requests,
+            requests: requests(device, bands),
+            device: device.clone(),
+            bands,
+            looked_at: None,
         })
     }
 
     /// Bytes that wait in the root, or in `band` and in those before, link headers included; 0 for
     /// a device without a queue.
     pub fn backlog_bytes(&mut self, band: u8) -> io::Result<u64> {
+        match self.ask(band) {
+            Err(_) if self.finds_device_again() => self.ask(band),
+            answer => answer,
+        }
+    }
+
+    /// Whether the device is there under another number than before.
+    fn finds_device_again(&mut self) -> bool {
+        if (self.looked_at).is_some_and(|looked_at| looked_at.elapsed() < LOOK_AGAIN_AFTER) {
+            return false;
+        }
+        self.looked_at = Some(Instant::now());
+        let Ok(device) = device::by_name(&self.device.name) else {
+            return false;
+        };
+        let is_new = device.index != self.device.index;
+        self.requests = requests(&device, self.bands);
+        self.device = device;
+        is_new
+    }
+
+    fn ask(&mut self, band: u8) -> io::Result<u64> {
         let mut sum_bytes = 0;
         for request in self.requests.iter_mut().take(usize::from(band) + 1) {
             let counters = self.connection.ask_fast(request, counters)?;
@@ -151,10 +175,26 @@ impl BacklogProbe {
     }
 }
 
+/// What is asked about a device's root, or about each of so many bands.
+fn requests(device: &Device, bands: Option<u8>) -> Vec<Request> {
+    let handle = |handle, parent| TrafficHandle {
+        device: device.index,
+        handle,
+        parent,
+    };
+    let Some(count) = bands else {
+        return vec![Request::new(RTM_GETQDISC, ECHO, &body(handle(0, ROOT)))];
+    };
+    let request = |band| {
+        let class = handle(Bands::priority_of(band), 0);
+        Request::new(RTM_GETTCLASS, ECHO, &body(class))
+    };
+    (0..count).map(request).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device;
 
     #[test]
     fn handles_look_as_in_tc() {

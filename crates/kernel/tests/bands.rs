@@ -381,3 +381,18 @@ fn the_device_of_an_address_is_found() {
         until(|| s0().tx_bytes().unwrap() >= before + 1042);
     });
 }
+
+#[test]
+fn the_queue_of_a_device_that_comes_back_is_watched_again() {
+    let Some(pair) = Pair::new("the_queue_of_a_device_that_comes_back_is_watched_again") else {
+        return;
+    };
+    pair.in_sender(|| {
+        let mut probe = qdisc::BacklogProbe::open(&s0()).unwrap();
+        assert_eq!(probe.backlog_bytes(0).unwrap(), 0);
+        pair.ip("link del s0");
+        assert!(probe.backlog_bytes(0).is_err());
+        pair.ip("link add s0 type veth peer name s1");
+        until(|| probe.backlog_bytes(0).is_ok());
+    });
+}

@@ -14,6 +14,9 @@ const LOAD_MAX: f64 = 0.99;
 /// The late share in turns of so many mean sizes.
 const LATE_TURN: f64 = 0.01;
 
+/// More places than jobs ever come; what is reckoned from it still fits.
+const PLACES_MAX: u64 = u64::MAX / 4;
+
 /// What parameters that are not given follow from.
 pub(crate) struct Measured<'a> {
     /// Law of the sizes, in any unit.
@@ -54,10 +57,13 @@ impl<'a> Measured<'a> {
         if !(small < 1.0 && scale > 0.0 && small_mean > 0.0) {
             return 0;
         }
-        // Of a scale without end the difference is that of the logarithms.
+        // Of a scale without end both boosts are, and small jobs pass all.
+        if scale.is_infinite() {
+            return PLACES_MAX;
+        }
         let boost = |size: f64| -(-(-size / scale).exp_m1()).ln();
         let later = scale * (boost(small_mean) - boost(large_mean));
-        (later * self.load()).round() as u64
+        ((later * self.load()).round() as u64).min(PLACES_MAX)
     }
 
     fn ticks(&self, means: f64) -> u64 {
@@ -104,4 +110,26 @@ pub(crate) fn is_whole(policy: Policy) -> bool {
         policy,
         Policy::Sjf | Policy::Ljf | Policy::Boost(_) | Policy::Nudge(_) | Policy::Hrrn
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(law: &str) -> u64 {
+        let sizes: Distribution = law.parse().expect(law);
+        Measured::new(&sizes, Some(0.7)).places()
+    }
+
+    /// The scale is the mean wait of first come, first served, which has no end where sizes have no
+    /// variance.
+    #[test]
+    fn of_sizes_without_a_variance_small_jobs_pass_all() {
+        assert_eq!(places("pareto:k=1,alpha=1.5"), PLACES_MAX);
+        assert_eq!(places("pareto:k=1,alpha=2"), PLACES_MAX);
+        let with_a_variance = places("pareto:k=1,alpha=2.1");
+        assert!((1..1000).contains(&with_a_variance), "{with_a_variance}");
+        // All of one size: none is large.
+        assert_eq!(places("det:mean=1"), 0);
+    }
 }

@@ -10,8 +10,12 @@ use sooner_workload::model::{Arrivals, Users};
 use sooner_workload::trace::Row;
 use std::sync::Arc;
 
-/// Largest σ of the logarithm of an estimate over its size.
-const ERROR_MAX: f64 = 5.0;
+/// Largest σ of the logarithm of an estimate over its size: beyond, too many estimates are less than
+/// a tick or more than the clock holds.
+pub const ERROR_MAX: f64 = 5.0;
+
+/// Shortest phase of a schedule, in mean sizes: all phases between two arrivals are walked through.
+const PHASE_MIN: f64 = 0.01;
 
 /// What a policy is told of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -132,6 +136,17 @@ pub enum SystemError {
         /// What would be right.
         range: &'static str,
     },
+    /// A schedule in the wrong unit.
+    #[error(
+        "a phase of {length:e} mean sizes is too short; give at least {PHASE_MIN}: phases are {}",
+        unit_of_phases(*.has_rate)
+    )]
+    Phase {
+        /// Its length in mean sizes.
+        length: f64,
+        /// Whether times are seconds.
+        has_rate: bool,
+    },
     /// Gaps of a trace need the trace.
     #[error("the gaps of a trace need its sizes too; write sizes = \"trace:NAME\"")]
     TraceGaps,
@@ -149,6 +164,14 @@ pub struct System {
     users: Users,
     policy: Policy,
     options: Options,
+}
+
+/// In which unit phases are, and what would be right.
+fn unit_of_phases(has_rate: bool) -> &'static str {
+    match has_rate {
+        true => "in seconds of the link",
+        false => "in the unit of the sizes; give --uplink where they are seconds",
+    }
 }
 
 fn in_range(
@@ -241,7 +264,24 @@ impl System {
             let is_right = (1e-6..=1e6).contains(&turn);
             in_range("a turn of", turn, is_right, "1e-6 to 1e6 mean sizes")?;
         }
-        Ok(())
+        self.check_phases()
+    }
+
+    fn check_phases(&self) -> Result<(), SystemError> {
+        let (Users::Open { schedule, .. } | Users::PartlyOpen { schedule, .. }) = &self.users
+        else {
+            return Ok(());
+        };
+        let means_each = self.ticks_of_time() / TICKS_PER_MEAN;
+        let phases = schedule.phases().iter();
+        let mut lengths = phases.map(|phase| phase.duration_s * means_each);
+        match lengths.find(|length| *length < PHASE_MIN) {
+            None => Ok(()),
+            Some(length) => Err(SystemError::Phase {
+                length,
+                has_rate: self.options.work_per_second.is_some(),
+            }),
+        }
     }
 
     fn check_policy(&self) -> Result<(), SystemError> {
@@ -397,5 +437,38 @@ impl System {
                 Vec::new()
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(sizes: &str, schedule: &str, work_per_second: Option<f64>) -> Result<System, String> {
+        let users = Users::Open {
+            schedule: schedule.parse().expect("a schedule"),
+            arrivals: Arrivals::Poisson,
+        };
+        let options = Options {
+            work_per_second,
+            ..Options::default()
+        };
+        let system = System::new(sizes.parse().expect("a law"), users, Policy::FCFS, options);
+        system.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn phases_are_as_long_as_sizes_are() {
+        assert!(of("exp:mean=0.001", "0.4,1.4,0.05,0.05", None).is_ok());
+        let refused = of("exp:mean=1e9", "0.4,1.4,10,10", None).expect_err("too short");
+        for words in ["1e-8 mean sizes", "at least 0.01:", "give --uplink where"] {
+            assert!(refused.contains(words), "{words}: {refused}");
+        }
+        // 10 s, and a mean size takes 100 s; then 0.1 ms.
+        let of_link = |rate| of("exp:mean=1000", "0.4,1.4,10,10", Some(rate));
+        assert!(of_link(10.0).is_ok() && of_link(1e7).is_ok());
+        let refused = of_link(0.1).expect_err("too short");
+        assert!(refused.ends_with("in seconds of the link"), "{refused}");
+        assert!(of("exp:mean=1e9", "0.8", None).is_ok());
     }
 }

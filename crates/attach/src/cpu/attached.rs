@@ -2,6 +2,7 @@
 
 mod figures;
 mod members;
+mod unplaced;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -25,6 +26,7 @@ use super::weight::{Group, Weighed};
 use crate::process_id::{ProcessId, is_gone};
 use crate::record::{Record, patiently};
 use crate::web::ports::{self, PortsError};
+use unplaced::Unplaced;
 
 /// Whether the server and its workers are still there is looked at so often, ns.
 const CHECK_NS: u64 = 1_000_000_000;
@@ -66,7 +68,7 @@ pub enum AttachError {
     NoRealTime,
     /// What an earlier one changed is not put back.
     #[error(
-        "cannot restore what an earlier `sooner attach cpu` changed of this server; {} records it: run `sooner attach remove --cpu`, or remove the file", .0.display()
+        "cannot restore what an earlier `sooner attach cpu` changed of this server; {} records it: run `sooner attach remove --cpu --killed`, or remove the file", .0.display()
     )]
     Left(PathBuf),
     /// The system refused something.
@@ -101,6 +103,7 @@ pub struct Attached<'a> {
     masters: BTreeMap<u32, Usual>,
     /// Threads that have real time or a deadline, and are left out.
     left_out: BTreeSet<u32>,
+    unplaced: Unplaced,
     record: Changes,
     began_ns: u64,
     own_began_ns: u64,
@@ -161,6 +164,7 @@ impl<'a> Attached<'a> {
             processes: BTreeSet::new(),
             masters: BTreeMap::new(),
             left_out: BTreeSet::new(),
+            unplaced: Unplaced::default(),
             record: Changes {
                 server,
                 values: LevelValues::new(groups.hold_all(), options.real_time),
@@ -212,7 +216,13 @@ impl<'a> Attached<'a> {
         }
         problems.extend(self.objection.take());
         problems.extend(self.without_workers());
+        problems.extend(self.without_place());
         Ok(problems)
+    }
+
+    /// That some workers are more than can be watched, once.
+    pub fn without_place(&mut self) -> Option<String> {
+        self.unplaced.told_once(self.watched.len())
     }
 
     /// Why not all workers are ordered, where not all are.
@@ -362,6 +372,7 @@ impl<'a> Attached<'a> {
     fn forget(&mut self, place: u32) {
         self.order.forget(place);
         if let Some(watched) = self.watched.remove(&place) {
+            self.find_ns = self.unplaced.after_freed(self.find_ns, self.check_ns);
             let thread = watched.worker.thread;
             self.source.remove(thread.pid, place);
             self.record.workers.retain(|(known, _)| *known != thread);

@@ -73,9 +73,14 @@ pub enum DaemonError {
     NothingWorks(Trial),
     /// Another one is attached.
     #[error(
-        "process {0} is attached to the workers of this server already; end it with `sooner attach remove --cpu`"
+        "process {pid} is attached to the workers of this server already; end it with `sooner attach remove --cpu --pid {server}`"
     )]
-    Attached(i32),
+    Attached {
+        /// Its process.
+        pid: Pid,
+        /// The server's first process.
+        server: u32,
+    },
     /// The process that was named is gone.
     #[error("process {0} has ended, and its workers with it")]
     Ended(u32),
@@ -202,7 +207,7 @@ fn no_other_is_attached(server: u32) -> Result<(), DaemonError> {
     // This one may wait for a server that now has the same number.
     let is_other = |pid: &Pid| *pid != getpid();
     match control::holder(&name_of::<Changes>(server))?.filter(is_other) {
-        Some(pid) => Err(DaemonError::Attached(pid.as_raw_nonzero().get())),
+        Some(pid) => Err(DaemonError::Attached { pid, server }),
         None => Ok(()),
     }
 }
@@ -327,7 +332,7 @@ async fn attach_once(
                 biased;
                 _ = ends.next() => Ok(()),
                 () = sleep(ends_after.unwrap_or_default()), if ends_after.is_some() => Ok(()),
-                error = work(&mut attached, &control) => Err(error),
+                error = work(&mut attached, &control, &mut surroundings.tell) => Err(error),
             }
         }
         Err(error) => Err(error),
@@ -397,7 +402,11 @@ fn take_place_to_look(
 }
 
 /// Until the server is gone, or the system refuses something.
-async fn work(attached: &mut Attached<'_>, control: &Control) -> AttachError {
+async fn work(
+    attached: &mut Attached<'_>,
+    control: &Control,
+    tell: &mut dyn FnMut(DaemonEvent),
+) -> AttachError {
     loop {
         // What comes from now on is told, so that nothing is missed between the look and the wait.
         attached.source().set_wants(match attached.has_levels() {
@@ -416,6 +425,9 @@ async fn work(attached: &mut Attached<'_>, control: &Control) -> AttachError {
             Ok(Next::WhenTold) => attached.due_ns(),
             Err(error) => return error,
         };
+        if let Some(words) = attached.without_place() {
+            tell(DaemonEvent::Problem(words));
+        }
         let pause = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
         tokio::select! {
             told = attached.source().told() => {

@@ -94,9 +94,14 @@ pub enum DaemonError {
     NothingWorks(String),
     /// Another one is attached.
     #[error(
-        "process {0} is attached to this server already; end it with `sooner attach remove --postgres`"
+        "process {pid} is attached to this server already; end it with `sooner attach remove --postgres --pid {server}`"
     )]
-    Attached(u32),
+    Attached {
+        /// Its process.
+        pid: u32,
+        /// The server's first process.
+        server: u32,
+    },
     /// The socket file for gates cannot be made.
     #[error("--gate {}: {source}; name a socket file in a folder of this user", path.display())]
     GateSocket {
@@ -240,7 +245,7 @@ async fn restart(
             prepared.and_then(|prepared| Session::begin(options, prepared, tell, &mut waiting));
         let error = match begun {
             Ok(session) => return Ok(session),
-            Err(error @ DaemonError::Attached(_)) => return Err(error),
+            Err(error @ DaemonError::Attached { .. }) => return Err(error),
             Err(error) => error,
         };
         pause = match error {

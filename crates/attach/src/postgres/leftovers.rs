@@ -194,11 +194,29 @@ mod tests {
             r#"{"server":{"pid":4000002,"began":1},"mechanism":"round-robin","nice":0,"gates":[]}"#;
         fs::write(path(4_000_002), older).unwrap();
         let mut cleaned = Cleaned::default();
-        clean_in::<Leftovers>(&folder, &mut cleaned).unwrap();
+        clean_in::<Leftovers>(&folder, None, &mut cleaned).unwrap();
         cleaned.servers.sort_unstable();
         assert_eq!(cleaned.servers, [4_000_000, 4_000_002]);
         assert!(cleaned.problems[0].contains("postgres-4000001.json"));
         assert!(path(4_000_001).exists() && !path(gone.pid).exists());
+    }
+
+    #[test]
+    fn only_the_server_that_is_meant_is_put_back() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = Folder {
+            path: temporary.path().to_owned(),
+            other: None,
+        };
+        let gone = [4_000_003, 4_000_004].map(|pid| ProcessId { pid, began: 1 });
+        let path = |server| folder.path.join(file_of::<Leftovers>(server));
+        for server in gone {
+            write_at(&left(server), &path(server.pid)).unwrap();
+        }
+        let mut cleaned = Cleaned::default();
+        clean_in::<Leftovers>(&folder, Some(4_000_003), &mut cleaned).unwrap();
+        assert_eq!(cleaned.servers, [4_000_003]);
+        assert!(!path(4_000_003).exists() && path(4_000_004).exists());
     }
 
     #[test]

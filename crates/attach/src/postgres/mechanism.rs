@@ -125,7 +125,8 @@ fn lowered(usual: i32) -> i32 {
     (usual + NICE_LOWERED).min(NICE_MOST - 1)
 }
 
-/// The nice value of a level of `top`, where level 0 has `nice`.
+/// The nice value of a level of `top`, where level 0 has `nice`; above the top there is none, and a
+/// gate has that of the top.
 fn nice_at(level: u8, top: u8, nice: i32) -> i32 {
     let share = f64::from(level) / f64::from(top.max(1));
     let room = f64::from(nice + NICE_MOST);
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn only_values_of_levels_are_put_back() {
-        // Two levels above 0, and gates above them.
+        // Two levels above 0, and gates, for which there is none above them.
         assert_eq!(
             [0, 1, 2, 3].map(|level| nice_at(level, 2, 0)),
             [0, -10, -20, -20]

@@ -260,7 +260,7 @@ fn no_other_is_attached(server: u32) -> Result<(), DaemonError> {
     let holder = control::holder(&name_of::<Leftovers>(server))?;
     let holder = holder.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
     match holder.filter(|pid| *pid != std::process::id()) {
-        Some(pid) => Err(DaemonError::Attached(pid)),
+        Some(pid) => Err(DaemonError::Attached { pid, server }),
         None => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ use sooner_kernel::place::Place;
 
 use super::control_name;
 use crate::control;
+use crate::detach::Which;
 
 /// How long a process has to end after it was asked to; said in an error.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -62,38 +63,55 @@ pub enum Detached {
 }
 
 /// Ends the attachment of a device, or of all devices of this network namespace, and takes away
-/// what killed ones left. Servers with bands of their own are no attachments.
-pub fn detach(name: Option<&str>) -> Result<Vec<Detached>, DetachError> {
+/// what killed ones left; or only the latter. Servers with bands of their own are no attachments.
+/// What could not be done on one device comes as well, and keeps no other from being done.
+pub fn detach(
+    name: Option<&str>,
+    which: Which,
+) -> Result<(Vec<Detached>, Vec<DetachError>), DetachError> {
     let devices = match name {
         Some(name) => vec![device::by_name(name).map_err(DetachError::Device)?],
         None => device::all().map_err(DetachError::Device)?,
     };
-    let mut done = Vec::new();
-    for device in &devices {
-        if let Some(pid) = holder(device)? {
-            kill_process(pid, Signal::TERM).map_err(|errno| DetachError::Signal {
-                pid,
-                source: errno.into(),
-            })?;
-            wait_until_gone(device, pid)?;
-            done.push(Detached::Ended {
-                device: device.name.clone(),
-                pid,
-            });
+    let (mut done, mut problems) = (Vec::new(), Vec::new());
+    if which == Which::All {
+        for device in &devices {
+            match end(device) {
+                Ok(ended) => done.extend(ended),
+                Err(error) => problems.push(error),
+            }
         }
     }
     let cleaned = match name {
         // What was left on other devices stays there.
-        Some(_) => clean_each(&devices)?,
-        None => clean()?,
+        Some(_) => clean_each(&devices),
+        None => clean_all(&devices),
     };
-    for left in cleaned {
+    for left in cleaned.left {
         match left.became {
-            Became::Untouched => return Err(BandsError::OfAnotherUser(left).into()),
+            Became::Untouched => problems.push(BandsError::OfAnotherUser(left).into()),
             Became::Restored | Became::Cleared => done.push(Detached::Cleaned(left)),
         }
     }
-    Ok(done)
+    problems.extend(cleaned.problems);
+    Ok((done, problems))
+}
+
+/// Asks the process that is attached to a device to end, and waits for it; none where there is
+/// none.
+fn end(device: &Device) -> Result<Option<Detached>, DetachError> {
+    let Some(pid) = holder(device)? else {
+        return Ok(None);
+    };
+    kill_process(pid, Signal::TERM).map_err(|errno| DetachError::Signal {
+        pid,
+        source: errno.into(),
+    })?;
+    wait_until_gone(device, pid)?;
+    Ok(Some(Detached::Ended {
+        device: device.name.clone(),
+        pid,
+    }))
 }
 
 /// Whether a process is attached to a device that does not answer here: one of another user, or in a
@@ -109,46 +127,71 @@ pub fn is_held_out_of_sight(device: &Device) -> io::Result<bool> {
 }
 
 /// Takes away what killed processes left on the devices of this network namespace; gives what became
-/// of each. For every start.
+/// of each. Tries all, and says what went wrong first. For every start.
 pub fn clean() -> Result<Vec<Left>, DetachError> {
-    let cleaned = bands::remove_leftovers()?;
     let devices = device::all().map_err(DetachError::Device)?;
-    let cleaned = with_programs(cleaned, &devices)?;
+    let Cleaned { left, problems } = clean_all(&devices);
+    problems.into_iter().next().map_or(Ok(left), Err)
+}
+
+/// What was taken away, and what could not be.
+#[derive(Debug, Default)]
+struct Cleaned {
+    left: Vec<Left>,
+    problems: Vec<DetachError>,
+}
+
+/// Of these devices, which are all of this network namespace, and of those that have left it.
+fn clean_all(devices: &[Device]) -> Cleaned {
+    let cleaned = clean_each(devices);
+    bands::restore_strays();
     // What cannot be looked at is of another user, and no reason not to begin.
     let _ = control::remove_dead();
-    Ok(cleaned)
+    cleaned
 }
 
-/// The same of these devices, and of no others.
-fn clean_each(devices: &[Device]) -> Result<Vec<Left>, DetachError> {
-    let mut cleaned = Vec::new();
+/// Of these devices, and of no others.
+fn clean_each(devices: &[Device]) -> Cleaned {
+    let mut cleaned = Cleaned::default();
     for device in devices {
-        cleaned.extend(bands::remove_leftovers_of(device)?);
+        clean_one(device, &mut cleaned);
     }
-    with_programs(cleaned, devices)
+    cleaned
 }
 
-/// Takes programs and sockets away as well, where bands were or not.
-fn with_programs(mut cleaned: Vec<Left>, devices: &[Device]) -> Result<Vec<Left>, DetachError> {
-    for device in devices {
-        let has_programs = classifier::remove_leftovers_of(device)?;
-        let has_bands = cleaned.iter().any(|left| left.device == device.name);
-        if has_programs && !has_bands {
-            cleaned.push(Left {
-                device: device.name.clone(),
-                became: Became::Restored,
-            });
-        }
-        if (has_programs || has_bands) && holder(device)?.is_none() {
-            let told = |source| DetachError::Control {
-                device: device.name.clone(),
-                source,
-            };
-            let removed = control_name(device).and_then(|name| control::remove_leftover(&name));
-            removed.map_err(told)?;
-        }
+/// Takes bands, programs and the socket away.
+fn clean_one(device: &Device, cleaned: &mut Cleaned) {
+    let bands = bands::remove_leftovers_of(device).unwrap_or_else(|error| {
+        cleaned.problems.push(error.into());
+        None
+    });
+    let has_programs = classifier::remove_leftovers_of(device).unwrap_or_else(|error| {
+        cleaned.problems.push(error.into());
+        false
+    });
+    let of_programs = || Left {
+        device: device.name.clone(),
+        became: Became::Restored,
+    };
+    let Some(left) = bands.or_else(|| has_programs.then(of_programs)) else {
+        return;
+    };
+    cleaned.left.push(left);
+    if let Err(error) = remove_socket(device) {
+        cleaned.problems.push(error);
     }
-    Ok(cleaned)
+}
+
+/// Removes the socket of a process that is gone.
+fn remove_socket(device: &Device) -> Result<(), DetachError> {
+    if holder(device)?.is_some() {
+        return Ok(());
+    }
+    let removed = control_name(device).and_then(|name| control::remove_leftover(&name));
+    removed.map_err(|source| DetachError::Control {
+        device: device.name.clone(),
+        source,
+    })
 }
 
 /// The names of devices of this network namespace that killed processes left changed. Changes

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::process::geteuid;
 use sooner_kernel::initial_timeout::groups;
-use sooner_kernel::{capability, process_table};
+use sooner_kernel::{capability, netns, process_table};
 
 use super::config::Servers;
 
@@ -67,6 +67,11 @@ pub enum PortsError {
     /// It listens on nothing.
     #[error("{0} listens on no port; name the port with --port")]
     ListensOnNothing(String),
+    /// Its ports are those of another network namespace.
+    #[error(
+        "{0} is in another network namespace, and its ports are not those of this one; name the port that is published here with --port (with --forward if this host routes its packets), or attach inside that namespace"
+    )]
+    Elsewhere(String),
     /// The kernel's tables cannot be read.
     #[error("cannot read which ports are listened on: {0}")]
     Tables(#[source] io::Error),
@@ -89,7 +94,11 @@ pub fn of(servers: &Servers) -> Result<Vec<u16>, PortsError> {
             let ports = of_process(*pid)?;
             nonempty(ports, || format!("process {pid}"))?
         }
-        Servers::Group(name) => nonempty(of_group(name)?, || format!("control group `{name}`"))?,
+        Servers::Group(name) => {
+            let group = format!("control group `{name}`");
+            let ports = of_group(&group, members(name)?)?;
+            nonempty(ports, || group)?
+        }
     };
     Ok(ports.into_iter().collect())
 }
@@ -240,6 +249,10 @@ fn of_process(pid: u32) -> Result<BTreeSet<u16>, PortsError> {
         return Err(PortsError::NoProcess(pid));
     }
     let inodes = sockets(pid).map_err(|source| PortsError::Hidden { pid, source })?;
+    let own = netns::current_id().map_err(PortsError::Tables)?;
+    if netns::id_of_process(pid).is_ok_and(|other| other != own) {
+        return Err(PortsError::Elsewhere(format!("process {pid}")));
+    }
     let listeners = listeners(&process.join("net")).map_err(PortsError::Tables)?;
     let of_process = listeners
         .iter()
@@ -261,6 +274,11 @@ fn members_below(root: &Path, name: &str) -> Option<BTreeSet<u32>> {
         .strip_prefix(root)
         .unwrap_or(Path::new(name));
     let name = name.strip_prefix("/").unwrap_or(name);
+    // All groups together are no server.
+    let mut parts = name.components();
+    if name.as_os_str().is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
+        return None;
+    }
     let candidates = [root.join(name), root.join("system.slice").join(name)];
     let mut candidates = candidates.into_iter();
     let group = candidates.find(|folder| folder.join("cgroup.procs").exists())?;
@@ -280,17 +298,23 @@ fn members_below(root: &Path, name: &str) -> Option<BTreeSet<u32>> {
     Some(all)
 }
 
-fn of_group(name: &str) -> Result<BTreeSet<u16>, PortsError> {
+/// The ports of the members of `group`; those in another network namespace have none here.
+fn of_group(group: &str, members: BTreeSet<u32>) -> Result<BTreeSet<u16>, PortsError> {
     let mut ports = BTreeSet::new();
-    for pid in members(name)? {
+    let mut is_elsewhere = false;
+    for pid in members {
         match of_process(pid) {
             Ok(found) => ports.extend(found),
             // It ended meanwhile.
             Err(PortsError::NoProcess(_)) => {}
+            Err(PortsError::Elsewhere(_)) => is_elsewhere = true,
             Err(error) => return Err(error),
         }
     }
-    Ok(ports)
+    match ports.is_empty() && is_elsewhere {
+        true => Err(PortsError::Elsewhere(group.into())),
+        false => Ok(ports),
+    }
 }
 
 /// The inode in the target of a descriptor's link, `socket:[123]`.
@@ -350,118 +374,4 @@ fn list(ports: &[u16]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::net::{TcpListener, UdpSocket};
-
-    const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 00000000:01BB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000000000000000 100 0 0 10 0
-   1: 0100007F:01BB 0200007F:C000 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0000000000000000 20 4 30 10 -1
-";
-
-    #[test]
-    fn only_listeners_count() {
-        let found: Vec<_> = listeners_in(TABLE, 0x0a).collect();
-        let wanted = Listener {
-            port: 443,
-            inode: 4711,
-        };
-        assert_eq!(found, [wanted]);
-    }
-
-    #[test]
-    fn a_group_has_the_processes_of_those_below_it() {
-        let root = tempfile::tempdir().unwrap();
-        let service = root.path().join("system.slice/web.service");
-        fs::create_dir_all(service.join("workers")).unwrap();
-        fs::write(service.join("cgroup.procs"), "7\n").unwrap();
-        fs::write(service.join("workers/cgroup.procs"), "8\n9\n").unwrap();
-        let folder = service.display().to_string();
-        for name in [
-            "web.service",
-            "system.slice/web.service",
-            "/system.slice/web.service",
-            &folder,
-        ] {
-            let found = members_below(root.path(), name);
-            assert_eq!(found, Some(BTreeSet::from([7, 8, 9])), "{name}");
-        }
-        assert_eq!(members_below(root.path(), "db.service"), None);
-    }
-
-    #[test]
-    fn this_process_is_found_by_its_ports() {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let udp = UdpSocket::bind("[::1]:0").unwrap();
-        let ports = of(&Servers::Process(std::process::id())).unwrap();
-        for port in [tcp.local_addr(), udp.local_addr()].map(|address| address.unwrap().port()) {
-            assert!(ports.contains(&port), "{port} {ports:?}");
-            assert!(of(&Servers::Ports(vec![port])).is_ok());
-        }
-    }
-
-    #[test]
-    fn what_listens_for_services_that_it_begins_is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let manager = folder.path().join("systemd");
-        std::os::unix::fs::symlink("/bin/bash", &manager).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let flags = rustix::io::FdFlags::empty();
-        rustix::io::fcntl_setfd(&listener, flags).unwrap();
-        let mut manager = std::process::Command::new(manager)
-            .args(["-c", "sleep 60 & wait"])
-            .spawn()
-            .unwrap();
-        let service = loop {
-            let children = process_table::children(manager.id()).unwrap();
-            let begun = children.first().copied();
-            match begun.filter(|pid| process_table::name(*pid).is_ok_and(|it| it == "sleep")) {
-                Some(service) => break service,
-                None => std::thread::sleep(std::time::Duration::from_millis(5)),
-            }
-        };
-        let found = processes(&[port]);
-        let is_found = [manager.id(), service].map(|pid| found.contains(&pid));
-        assert_eq!(is_found, [false, true]);
-        // Named by itself it is taken for what it is, and what it has begun is not of it.
-        let family = family(&Servers::Process(manager.id()));
-        assert_eq!(family, BTreeSet::from([manager.id()]));
-        let service = rustix::process::Pid::from_raw(service.cast_signed()).unwrap();
-        rustix::process::kill_process(service, rustix::process::Signal::KILL).unwrap();
-        manager.wait().unwrap();
-    }
-
-    #[test]
-    fn mistakes_say_what_would_be_right() {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let silent = of(&Servers::Ports(vec![port, 1])).unwrap_err().to_string();
-        assert!(silent.contains(&format!("port {port} or 1;")), "{silent}");
-        assert_eq!(list(&[80, 80]), "80");
-        let many: Vec<u16> = (1..=400).collect();
-        assert_eq!(
-            list(&many),
-            "1 or 2 or 3 or 4 or 5 or 6 or 7 or one of 393 others"
-        );
-        let process = of(&Servers::Process(u32::MAX)).unwrap_err().to_string();
-        assert!(process.starts_with("no process 4294967295;"), "{process}");
-        let group = of(&Servers::Group("no/such".into()))
-            .unwrap_err()
-            .to_string();
-        assert!(group.starts_with("no control group `no/such`;"), "{group}");
-        assert_eq!(of(&Servers::Behind(vec![443, 80])).unwrap(), [80, 443]);
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_read(text: String) {
-            let _ = listeners_in(&text, 0x0a).count();
-            let _ = socket_inode(Path::new(&text));
-        }
-    }
-}
+mod tests;

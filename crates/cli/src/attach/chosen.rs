@@ -1,6 +1,6 @@
 //! What is attached, and the one of it that `sooner attach top` shows.
 
-use super::{cpu_table, postgres_table, processes, web, web_table};
+use super::{Partly, cpu_table, postgres_table, processes, web, web_table};
 use anyhow::{Result, bail};
 use clap::Args;
 use sooner_attach::cpu::changes::Changes;
@@ -8,6 +8,7 @@ use sooner_attach::cpu::snapshot::Snapshot as WorkersSnapshot;
 use sooner_attach::postgres::leftovers::Leftovers;
 use sooner_attach::postgres::snapshot::Snapshot as ServerSnapshot;
 use sooner_attach::web::snapshot::Snapshot as DeviceSnapshot;
+use sooner_operate::say_as;
 
 /// Flags that choose one of several, in the words of `attach remove`.
 #[derive(Args)]
@@ -36,15 +37,21 @@ impl Choice {
     }
 
     /// The one that is chosen; none where nothing is attached. An error names all that could be
-    /// meant, and the flags that choose each.
+    /// meant, and the flags that choose each; or those that do not answer, where it may be one.
     pub fn one(&self) -> Result<Option<Snapshot>> {
-        let all = attached(self.device())?;
+        let (all, problems) = attached(self.device())?;
         let (mut chosen, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|one| self.allows(one));
         match (chosen.len(), others.is_empty()) {
+            (0, _) if !problems.is_empty() => bail!("{}", problems.join("; ")),
             (0, true) => Ok(None),
             (0, false) => bail!("{}; choose one: {}", self.absent(), flags(&others)),
-            (1, _) => Ok(chosen.pop()),
+            (1, _) => {
+                for problem in problems {
+                    say_as("sooner attach", problem);
+                }
+                Ok(chosen.pop())
+            }
             _ => bail!(
                 "several things are attached; choose one: {}",
                 flags(&chosen)
@@ -166,16 +173,17 @@ impl Snapshot {
 }
 
 /// All that answer; with a device, only its own.
-pub fn attached(device: Option<&str>) -> Result<Vec<Snapshot>> {
-    let mut found: Vec<Snapshot> = web::attached(device)?
-        .into_iter()
-        .map(|device| Snapshot::Device(Box::new(device)))
-        .collect();
+pub fn attached(device: Option<&str>) -> Result<Partly<Snapshot>> {
+    let (devices, mut problems) = web::attached(device)?;
+    let devices = devices.into_iter().map(Box::new).map(Snapshot::Device);
+    let mut found: Vec<Snapshot> = devices.collect();
     if device.is_none() {
-        let servers = processes::attached::<Leftovers, _>()?;
+        let (servers, failed) = processes::attached::<Leftovers, _>()?;
         found.extend(servers.into_iter().map(Snapshot::Server));
-        let workers = processes::attached::<Changes, WorkersSnapshot>()?.into_iter();
-        found.extend(workers.map(|one| Snapshot::Workers(Box::new(one))));
+        problems.extend(failed);
+        let (workers, failed) = processes::attached::<Changes, _>()?;
+        found.extend(workers.into_iter().map(Box::new).map(Snapshot::Workers));
+        problems.extend(failed);
     }
-    Ok(found)
+    Ok((found, problems))
 }

@@ -10,6 +10,7 @@ use sooner_attach::cpu::parent::{self, Ended};
 use sooner_attach::cpu::trial;
 use sooner_attach::web::config::Servers;
 use sooner_operate::{Supervisor, print, say_as};
+use sooner_workload::parse_duration_with_unit;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ enum RuleName {
 ///
 /// Needs CAP_SYS_NICE, and CAP_BPF with CAP_PERFMON to see requests begin. All changes are undone
 /// when the command ends; after a kill, the next `sooner attach cpu` without --observe or --explain
-/// undoes them, or `sooner attach remove`.
+/// undoes them, or `sooner attach remove --killed`.
 #[derive(Args)]
 #[command(group(ArgGroup::new("server").args(["pid", "cgroup", "port"]).required(true)))]
 #[command(group(ArgGroup::new("watch").args(["observe", "explain"])))]
@@ -65,8 +66,9 @@ pub struct CpuArgs {
     /// RW of the rule `changes`: workers with fewer changes go first [default: predicted]
     #[arg(long, value_name = "N")]
     rw: Option<u32>,
-    /// SLP of the rule `changes`: a wait of this length ends a request [default: predicted]
-    #[arg(long, value_name = "TIME", value_parser = seconds::any)]
+    /// SLP of the rule `changes`: a wait of this length, such as 100ms, ends a request [default:
+    /// predicted]
+    #[arg(long, value_name = "TIME", value_parser = with_unit)]
     slp: Option<Duration>,
     /// Processor time after which a request falls to the second level and to the third, such as
     /// 6ms,60ms [default: learned]
@@ -119,7 +121,7 @@ impl CpuArgs {
         ensure!(self.rw != Some(0), "--rw 0 is out of range; give 1 or more");
         ensure!(
             self.slp != Some(Duration::ZERO),
-            "--slp 0 is out of range; give a time, such as 100ms"
+            "--slp 0s is out of range; give a time, such as 100ms"
         );
         ensure!(
             self.bounds.is_none() || self.rule != RuleName::Changes,
@@ -159,11 +161,16 @@ impl CpuArgs {
 /// Two times, the second longer than the first.
 fn bounds(text: &str) -> Result<[Duration; 2], String> {
     let (first, second) = text.split_once(',').ok_or("two times, like 6ms,60ms")?;
-    let bounds = [seconds::any(first.trim())?, seconds::any(second.trim())?];
+    let bounds = [with_unit(first.trim())?, with_unit(second.trim())?];
     match Duration::ZERO < bounds[0] && bounds[0] < bounds[1] {
         true => Ok(bounds),
         false => Err("the second must be longer than the first, and the first longer than 0; write for example 6ms,60ms".into()),
     }
+}
+
+/// A time that may as well be milliseconds as seconds.
+fn with_unit(text: &str) -> Result<Duration, String> {
+    parse_duration_with_unit(text).map_err(|error| error.to_string())
 }
 
 /// Attaches until told to stop, or looks for a while.
@@ -205,7 +212,7 @@ pub fn run(args: &CpuArgs) -> Result<ExitCode> {
             }
         }
         DaemonEvent::Problem(words) => say_as(NAME, format_args!("{words}")),
-        DaemonEvent::Stopping => supervisor.stopping(),
+        DaemonEvent::Stopping => supervisor.stopping(super::STOPPING),
     };
     let mut surroundings = Surroundings {
         tell: Box::new(tell),
@@ -265,4 +272,19 @@ pub struct CompeteArgs {
 pub fn compete(args: &CompeteArgs) -> Result<ExitCode> {
     trial::compete(args.own_session)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_have_units() {
+        let ms = |count| Duration::from_millis(count);
+        assert_eq!(bounds("6ms, 60ms"), Ok([ms(6), ms(60)]));
+        for text in ["6,60", "6ms,60", "6,60ms"] {
+            let refused = bounds(text).unwrap_err();
+            assert!(refused.contains("has no unit"), "{text}: {refused}");
+        }
+    }
 }

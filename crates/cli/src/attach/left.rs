@@ -1,15 +1,17 @@
 //! What processes left changed that were killed while attached.
 
+use super::Partly;
+use crate::with_causes;
 use anyhow::Result;
 use serde::Serialize;
 use sooner_attach::cpu::changes::Changes;
 use sooner_attach::postgres::leftovers::Leftovers;
 use sooner_attach::record::{self, Record};
 use sooner_attach::web::detach;
-use sooner_kernel::device;
+use sooner_kernel::device::{self, Device};
 
 /// The command that undoes it.
-const REMOVE: &str = "sooner attach remove";
+const REMOVE: &str = "sooner attach remove --killed";
 
 /// What one of them left.
 #[derive(Debug, Serialize)]
@@ -40,21 +42,30 @@ impl Left {
 }
 
 /// All that can be seen; with a device, only of that.
-pub fn of_killed(name: Option<&str>) -> Result<Vec<Left>> {
+pub fn of_killed(name: Option<&str>) -> Result<Partly<Left>> {
     // One that is not there is a mistake; the name may be an alternative one.
     let wanted = name.map(device::by_name).transpose()?;
-    let devices = detach::devices_left_changed()?.into_iter();
-    let devices = devices.filter(|name| wanted.as_ref().is_none_or(|wanted| wanted.name == *name));
-    let mut left: Vec<Left> = devices.map(of_device).collect();
+    let (mut left, mut problems) = (Vec::new(), Vec::new());
+    let mut take = |found: Result<Vec<Left>>| match found {
+        Ok(found) => left.extend(found),
+        Err(error) => problems.push(with_causes(&error)),
+    };
+    take(of_devices(wanted.as_ref()));
     if name.is_none() {
-        left.extend(of_servers::<Leftovers>(
+        take(of_servers::<Leftovers>(
             "settings of its sessions or processes changed",
-        )?);
-        left.extend(of_servers::<Changes>(
+        ));
+        take(of_servers::<Changes>(
             "nice values or weights of its workers changed",
-        )?);
+        ));
     }
-    Ok(left)
+    Ok((left, problems))
+}
+
+fn of_devices(wanted: Option<&Device>) -> Result<Vec<Left>> {
+    let devices = detach::devices_left_changed()?.into_iter();
+    let devices = devices.filter(|name| wanted.is_none_or(|wanted| wanted.name == *name));
+    Ok(devices.map(of_device).collect())
 }
 
 fn of_device(device: String) -> Left {
@@ -66,12 +77,13 @@ fn of_device(device: String) -> Left {
     }
 }
 
-fn of_servers<R: Record>(what: &'static str) -> Result<impl Iterator<Item = Left>> {
-    let servers = record::servers_left_changed::<R>()?.into_iter();
-    Ok(servers.map(move |server| Left {
+fn of_servers<R: Record>(what: &'static str) -> Result<Vec<Left>> {
+    let of_server = |server| Left {
         device: None,
         server_pid: Some(server),
         left_by_killed: what,
         undo: REMOVE,
-    }))
+    };
+    let servers = record::servers_left_changed::<R>()?.into_iter();
+    Ok(servers.map(of_server).collect())
 }

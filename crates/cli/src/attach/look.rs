@@ -1,12 +1,13 @@
 //! `sooner attach status`, `top` and `remove`, whatever is attached.
 
 use super::chosen::{Choice, Snapshot, attached};
-use super::{left, processes, web};
+use super::{Partly, left, processes, web};
 use crate::{output, with_causes};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use sooner_attach::control;
 use sooner_attach::cpu::changes::Changes;
+use sooner_attach::detach::Which;
 use sooner_attach::postgres::leftovers::Leftovers;
 use sooner_attach::web::exposition;
 use sooner_operate::say_as;
@@ -30,10 +31,10 @@ pub struct StatusArgs {
 #[derive(Args)]
 pub struct RemoveArgs {
     /// Remove only what is attached to this device
-    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["postgres", "cpu"])]
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["postgres", "cpu", "server_pid"])]
     dev: Option<String>,
     /// Remove only what is attached to network devices
-    #[arg(long, conflicts_with_all = ["postgres", "cpu"])]
+    #[arg(long, conflicts_with_all = ["postgres", "cpu", "server_pid"])]
     web: bool,
     /// Remove only what is attached to PostgreSQL servers
     #[arg(long, conflicts_with = "cpu")]
@@ -41,6 +42,13 @@ pub struct RemoveArgs {
     /// Remove only what is attached to the workers of servers
     #[arg(long)]
     cpu: bool,
+    /// Remove only what is attached to the server with this first process, as `attach status` prints
+    /// it
+    #[arg(long = "pid", value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    server_pid: Option<u32>,
+    /// End no attachment: only restore what killed processes left changed
+    #[arg(long)]
+    killed: bool,
 }
 
 /// Flags of `attach top`.
@@ -76,15 +84,18 @@ fn out_of_sight(device: Option<&str>) -> Result<Vec<String>> {
     }
 }
 
-/// Says what is attached, and what killed processes left.
+/// Says what is attached, and what killed processes left. What could not be found out is told after
+/// all that was.
 pub fn status(args: &StatusArgs) -> Result<ExitCode> {
-    let found = attached(args.dev.as_deref())?;
-    let left = left::of_killed(args.dev.as_deref())?;
+    let (found, mut problems) = attached(args.dev.as_deref())?;
+    let (left, failed) = left::of_killed(args.dev.as_deref())?;
+    problems.extend(failed);
     let out_of_sight = out_of_sight(args.dev.as_deref())?;
     for line in &out_of_sight {
         say_as("sooner attach", line);
     }
-    let is_nothing = found.is_empty() && left.is_empty() && out_of_sight.is_empty();
+    let is_nothing =
+        found.is_empty() && left.is_empty() && out_of_sight.is_empty() && problems.is_empty();
     match unseen() {
         Some(words) if is_nothing => bail!("{words}"),
         Some(words) => say_as("sooner attach", format_args!("{words}")),
@@ -103,14 +114,23 @@ pub fn status(args: &StatusArgs) -> Result<ExitCode> {
         found.chain(left).collect()
     };
     output::print(&text)?;
+    all_is_well(&problems)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// An error with all of these in a line, where there are some.
+fn all_is_well(problems: &[String]) -> Result<()> {
+    ensure!(problems.is_empty(), "{}", problems.join("; "));
+    Ok(())
 }
 
 /// Why there is nothing to show: what is left of killed ones, or cannot be seen, or is not there.
 fn nothing(device: Option<&str>) -> Result<String> {
-    if let Some(left) = left::of_killed(device)?.first() {
+    let (left, problems) = left::of_killed(device)?;
+    if let Some(left) = left.first() {
         return Ok(left.line());
     }
+    all_is_well(&problems)?;
     if let Some(line) = out_of_sight(device)?.pop() {
         return Ok(line);
     }
@@ -127,17 +147,19 @@ fn chosen(choice: &Choice) -> Result<Snapshot> {
     }
 }
 
-/// The metrics of all devices, or of the one that was named.
-fn metrics(device: Option<&str>) -> Result<String> {
-    let devices = web::attached(device)?;
+/// Prints the metrics of all devices that answer, or of the one that was named.
+fn metrics(device: Option<&str>) -> Result<()> {
+    let (devices, problems) = web::attached(device)?;
     if devices.is_empty() {
+        all_is_well(&problems)?;
         ensure!(
-            device.is_some() || attached(None)?.is_empty(),
+            device.is_some() || attached(None)?.0.is_empty(),
             "--prometheus is of devices only, and none has an attachment; use --json"
         );
         bail!("{}", nothing(device)?);
     }
-    Ok(exposition::encode(&devices)?)
+    output::print(&exposition::encode(&devices)?)?;
+    all_is_well(&problems)
 }
 
 /// Shows what it does.
@@ -146,7 +168,7 @@ pub fn top(args: &TopArgs) -> Result<ExitCode> {
     if args.json {
         output::line(chosen(&args.choice)?.json()?)?;
     } else if args.prometheus {
-        output::print(&metrics(args.choice.device())?)?;
+        metrics(args.choice.device())?;
     } else if args.once || !io::stdout().is_terminal() {
         output::print(&page()?)?;
     } else {
@@ -160,24 +182,60 @@ pub fn top(args: &TopArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends what is attached. What fails of one kind is told after the other was tried.
-pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
-    let (mut done, mut problems) = (Vec::new(), Vec::new());
-    if !(args.postgres || args.cpu) {
-        match web::remove(args.dev.as_deref()) {
-            Ok(lines) => done.extend(lines),
-            Err(error) => problems.push(with_causes(&error)),
+impl RemoveArgs {
+    fn which(&self) -> Which {
+        match self.killed {
+            true => Which::OfKilled,
+            false => Which::All,
         }
-        problems.extend(out_of_sight(args.dev.as_deref())?);
     }
-    let of_processes = args.dev.is_none() && !args.web;
+
+    /// Whether devices are meant.
+    fn is_of_devices(&self) -> bool {
+        !(self.postgres || self.cpu) && self.server_pid.is_none()
+    }
+
+    /// Whether servers' processes are meant.
+    fn is_of_processes(&self) -> bool {
+        self.dev.is_none() && !self.web
+    }
+
+    /// Where there was nothing to do.
+    fn nothing(&self) -> &'static str {
+        match self.killed {
+            true => "no killed process left anything changed",
+            false => "nothing is attached",
+        }
+    }
+
+    /// What is attached to devices, or left there.
+    fn of_devices(&self) -> Result<Partly<String>> {
+        let device = self.dev.as_deref();
+        let (done, mut problems) = web::remove(device, self.which())?;
+        if !self.killed {
+            match out_of_sight(device) {
+                Ok(lines) => problems.extend(lines),
+                Err(error) => problems.push(with_causes(&error)),
+            }
+        }
+        Ok((done, problems))
+    }
+}
+
+/// Ends what is attached. What fails of one is told after all others were tried.
+pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
+    let (which, server) = (args.which(), args.server_pid);
     let mut ended = Vec::new();
-    if of_processes && !args.cpu {
-        ended.push(processes::remove::<Leftovers>());
+    if args.is_of_devices() {
+        ended.push(args.of_devices());
     }
-    if of_processes && !args.postgres {
-        ended.push(processes::remove::<Changes>());
+    if args.is_of_processes() && !args.cpu {
+        ended.push(processes::remove::<Leftovers>(which, server));
     }
+    if args.is_of_processes() && !args.postgres {
+        ended.push(processes::remove::<Changes>(which, server));
+    }
+    let (mut done, mut problems) = (Vec::new(), Vec::new());
     for ended in ended {
         match ended {
             Ok((lines, failed)) => {
@@ -190,7 +248,7 @@ pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
     match unseen() {
         Some(words) if done.is_empty() => problems.push(words),
         Some(words) => say_as("sooner attach", format_args!("{words}")),
-        None if done.is_empty() && problems.is_empty() => done.push("nothing is attached".into()),
+        None if done.is_empty() && problems.is_empty() => done.push(args.nothing().into()),
         None => {}
     }
     output::print(
@@ -199,6 +257,6 @@ pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
             .map(|line| format!("{line}\n"))
             .collect::<String>(),
     )?;
-    ensure!(problems.is_empty(), "{}", problems.join("; "));
+    all_is_well(&problems)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -43,7 +43,7 @@ const OF_ORDERING: [&str; 6] = [
 /// Needs CAP_SYS_NICE; --explain needs only a role that is a member of pg_monitor. As root it logs
 /// in as the user that runs the server. PGUSER and PGPASSWORD work as for psql. All changes are
 /// undone when the command ends; after a kill, the next `sooner attach postgres` or `sooner attach
-/// remove` undoes them.
+/// remove --killed` undoes them.
 #[derive(Args)]
 pub struct PostgresArgs {
     /// Report where transactions spend their time, and what each way of ordering could gain
@@ -181,7 +181,7 @@ fn attach(args: &PostgresArgs) -> Result<ExitCode> {
             format_args!("the session on the server is lost ({why}); it is waited for"),
         ),
         DaemonEvent::Problem(words) => say_as(NAME, format_args!("{words}")),
-        DaemonEvent::Stopping => supervisor.stopping(),
+        DaemonEvent::Stopping => supervisor.stopping(super::STOPPING),
     };
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, daemon::run(&options, Box::new(tell)))?;

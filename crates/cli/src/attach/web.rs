@@ -1,7 +1,10 @@
 //! `sooner attach web`.
 
+use super::Partly;
+use crate::with_causes;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use sooner_attach::detach::Which;
 use sooner_attach::web::config::{AttachConfig, Servers, Shaping, Uplink};
 use sooner_attach::web::daemon::{self, Told};
 use sooner_attach::web::detach::{self, Detached};
@@ -29,7 +32,7 @@ const FLOWS_MAX: i64 = 4_194_304;
 ///
 /// Needs CAP_NET_ADMIN and CAP_BPF, for lengths under TLS also CAP_PERFMON. Changes to the device
 /// are undone when the command ends, except for a replaced queueing discipline with classes; after
-/// a kill, the next `sooner attach web` or `sooner attach remove` undoes them.
+/// a kill, the next `sooner attach web` or `sooner attach remove --killed` undoes them.
 #[derive(Args)]
 pub struct WebArgs {
     /// Network device that leads to the clients, such as eth0
@@ -150,7 +153,7 @@ pub fn web(args: WebArgs) -> Result<ExitCode> {
             say_as("sooner attach", format_args!("uplink {would}{line}"));
         }
         Told::Problem(words) => say_as("sooner attach", format_args!("{words}")),
-        Told::Stopping => supervisor.stopping(),
+        Told::Stopping => supervisor.stopping(super::STOPPING),
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -173,24 +176,23 @@ fn page(mut address: SocketAddr) -> String {
 }
 
 /// Those of this network namespace that answer.
-pub fn attached(name: Option<&str>) -> Result<Vec<Snapshot>> {
+pub fn attached(name: Option<&str>) -> Result<Partly<Snapshot>> {
     let devices: Vec<Device> = match name {
         Some(name) => vec![device::by_name(name)?],
         None => device::all().context("cannot list devices")?,
     };
-    let mut found = Vec::new();
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
     for device in devices {
         match ask(&device) {
             Ok(snapshot) => found.push(snapshot),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                return Err(error).with_context(|| {
-                    format!("cannot find out what is attached to {}", device.name)
-                });
-            }
+            Err(error) => problems.push(format!(
+                "cannot find out what is attached to {}: {error}",
+                device.name
+            )),
         }
     }
-    Ok(found)
+    Ok((found, problems))
 }
 
 /// Devices with attachments that do not answer here, a line each.
@@ -209,13 +211,15 @@ pub fn out_of_sight(name: Option<&str>) -> Result<Vec<String>> {
     Ok(devices.into_iter().map(line).collect())
 }
 
-/// Ends them; a line each.
-pub fn remove(device: Option<&str>) -> Result<Vec<String>> {
+/// Ends them.
+pub fn remove(device: Option<&str>, which: Which) -> Result<Partly<String>> {
     let words = |detached: &Detached| match detached {
         Detached::Ended { device, pid } => {
             format!("{device}: process {pid} has ended, and the device is as it was")
         }
         Detached::Cleaned(left) => left.to_string(),
     };
-    Ok(detach::detach(device)?.iter().map(words).collect())
+    let (done, problems) = detach::detach(device, which)?;
+    let problems = problems.into_iter().map(|error| with_causes(&error.into()));
+    Ok((done.iter().map(words).collect(), problems.collect()))
 }

@@ -63,7 +63,8 @@ pub struct SystemArgs {
     /// sizes are known]
     #[arg(long, value_name = "SIGMA", value_delimiter = ',')]
     pub error: Vec<f64>,
-    /// Estimate sizes so that this share of all pairs is ranked correctly
+    /// Estimate sizes so that this share of all pairs is ranked correctly: above 0.5 (chance), as far
+    /// as the error stays at 5 or below
     #[arg(
         long,
         value_name = "SHARE",

@@ -6,7 +6,7 @@ use super::users::users;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value, json};
 use sooner_report::number::duration;
-use sooner_simulator::system::{Options, Priority, Turns};
+use sooner_simulator::system::{ERROR_MAX, Options, Priority, Turns};
 use sooner_simulator::{Policy, System};
 use sooner_workload::model::{Arrivals, First, Model, Users};
 use sooner_workload::{Distribution, Rate, Row, Sizes, Trace, guess};
@@ -150,11 +150,24 @@ impl Wrong {
                 );
                 let sigma = guess::sigma_of(law, share);
                 let sigma =
-                    sigma.context("--right-pairs: all sizes are equal, so no pair has an order");
-                Ok(Some(sigma?))
+                    sigma.context("--right-pairs: all sizes are equal, so no pair has an order")?;
+                ensure!(
+                    sigma <= ERROR_MAX,
+                    "--right-pairs {share} is out of range for sizes {}; give {} to 1: below that the standard deviation of the error is above {ERROR_MAX}",
+                    law.law(),
+                    least_right_pairs(law)
+                );
+                Ok(Some(sigma))
             }
         }
     }
+}
+
+/// The least share of pairs of these sizes that estimates of the largest error rank rightly, rounded
+/// up.
+fn least_right_pairs(law: &Distribution) -> f64 {
+    let least = guess::right_pairs(law, ERROR_MAX).unwrap_or(1.0);
+    (least * 1000.0).ceil() / 1000.0
 }
 
 /// By flags, else as the file says, else none.
@@ -274,4 +287,28 @@ fn turns(args: &SystemArgs, model: Option<&Model>) -> Option<Turns> {
         turn: turn.unwrap_or(TURN),
         is_guarded,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_share_that_an_error_names_is_taken() {
+        for text in [
+            "exp:mean=7",
+            "h2:mean=1,c2=16",
+            "bpareto:k=1,p=1000000,alpha=1.1",
+            "weibull:scale=1,shape=9",
+        ] {
+            let law: Distribution = text.parse().unwrap();
+            let sigma = |share| Wrong::RightPairs(share).sigma(&law);
+            let least = least_right_pairs(&law);
+            assert!(least > 0.502 && least < 0.8, "{text}: {least}");
+            assert!(sigma(least).unwrap().unwrap() <= ERROR_MAX, "{text}");
+            let refused = sigma(least - 0.002).unwrap_err().to_string();
+            let words = format!("for sizes {text}; give {least} to 1");
+            assert!(refused.contains(&words), "{refused}");
+        }
+    }
 }

@@ -44,22 +44,20 @@ impl fmt::Display for Left {
             ),
             Became::Untouched => write!(
                 f,
-                "{device}: has the bands of a killed process of another user, who alone knows what stood there before; run `sooner attach remove` as that user, or as root to have the kernel's default there"
+                "{device}: has the bands of a killed process of another user, who alone knows what stood there before; run `sooner attach remove --killed` as that user, or as root to have the kernel's default there"
             ),
         }
     }
 }
 
 /// Restores every device of this network namespace with bands that no process owns any more; gives
-/// what became of each. Without `CAP_NET_ADMIN` it fails if there is something to restore. For the
-/// start of the program.
+/// what became of each. Tries all, and says what went wrong first: without `CAP_NET_ADMIN` it fails
+/// if there is something to restore. For the start of the program.
 pub fn remove_leftovers() -> Result<Vec<Left>, BandsError> {
-    let mut restored = Vec::new();
-    for device in device::all().map_err(BandsError::Devices)? {
-        restored.extend(remove_leftovers_of(&device)?);
-    }
+    let devices = device::all().map_err(BandsError::Devices)?;
+    let tried: Vec<_> = devices.iter().map(remove_leftovers_of).collect();
     restore_strays();
-    Ok(restored)
+    tried.into_iter().filter_map(Result::transpose).collect()
 }
 
 /// The same of one device, and of no other.
@@ -103,7 +101,7 @@ pub fn devices_left_changed() -> Result<Vec<Device>, BandsError> {
 /// Restores the devices that left their network namespaces, in whichever they are now, after the
 /// processes that limited them were killed, and removes what was written down of them; also of
 /// devices that are gone. As far as this user can see.
-fn restore_strays() {
+pub fn restore_strays() {
     if !rustix::process::geteuid().is_root() {
         return;
     }

@@ -57,12 +57,6 @@ pub enum AccountError {
 impl Account {
     /// The account named by `USER` or `USER:GROUP`; both may be numbers.
     pub fn find(text: &str) -> Result<Self, AccountError> {
-        let read = |path| {
-            fs::read_to_string(path).map_err(|error| AccountError::Unreadable {
-                path,
-                message: error.to_string(),
-            })
-        };
         Self::find_in(text, &read("/etc/passwd")?, &read("/etc/group")?)
     }
 
@@ -101,12 +95,16 @@ impl Account {
 
 /// The number of a group given by name or number.
 pub fn group_id(wanted: &str) -> Result<u32, AccountError> {
-    let path = "/etc/group";
-    let group = fs::read_to_string(path).map_err(|error| AccountError::Unreadable {
+    find_group(wanted, &read("/etc/group")?)
+}
+
+/// The text of a file. A full name in another encoding than UTF-8 concerns its own line.
+fn read(path: &'static str) -> Result<String, AccountError> {
+    let bytes = fs::read(path).map_err(|error| AccountError::Unreadable {
         path,
         message: error.to_string(),
     })?;
-    find_group(wanted, &group)
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Name, number and group of a user given by name or number: `name:password:UID:GID:...`.
@@ -161,6 +159,9 @@ fn entries_of(group: &str) -> impl Iterator<Item = (&str, u32, &str)> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
 
     const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash\n\
         # comment\n\
@@ -207,6 +208,20 @@ mod tests {
         assert_eq!(group_id("root"), Ok(0));
         assert_eq!(group_id("4000000"), Ok(4_000_000));
         assert!(group_id("nobody_here").is_err());
+    }
+
+    #[test]
+    fn a_name_in_another_encoding_hides_no_other() {
+        let file = memfd_create("passwd", MemfdFlags::CLOEXEC).unwrap();
+        let text = b"m:x:1000:1000:J\xf6rg:/:/bin/sh\nweb:x:33:34::/:/bin/sh\n";
+        fs::File::from(file.try_clone().unwrap())
+            .write_all(text)
+            .unwrap();
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let passwd = read(path.leak()).unwrap();
+        for (user, uid) in [("m", 1000), ("web", 33)] {
+            assert_eq!(Account::find_in(user, &passwd, "").unwrap().uid, uid);
+        }
     }
 
     #[test]

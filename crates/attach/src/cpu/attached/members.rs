@@ -82,6 +82,7 @@ impl Attached<'_> {
                 Source::Programs(_) => FIND_NS,
                 Source::Proc(_) => FIND_UNTOLD_NS,
             };
+        self.unplaced.count_anew();
         let all: Vec<u32> = self.watched.keys().copied().collect();
         self.forget_ended(&all)?;
         let family = Family::find(&self.options.server).map_err(|_| AttachError::Gone)?;
@@ -260,7 +261,6 @@ impl Attached<'_> {
         Ok(())
     }
 
-    /// Watches those that are new, and puts them on top.
     /// What a new worker had: one that was begun by a process which had a level then has something of
     /// that.
     fn usual_of(&self, worker: Worker) -> io::Result<Usual> {
@@ -275,6 +275,7 @@ impl Attached<'_> {
         })
     }
 
+    /// Watches those that are new, and puts them on top.
     pub(super) fn adopt(&mut self, workers: Vec<Worker>, now_ns: u64) -> Result<(), AttachError> {
         let known: BTreeSet<u32> = self
             .watched
@@ -299,8 +300,8 @@ impl Attached<'_> {
                 }
             };
             let Some(place) = self.source.add(worker.thread.pid, now_ns)? else {
-                // Those that have ended may still hold places.
-                self.find_ns = self.find_ns.min(now_ns + CHECK_NS);
+                // Those that have ended may still hold places, and leave them at the next check.
+                self.unplaced.add();
                 continue;
             };
             let watched = Watched {

@@ -163,7 +163,8 @@ impl Attached<'_> {
         self.helpers.lock_worker.is_some()
     }
 
-    /// A gate goes before what it feeds: nothing would come to the others.
+    /// A gate goes before what it feeds: nothing would come to the others. No nice value is above that
+    /// of the top level: by these a gate is as that is.
     fn raise_gate(&mut self, gate: ProcessId) {
         if self.leftovers.gates.iter().any(|(known, _)| *known == gate) {
             return;
