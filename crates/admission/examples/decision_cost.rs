@@ -83,6 +83,7 @@ fn request(expected_ns: u64, scattered: &mut Scattered) -> Request {
             client: ClientId(scattered.next() % 1000),
             network: None,
         }),
+        ..Request::default()
     }
 }
 

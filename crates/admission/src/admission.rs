@@ -6,7 +6,11 @@
 //! [`leave`](Admission::leave). Before a change [`pass`](Admission::pass) accounts for the time
 //! until then; after it [`admit`](Admission::admit) is called until it says `None`.
 
-use crate::goals::{ClassStatus, Goal, Goals, Need};
+mod renewal;
+
+pub use renewal::Renewed;
+
+use crate::goals::{ClassStatus, Goals, Need};
 use crate::order::{Order, Within};
 use crate::player::Recorded;
 use crate::predict::{Outcome, Outcomes, Predictor};
@@ -15,8 +19,8 @@ use crate::subject::Subject;
 use crate::ticket::Ticket;
 use crate::waiting::WaitingSubjects;
 use crate::window::{Window, Windows};
-use sooner_policy::{JobId, Promise, Time};
-use std::collections::{BTreeMap, HashMap};
+use sooner_policy::{JobId, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How the jobs of a backend are held back.
@@ -159,6 +163,7 @@ impl Admission {
             promise,
             came_ns,
             payer: subject.payer,
+            plain_class: subject.plain_class,
         };
         let ticket = Ticket {
             job: JobId(self.arrived),
@@ -307,56 +312,6 @@ impl Admission {
     /// What was seen since the last call.
     pub fn take_window(&mut self) -> Window {
         self.windows.take()
-    }
-
-    /// From now on classes have these goals, by number, and those who wait go in by `order`, as if
-    /// they had come under these goals: each in the class that `numbers` has for it, or else in
-    /// that of its name, or where that is gone, in the last one. What was learned of classes that
-    /// stay, stays, and so does what was promised to jobs of a class that is to get the same as
-    /// before.
-    pub fn set_goals(
-        &mut self,
-        order: Order,
-        goals: Vec<Goal>,
-        numbers: &HashMap<JobId, u8>,
-        now: Time,
-    ) {
-        self.order = order;
-        self.learns_at = 0;
-        self.learn(now);
-        for (number, goal) in (0..=u8::MAX).zip(&goals) {
-            self.queue.set_weight(number, goal.weight);
-        }
-        let numbered = (0..=u8::MAX).zip(&goals);
-        let caps = numbered.filter_map(|(number, goal)| Some((number, goal.inside_max?)));
-        let caps: Vec<(u8, usize)> = caps.collect();
-        let by_name = self.goals.renumbered(&goals);
-        let last = u8::try_from(goals.len().saturating_sub(1)).unwrap_or(u8::MAX);
-        self.goals.replace(goals);
-        let goals = &self.goals;
-        let renewed = |job: JobId, request: Request| {
-            let named = by_name.get(usize::from(request.number)).copied();
-            let (named, is_same) = named.unwrap_or((last, false));
-            let number = numbers.get(&job).copied().unwrap_or(named);
-            let promise = if is_same && number == named {
-                request.promise.map(|promise| Promise {
-                    group: number,
-                    ..promise
-                })
-            } else {
-                goals.promise(number, request.expected_ns, request.came_ns)
-            };
-            Request {
-                class: goals.rank(order, number),
-                number,
-                promise,
-                ..request
-            }
-        };
-        self.queue
-            .set_order(order.resolved(self.taken), renewed, now);
-        self.queue.set_caps(&caps, now);
-        self.goals.count_present(self.queue.numbers());
     }
 
     /// What was expected of the last jobs that are done, and what came.

@@ -104,10 +104,10 @@ pub struct Need {
 pub struct Done {
     /// How many.
     pub jobs: u64,
-    /// Their response times together, ns.
-    pub response_sum_ns: u64,
+    /// Their response times together, ns: of thousands that wait these are centuries in weeks.
+    pub response_sum_ns: u128,
     /// Their times inside together, ns.
-    pub inside_sum_ns: u64,
+    pub inside_sum_ns: u128,
 }
 
 /// How a class is doing.
@@ -143,8 +143,8 @@ pub struct ClassStatus {
 impl Done {
     fn add(&mut self, outside_ns: u64, inside_ns: u64) {
         self.jobs += 1;
-        self.response_sum_ns += outside_ns + inside_ns;
-        self.inside_sum_ns += inside_ns;
+        self.response_sum_ns += u128::from(outside_ns) + u128::from(inside_ns);
+        self.inside_sum_ns += u128::from(inside_ns);
     }
 }
 
@@ -306,6 +306,13 @@ impl Goals {
                 class.present += 1;
             }
         }
+    }
+
+    /// For each number its class's number among `goals`, if it is there.
+    pub(crate) fn kept(&self, goals: &[Goal]) -> Vec<Option<u8>> {
+        let at = |class: &Class| goals.iter().position(|goal| goal.name == class.goal.name);
+        let number = |class: &Class| u8::try_from(at(class)?).ok();
+        self.classes.iter().map(number).collect()
     }
 
     /// For each number its class's number among `goals`, the last one's where it is not there, and

@@ -25,7 +25,7 @@ mod ticket;
 mod waiting;
 mod window;
 
-pub use admission::{Admission, AdmissionSettings, AdmissionStatus};
+pub use admission::{Admission, AdmissionSettings, AdmissionStatus, Renewed};
 pub use controller::{Change, Controller, ControllerLimits, Why, start};
 pub use follow::{Follower, Taken};
 pub use goals::feasible::{Observed, Verdict, verdict};
@@ -39,7 +39,7 @@ pub use predict::{
     KIND_MEMORY, Outcome, Prediction, Predictor, Quality, Shadows, Trust, quality, tuning_of,
 };
 pub use queue::{AdmissionQueue, QueueFull, Request, TURN_NS};
-pub use rehearsal::{Rehearsal, WouldWait};
+pub use rehearsal::{Ending, Rehearsal, WouldWait};
 pub use second_chance::SecondChance;
 pub use sooner_policy::{ClientId, JobId, Lateness, Payer, Promise, Time};
 pub use subject::Subject;

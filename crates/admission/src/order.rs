@@ -45,6 +45,15 @@ pub enum Order {
     LeastUsed(Within),
 }
 
+/// Who has an account of what its jobs had, where an order keeps any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccountsOf {
+    /// Each class.
+    Classes,
+    /// Each of those that are charged.
+    Payers,
+}
+
 /// In which order jobs of one client go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Within {
@@ -107,6 +116,15 @@ impl Order {
             Self::Auto => taken.into(),
             Self::LeastUsed(Within::Auto) => Self::LeastUsed(taken),
             _ => self,
+        }
+    }
+
+    /// Who has an account; `None` where it keeps none.
+    pub(crate) fn accounts(self) -> Option<AccountsOf> {
+        match self {
+            Self::Shares => Some(AccountsOf::Classes),
+            Self::LeastUsed(_) => Some(AccountsOf::Payers),
+            _ => None,
         }
     }
 
@@ -189,8 +207,8 @@ impl Ranking {
         }
     }
 
-    /// What is owed to the oldest in the order before this one, and what clients had there, if both
-    /// count that.
+    /// What is owed to the oldest in the order before this one, and what clients or classes had
+    /// there, if both count that.
     pub(crate) fn take_accounts(&mut self, before: Self) {
         let debts = before.debts();
         match self {
@@ -200,8 +218,14 @@ impl Ranking {
             Self::Shares(guard) => guard.take_debts(debts),
             Self::LeastUsed(guard) => guard.take_debts(debts),
         }
-        if let (Self::LeastUsed(guard), Self::LeastUsed(before)) = (self, before) {
-            guard.inner_mut().take_accounts((*before).into_inner());
+        match (self, before) {
+            (Self::LeastUsed(guard), Self::LeastUsed(before)) => {
+                guard.inner_mut().take_accounts((*before).into_inner());
+            }
+            (Self::Shares(guard), Self::Shares(before)) => {
+                guard.inner_mut().take_accounts(before.into_inner());
+            }
+            _ => {}
         }
     }
 
@@ -243,6 +267,13 @@ impl Ranking {
     pub(crate) fn promise(&mut self, job: JobId, promise: Promise) {
         if let Self::Targets(guard) = self {
             guard.inner_mut().promise(job, promise);
+        }
+    }
+
+    /// Classes have other numbers from now on; no effect in an order without weights.
+    pub(crate) fn renumber(&mut self, number: impl Fn(u8) -> Option<u8>) {
+        if let Self::Shares(guard) = self {
+            guard.inner_mut().renumber(number);
         }
     }
 

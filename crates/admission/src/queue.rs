@@ -68,6 +68,8 @@ pub struct Request {
     pub came_ns: i64,
     /// Who is charged for it, where those share who wait.
     pub payer: Option<Payer>,
+    /// The number of its class where classes have no names; `None`: the one that it has.
+    pub plain_class: Option<u8>,
 }
 
 /// More jobs would wait than the operator allows.
@@ -110,6 +112,8 @@ struct Charged {
     at: Time,
     /// Whether it went in before an older one.
     has_passed: bool,
+    /// How much, ns; 0 where that was charged to another account than it would be now.
+    charged_ns: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -119,6 +123,28 @@ struct Waiting {
     left_ns: u64,
     sequence: u64,
     arrived_at: Time,
+    /// The imagined service that it was charged for, as in [`Charged`].
+    charged_ns: u64,
+    /// When that was in the mean.
+    charged_at: Time,
+}
+
+impl Waiting {
+    /// It was served for so long in the imagination.
+    fn charge(&mut self, served_ns: u64, now: Time) {
+        self.charged_ns += served_ns;
+        let later_ns = u128::from(now.since(self.charged_at)) * u128::from(served_ns);
+        let later_ns = later_ns / u128::from(self.charged_ns.max(1));
+        self.charged_at = self.charged_at.after(later_ns as u64);
+    }
+
+    /// As what it was charged as so far.
+    fn charged(&self, job: JobId) -> Arrival {
+        Arrival {
+            size: Some(self.charged_ns),
+            ..self.request.arrival(job)
+        }
+    }
 }
 
 impl Request {
@@ -181,6 +207,8 @@ impl AdmissionQueue {
             left_ns: request.size_ns().unwrap_or(1),
             sequence: self.arrivals,
             arrived_at: now,
+            charged_ns: 0,
+            charged_at: now,
         };
         self.arrivals += 1;
         self.waiting.insert(job, waiting);
@@ -280,18 +308,23 @@ impl AdmissionQueue {
         if let Some(at) = self.back_at.remove(&job) {
             self.back.remove(&at);
         }
-        if self.waiting.remove(&job).is_some() {
+        if let Some(one) = self.waiting.remove(&job) {
             if let Some(number) = self.caps.gone(job) {
                 self.renew_heads(number, now);
             }
-            self.ranking.scheduler().depart(job, now);
+            let scheduler = self.ranking.scheduler();
+            scheduler.depart(job, now);
+            // What it had was imagined, and nothing comes of it.
+            if one.charged_ns > 0 {
+                scheduler.settle(&one.charged(job), 0, one.charged_at);
+            }
         }
     }
 
     /// A job inside took `actual_ns`, whatever was expected; to be said once.
     pub fn settle(&mut self, job: JobId, actual_ns: u64) {
-        let charged = self.charged.get(&job);
-        if let (Some(request), Some(&charged)) = (self.inside.get(&job), charged) {
+        let charged = self.charged.remove(&job);
+        if let (Some(request), Some(charged)) = (self.inside.get(&job), charged) {
             // Of what nothing was known nothing was promised either, and as long as nothing is known
             // of those that wait they would pay with nothing for what they are owed.
             if let Some(expected_ns) = request.size_ns()
@@ -300,7 +333,10 @@ impl AdmissionQueue {
                 let more_ns = actual_ns.saturating_sub(expected_ns);
                 self.ranking.owe(more_ns, charged.at);
             }
-            let arrival = request.arrival(job);
+            let arrival = Arrival {
+                size: Some(charged.charged_ns),
+                ..request.arrival(job)
+            };
             // As if that had been expected: what was charged then counts for less by now.
             self.ranking
                 .scheduler()
@@ -316,17 +352,19 @@ impl AdmissionQueue {
         let may_return =
             |(_, (_, request)): &(&u64, &(JobId, Request))| self.caps.has_room(request.number);
         let returned = self.back.iter().find(may_return).map(|(&at, _)| at);
-        let (job, request, has_passed) = match returned.and_then(|at| self.back.remove(&at)) {
-            Some(returned) => {
-                self.back_at.remove(&returned.0);
-                (returned.0, returned.1, false)
+        let returned = returned.and_then(|at| self.back.remove(&at));
+        let (job, request, has_passed, charged_ns) = match returned {
+            Some((job, request)) => {
+                self.back_at.remove(&job);
+                // It was charged when it went in first.
+                (job, request, false, request.size_ns().unwrap_or(1))
             }
             None => {
                 let job = self.first_done(now)?;
                 let waiting = self.waiting.remove(&job)?;
                 let has_passed = self.ranking.oldest() != Some(job);
                 self.caps.gone(job);
-                (job, waiting.request, has_passed)
+                (job, waiting.request, has_passed, waiting.charged_ns)
             }
         };
         assert!(self.caps.has_room(request.number), "a cap is kept");
@@ -337,6 +375,7 @@ impl AdmissionQueue {
         let charged = Charged {
             at: now,
             has_passed,
+            charged_ns,
         };
         self.charged.insert(job, charged);
         let before = self.inside.insert(job, request);
@@ -354,6 +393,7 @@ impl AdmissionQueue {
             assert!(waiting.left_ns > 0, "a job that is served waits for more");
             let served_ns = grant.max_amount.min(waiting.left_ns);
             waiting.left_ns -= served_ns;
+            waiting.charge(served_ns, now);
             let is_done = waiting.left_ns == 0;
             self.ranking.scheduler().progress(grant.job, served_ns, now);
             if is_done {

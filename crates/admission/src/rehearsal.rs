@@ -11,7 +11,7 @@
 //! imagined: a client that waits sends its next job later, and a backend that needs more inside
 //! than may be does less.
 
-use crate::admission::{Admission, AdmissionSettings};
+use crate::admission::{Admission, AdmissionSettings, Renewed};
 use crate::goals::Goal;
 use crate::order::{Order, Within};
 use crate::subject::Subject;
@@ -60,6 +60,35 @@ impl WouldWait {
         let mean = self.wait_sum_ns.checked_div(u128::from(self.jobs))?;
         Some(u64::try_from(mean).unwrap_or(u64::MAX))
     }
+
+    /// One goes in that has waited for so long.
+    fn count(&mut self, wait_ns: u64) {
+        self.jobs += 1;
+        self.waiting = self.waiting.saturating_sub(1);
+        self.waited += u64::from(wait_ns > 0);
+        self.wait_sum_ns += u128::from(wait_ns);
+        self.wait_max_ns = self.wait_max_ns.max(wait_ns);
+    }
+
+    /// One that went in so comes again, and counts then.
+    fn discount(&mut self, wait_ns: u64) {
+        self.jobs = self.jobs.saturating_sub(1);
+        self.waited = self.waited.saturating_sub(u64::from(wait_ns > 0));
+        self.wait_sum_ns = self.wait_sum_ns.saturating_sub(u128::from(wait_ns));
+    }
+}
+
+/// How a job left in truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was done.
+    Done,
+    /// It came to an end that tells nothing of others, as an error does.
+    Failed,
+    /// It was given up: it would have been outside as well, if it had not gone in here.
+    GivenUp,
+    /// It has made room for others, and comes back as another job.
+    Yielded,
 }
 
 /// A backend in the imagination, beside one that holds nothing.
@@ -87,8 +116,12 @@ struct Rehearsed {
     /// Time as it counts when it came, ns.
     came_ns: u64,
     admitted_at: Option<Time>,
+    /// How long it waited until then, where that counts, ns.
+    wait_ns: Option<u64>,
     /// How long it stays, ns, once that is known.
     stays_ns: Option<u64>,
+    /// Whether that tells what to expect of jobs like it.
+    is_done: bool,
 }
 
 impl Rehearsal {
@@ -108,8 +141,8 @@ impl Rehearsal {
         }
     }
 
-    /// A job comes, and goes in in truth.
-    pub fn arrive(&mut self, job: JobId, class: u8, subject: Subject, now: Time) {
+    /// A job comes that has waited for `waited_ns` elsewhere, and goes in in truth.
+    pub fn arrive(&mut self, job: JobId, class: u8, subject: Subject, waited_ns: u64, now: Time) {
         self.advance(now);
         self.inside += 1;
         let would = self.by_class.entry(class).or_default();
@@ -117,7 +150,7 @@ impl Rehearsal {
             would.missed += 1;
             return;
         }
-        let Ok(ticket) = self.admission.arrive(class, subject, 0, now) else {
+        let Ok(ticket) = self.admission.arrive(class, subject, waited_ns, now) else {
             would.refused += 1;
             return;
         };
@@ -129,38 +162,64 @@ impl Rehearsal {
             came_at: now,
             came_ns: self.counted_ns,
             admitted_at: None,
+            wait_ns: None,
             stays_ns: None,
+            is_done: false,
         };
         let before = self.jobs.insert(job, rehearsed);
         assert!(before.is_none(), "a job comes once");
         self.admit(now);
     }
 
-    /// A job that came leaves in truth. One that is not done then was given up: it would have been
-    /// outside as well, if it had not gone in here.
-    pub fn leave(&mut self, job: JobId, is_done: bool, now: Time) {
+    /// A job that is inside in truth comes again as another one, and leaves as the one that it was:
+    /// here it goes on.
+    pub fn go_on_as(&mut self, job: JobId, again: JobId, now: Time) {
+        self.advance(now);
+        self.inside += 1;
+        if let Some(rehearsed) = self.jobs.remove(&job) {
+            self.names.insert(rehearsed.ticket.job(), again);
+            let before = self.jobs.insert(again, rehearsed);
+            assert!(before.is_none(), "a job comes once");
+        }
+    }
+
+    /// A job that came leaves in truth.
+    pub fn leave(&mut self, job: JobId, ending: Ending, now: Time) {
         self.advance(now);
         self.inside = self.inside.saturating_sub(1);
         let Some(rehearsed) = self.jobs.get_mut(&job) else {
             return;
         };
-        if !is_done && rehearsed.admitted_at.is_none() {
-            if let Some(gone) = self.jobs.remove(&job) {
-                self.names.remove(&gone.ticket.job());
-                self.admission.leave(&gone.ticket, now);
-                let would = self.by_class.entry(gone.class).or_default();
-                would.waiting = would.waiting.saturating_sub(1);
-            }
-            self.admit(now);
+        let is_outside = rehearsed.admitted_at.is_none();
+        if ending == Ending::Yielded || (ending == Ending::GivenUp && is_outside) {
+            self.forget(job, now);
             return;
         }
         let stays_ns = self.counted_ns - rehearsed.came_ns;
         rehearsed.stays_ns = Some(stays_ns);
+        rehearsed.is_done = ending == Ending::Done;
         if let Some(admitted_at) = rehearsed.admitted_at {
             self.ends
                 .insert((admitted_at.after(stays_ns).max(now), job));
         }
         self.advance(now);
+    }
+
+    /// A job is here no more, wherever it was.
+    fn forget(&mut self, job: JobId, now: Time) {
+        if let Some(gone) = self.jobs.remove(&job) {
+            self.names.remove(&gone.ticket.job());
+            let would = self.by_class.entry(gone.class).or_default();
+            match gone.admitted_at {
+                None => would.waiting = would.waiting.saturating_sub(1),
+                Some(at) => self.admission.settle(&gone.ticket, now.since(at)),
+            }
+            if let Some(wait_ns) = gone.wait_ns {
+                would.discount(wait_ns);
+            }
+            self.admission.leave(&gone.ticket, now);
+        }
+        self.admit(now);
     }
 
     /// Time goes by.
@@ -181,7 +240,11 @@ impl Rehearsal {
                     .map_or(0, |it| it.since(rehearsed.came_at));
                 let inside_ns = rehearsed.stays_ns.unwrap_or_default();
                 let admission = &mut self.admission;
-                admission.complete(&rehearsed.ticket, outside_ns, inside_ns, at);
+                if rehearsed.is_done {
+                    admission.complete(&rehearsed.ticket, outside_ns, inside_ns, at);
+                } else {
+                    admission.settle(&rehearsed.ticket, inside_ns);
+                }
                 admission.leave(&rehearsed.ticket, at);
             }
             self.admit(at);
@@ -201,12 +264,11 @@ impl Rehearsal {
                 self.ends.insert((now.after(stays_ns), job));
             }
             let wait_ns = now.since(rehearsed.came_at);
-            let would = self.by_class.entry(rehearsed.class).or_default();
-            would.jobs += 1;
-            would.waiting = would.waiting.saturating_sub(1);
-            would.waited += u64::from(wait_ns > 0);
-            would.wait_sum_ns += u128::from(wait_ns);
-            would.wait_max_ns = would.wait_max_ns.max(wait_ns);
+            rehearsed.wait_ns = Some(wait_ns);
+            self.by_class
+                .entry(rehearsed.class)
+                .or_default()
+                .count(wait_ns);
         }
     }
 
@@ -214,24 +276,52 @@ impl Rehearsal {
     pub fn set_limit(&mut self, limit: usize, now: Time) {
         self.advance(now);
         self.limit = limit;
+        self.admission.set_places(limit);
         self.admission.set_capacity(limit);
         self.admit(now);
     }
 
-    /// From now on classes have these goals; the figures of all begin anew where they are others.
-    pub fn set_goals(&mut self, order: Order, goals: Vec<Goal>, now: Time) {
+    /// [`Admission::set_places`], where these are others than may be inside now.
+    pub fn set_places(&mut self, places: usize) {
+        self.admission.set_places(places);
+    }
+
+    /// The same number.
+    pub fn places(&self) -> usize {
+        self.admission.places()
+    }
+
+    /// From now on classes have these goals, and jobs of the true backend are what `known` has for
+    /// them; the figures of all begin anew where goals are others.
+    pub fn set_goals(
+        &mut self,
+        order: Order,
+        goals: Vec<Goal>,
+        known: &HashMap<JobId, Renewed>,
+        now: Time,
+    ) {
         self.advance(now);
         let goals = (order, goals);
-        if self.goals == goals {
+        let is_same = self.goals == goals;
+        if is_same && known.is_empty() {
             return;
         }
         self.goals = goals.clone();
-        self.admission
-            .set_goals(order, goals.1, &HashMap::new(), now);
+        let here = |(job, known): (&JobId, &Renewed)| {
+            let rehearsed = self.jobs.get(job)?;
+            Some((rehearsed.ticket.job(), *known))
+        };
+        let known = known.iter().filter_map(here).collect();
+        self.admission.set_goals(order, goals.1, &known, now);
         for rehearsed in self.jobs.values_mut() {
             rehearsed.class = self.admission.class_of(&rehearsed.ticket);
+            rehearsed.wait_ns = rehearsed.wait_ns.filter(|_| is_same);
         }
-        self.by_class.clear();
+        if is_same {
+            self.by_class.values_mut().for_each(|it| it.waiting = 0);
+        } else {
+            self.by_class.clear();
+        }
         for rehearsed in self.jobs.values() {
             if rehearsed.admitted_at.is_none() {
                 self.by_class.entry(rehearsed.class).or_default().waiting += 1;

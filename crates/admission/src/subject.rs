@@ -17,6 +17,8 @@ pub struct Subject {
     pub neighbourhood: Option<ClientId>,
     /// Who is charged for what it takes, where those share who wait.
     pub payer: Option<Payer>,
+    /// The number of its class where classes have no names; `None`: the one that it has.
+    pub plain_class: Option<u8>,
 }
 
 impl From<String> for Subject {

@@ -9,6 +9,7 @@ mod grants;
 mod overruns;
 mod properties;
 mod rehearsal;
+mod renewal;
 mod stalls;
 mod targets;
 mod worlds;

@@ -255,3 +255,72 @@ fn what_was_expected_too_long_is_paid_back_as_it_was_charged() {
         "of equals who came first"
     );
 }
+
+fn of_client(class: u8, client: u64, expected_ms: u64) -> Request {
+    Request {
+        payer: Some(Payer {
+            client: ClientId(client),
+            network: None,
+        }),
+        ..coming(class, Some(expected_ms * MS))
+    }
+}
+
+/// Client 2 has had 50 ms. A job of client 0 waits, the oldest of a class that goes last, and has had
+/// 100 of its 320 ms in the imagination.
+fn with_one_that_had_parts() -> AdmissionQueue {
+    let mut queue = AdmissionQueue::new(Order::LeastUsed(Within::Fcfs), 1, None);
+    let comes = |queue: &mut AdmissionQueue, job, request| {
+        queue.arrive(JobId(job), request, Time::ZERO).unwrap();
+        assert_eq!(queue.admit(Time::ZERO), Some(JobId(job)));
+        queue.leave(JobId(job), Time::ZERO);
+    };
+    comes(&mut queue, 0, of_client(0, 2, 50));
+    let waits = queue.arrive(JobId(1), of_client(1, 0, 320), Time::ZERO);
+    waits.unwrap();
+    // 1.9 s of others: ten turns of 10 ms; and a little more, of which too little is owed for a turn.
+    (2..21).for_each(|job| comes(&mut queue, job, of_client(0, 1, 100)));
+    comes(&mut queue, 21, of_client(0, 1, 10));
+    queue
+}
+
+/// Which of two clients goes first, 0 or 2, the job of which came first.
+fn first_of(queue: &mut AdmissionQueue) -> u64 {
+    for (job, client) in [(32, 2), (30, 0)] {
+        let came = queue.arrive(JobId(job), of_client(0, client, 1), Time::ZERO);
+        came.unwrap();
+    }
+    queue.admit(Time::ZERO).unwrap().0 - 30
+}
+
+#[test]
+fn what_was_only_imagined_is_charged_to_none() {
+    let mut queue = with_one_that_had_parts();
+    assert_eq!(first_of(&mut queue), 2, "it was charged for");
+    let mut queue = with_one_that_had_parts();
+    queue.leave(JobId(1), Time::ZERO);
+    assert_eq!(first_of(&mut queue), 0);
+    // 10 ms are as large a part of 32 as it had.
+    let mut queue = with_one_that_had_parts();
+    queue.expect_less(|job| (job == JobId(1)).then_some(32 * MS), Time::ZERO);
+    assert_eq!(first_of(&mut queue), 0);
+}
+
+#[test]
+fn what_was_expected_under_another_order_was_charged_to_none() {
+    let mut queue = AdmissionQueue::new(Order::Fcfs, 1, None);
+    let now = Time::ZERO;
+    queue
+        .arrive(JobId(0), of_client(0, 0, 60_000), now)
+        .unwrap();
+    assert_eq!(queue.admit(now), Some(JobId(0)));
+    queue.set_order(Order::LeastUsed(Within::Fcfs), |_, request| request, now);
+    for (job, client) in [(1, 0), (2, 2)] {
+        queue
+            .arrive(JobId(job), of_client(0, client, 1), now)
+            .unwrap();
+    }
+    queue.settle(JobId(0), 10 * MS);
+    queue.leave(JobId(0), now);
+    assert_eq!(queue.admit(now), Some(JobId(2)), "the other has had 10 ms");
+}

@@ -68,6 +68,7 @@ impl Scattered {
                 client: ClientId(self.below(1000)),
                 network: None,
             }),
+            ..Request::default()
         }
     }
 

@@ -6,6 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use thiserror::Error;
 
+/// The bits before an address of IPv4 that is written as IPv6: `::ffff:0:0/96` (RFC 4291, 2.5.5.2).
+const MAPPED_BITS: u32 = 96;
+
 /// Addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
@@ -45,6 +48,20 @@ pub enum NetworkError {
 }
 
 impl Network {
+    /// What is written as IPv6 and has only addresses of IPv4 in it is a network of IPv4.
+    fn canonical(address: IpAddr, prefix_bits: u32) -> Self {
+        match (address.to_canonical(), address) {
+            (v4 @ IpAddr::V4(_), IpAddr::V6(_)) if prefix_bits >= MAPPED_BITS => Self {
+                address: v4,
+                prefix_bits: prefix_bits - MAPPED_BITS,
+            },
+            _ => Self {
+                address,
+                prefix_bits,
+            },
+        }
+    }
+
     /// Whether `address` is in it; an IPv4 address written as IPv6 counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -90,10 +107,7 @@ impl FromStr for Network {
                 prefix_bits,
             });
         }
-        Ok(Self {
-            address,
-            prefix_bits,
-        })
+        Ok(Self::canonical(address, prefix_bits))
     }
 }
 
@@ -152,6 +166,22 @@ mod tests {
         assert!(!all("10.1.0.0/16", "10.0.0.0/8") && !all("10.0.0.0/8", "11.0.0.0/16"));
         assert!(all("::/0", "2001:db8::/32") && !all("::/0", "10.0.0.0/8"));
         assert!(!all("0.0.0.0/0", "2001:db8::/32"));
+    }
+
+    #[test]
+    fn ipv4_written_as_ipv6_is_ipv4() {
+        assert_eq!(network("::ffff:10.0.0.5"), network("10.0.0.5"));
+        assert_eq!(network("::ffff:10.0.0.0/104"), network("10.0.0.0/8"));
+        assert_eq!(network("::ffff:0:0/96"), network("0.0.0.0/0"));
+        assert!(contains("::ffff:10.0.0.0/104", "10.1.2.3"));
+        assert!(contains("::ffff:10.0.0.0/104", "::ffff:10.1.2.3"));
+        assert!(!contains("::ffff:0:0/96", "::1"));
+        // One bit less, and it is a network of IPv6.
+        assert!(contains("::fffe:0:0/95", "::fffe:0:1"));
+        assert!(
+            !contains("::10.0.0.5", "10.0.0.5"),
+            "compatible, not mapped"
+        );
     }
 
     #[test]

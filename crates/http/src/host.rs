@@ -176,7 +176,7 @@ impl<T> HostMap<T> {
 }
 
 /// One spelling for each host: small letters, addresses in their shortest form.
-fn normal(host: &str) -> Cow<'_, str> {
+pub fn normal(host: &str) -> Cow<'_, str> {
     let address = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'))

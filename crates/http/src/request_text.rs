@@ -5,14 +5,17 @@
 //! request included. nginx takes both. So the bytes are changed on their way: what may not stand in
 //! a target is percent-encoded, and a bare LF in trailers gets its CR. To find targets and trailers
 //! the framing of messages is followed; after anything unusual in it no byte of the connection is
-//! changed any more.
+//! changed any more. Nor is any behind a request that asks for another protocol, until it is known
+//! that the connection stays with HTTP.
 
 mod fields;
+mod method;
 #[cfg(test)]
 mod tests;
 
 use fields::{Fields, Framing};
 use memchr::{memchr, memchr2, memchr3};
+use method::Method;
 use std::borrow::Cow;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -53,10 +56,11 @@ pub fn escaped_target(target: &[u8]) -> Option<Vec<u8>> {
 pub struct Rewriter {
     state: State,
     fields: Fields,
-    /// The first byte of the method: only CONNECT begins with its letter.
-    method: u8,
+    method: Method,
     /// The last digit of the version.
     minor: u8,
+    /// Whether the last request asks for another protocol, and may have got it.
+    may_switch: bool,
 }
 
 /// What the next byte belongs to.
@@ -96,6 +100,11 @@ enum Step {
 }
 
 impl Rewriter {
+    /// The last request was answered, and not with another protocol: what follows is a request.
+    pub fn stays_with_http(&mut self) {
+        self.may_switch = false;
+    }
+
     /// The next bytes of the connection as the engine is to have them.
     pub fn rewrite<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let mut changed: Option<Vec<u8>> = None;
@@ -148,7 +157,11 @@ impl Rewriter {
     fn skip_in_head(&mut self, bytes: &[u8]) -> usize {
         let until = |end: Option<usize>| end.unwrap_or(bytes.len());
         match self.state {
-            State::Method => until(memchr3(b' ', b'\r', b'\n', bytes)),
+            State::Method => {
+                let length = until(memchr3(b' ', b'\r', b'\n', bytes));
+                self.method.push(&bytes[..length]);
+                length
+            }
             State::Path => until(bytes.iter().position(|&byte| {
                 matches!(byte, b' ' | b'?' | b'\r' | b'\n') || is_escaped(byte, false)
             })),
@@ -175,9 +188,10 @@ impl Rewriter {
         let mut fate = Step::Stays;
         self.state = match (self.state, byte) {
             (State::Start, b'\r' | b'\n') => State::Start,
+            (State::Start, _) if self.may_switch => State::Unclear,
             (State::Start, _) => {
                 *self = Self::default();
-                self.method = byte;
+                self.method.push(&[byte]);
                 State::Method
             }
             (State::Method, b' ') => State::Path,
@@ -230,9 +244,10 @@ impl Rewriter {
     }
 
     /// What follows the head.
-    fn body(&self) -> State {
+    fn body(&mut self) -> State {
+        self.may_switch = self.fields.asks_to_switch();
         match self.fields.framing(self.minor == b'1') {
-            _ if self.method == b'C' => State::Unclear,
+            _ if self.method.is_connect() => State::Unclear,
             Framing::Length(0) => State::Start,
             Framing::Length(bytes) => State::Body(bytes),
             Framing::Chunked => State::CHUNK_SIZE,

@@ -14,9 +14,9 @@ pub use permit::{JobClass, Permit};
 
 use playing::Playing;
 use sooner_admission::{
-    Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Goal, JobId,
-    Need, Order, Quality, QueueFull, Rehearsal, Subject, Ticket, Time, Window, WouldWait, quality,
-    start,
+    Admission, AdmissionSettings, AdmissionStatus, ClassStatus, ControllerLimits, Ending, Goal,
+    JobId, Need, Order, Quality, QueueFull, Rehearsal, Renewed, Subject, Ticket, Time, Window,
+    WouldWait, quality, start,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -104,6 +104,23 @@ impl Limiter {
         })
     }
 
+    /// The same for one that is inside and leaves when this one waits: it is one job.
+    pub(crate) fn acquire_instead(
+        &self,
+        before: JobId,
+        class: u8,
+        subject: Subject,
+        waited_ns: u64,
+    ) -> Acquire {
+        self.wait(|shared, now| {
+            let ticket = shared.admission.return_to(class, subject, waited_ns, now);
+            if let Some(rehearsal) = &mut shared.rehearsal {
+                rehearsal.go_on_as(before, ticket.job(), now);
+            }
+            Ok(ticket)
+        })
+    }
+
     fn wait(&self, arrive: impl FnOnce(&mut Shared, Time) -> Result<Ticket, QueueFull>) -> Acquire {
         let state = self.change(|shared, now| match arrive(shared, now) {
             Ok(ticket) => {
@@ -122,15 +139,15 @@ impl Limiter {
     }
 
     /// [`Admission::set_goals`].
-    pub fn set_goals(&self, order: Order, goals: Vec<Goal>, numbers: &HashMap<JobId, u8>) {
+    pub fn set_goals(&self, order: Order, goals: Vec<Goal>, known: &HashMap<JobId, Renewed>) {
         self.change(|shared, now| {
             let mut goals = goals;
             shared.goals = Some((order, goals.clone()));
             if let Some(rehearsal) = &mut shared.rehearsal {
-                rehearsal.set_goals(order, goals.clone(), now);
+                rehearsal.set_goals(order, goals.clone(), known, now);
                 goals.iter_mut().for_each(|goal| goal.inside_max = None);
             }
-            shared.admission.set_goals(order, goals, numbers, now);
+            shared.admission.set_goals(order, goals, known, now);
         });
     }
 
@@ -143,9 +160,11 @@ impl Limiter {
         }
         shared.settings.waiting_max = waiting_max;
         shared.admission.set_waiting_max(waiting_max);
-        if let Some(limit) = shared.rehearsal.as_ref().map(Rehearsal::limit) {
+        let rehearsal = shared.rehearsal.as_ref();
+        if let Some((limit, places)) = rehearsal.map(|it| (it.limit(), it.places())) {
             let mut rehearsal = shared.new_rehearsal(now);
             rehearsal.set_limit(limit, now);
+            rehearsal.set_places(places);
             shared.rehearsal = Some(rehearsal);
         }
     }
@@ -194,9 +213,9 @@ impl Limiter {
     /// jobs, and holds none up.
     pub fn quality(&self) -> Quality {
         let (outcomes, places, order) = {
-            let admission = &self.lock().admission;
-            let places = admission.places();
-            (admission.outcomes(), places, admission.within())
+            let shared = self.lock();
+            let admission = &shared.admission;
+            (admission.outcomes(), shared.places(), admission.within())
         };
         Quality {
             order,
@@ -231,9 +250,13 @@ impl Limiter {
         self.change(|shared, _| shared.admission.rescale(before, after));
     }
 
-    /// [`Admission::set_places`], which lets none in.
+    /// [`Admission::set_places`], which lets none in; in the rehearsal as well, if there is one.
     pub fn set_places(&self, places: usize) {
-        self.lock().admission.set_places(places);
+        let mut shared = self.lock();
+        shared.admission.set_places(places);
+        if let Some(rehearsal) = &mut shared.rehearsal {
+            rehearsal.set_places(places);
+        }
     }
 
     /// [`Admission::set_capacity`]. It is called whenever a job leaves, and is mostly what it was.
@@ -307,22 +330,29 @@ impl Shared {
         let mut rehearsal = Rehearsal::new(self.settings, here);
         rehearsal.follow(self.admission.taken(), now);
         if let Some((order, goals)) = &self.goals {
-            rehearsal.set_goals(*order, goals.clone(), now);
+            rehearsal.set_goals(*order, goals.clone(), &HashMap::new(), now);
         }
         rehearsal
     }
 
     fn rehearse(&mut self, ticket: &Ticket, class: u8, now: Time) {
         if let Some(rehearsal) = &mut self.rehearsal {
-            rehearsal.arrive(ticket.job(), class, ticket.subject().clone(), now);
+            let (subject, waited_ns) = (ticket.subject().clone(), ticket.waited_ns());
+            rehearsal.arrive(ticket.job(), class, subject, waited_ns, now);
         }
     }
 
+    /// How many may be inside where all is well: where nothing is held, as many as there would be.
+    fn places(&self) -> usize {
+        let rehearsal = self.rehearsal.as_ref();
+        rehearsal.map_or(self.admission.places(), Rehearsal::places)
+    }
+
     /// A job leaves, from inside or from the queue.
-    fn leave(&mut self, ticket: &Ticket, is_done: bool, now: Time) {
+    fn leave(&mut self, ticket: &Ticket, ending: Ending, now: Time) {
         self.admission.leave(ticket, now);
         if let Some(rehearsal) = &mut self.rehearsal {
-            rehearsal.leave(ticket.job(), is_done, now);
+            rehearsal.leave(ticket.job(), ending, now);
         }
     }
 
@@ -405,8 +435,12 @@ impl Drop for Acquire {
     fn drop(&mut self) {
         if let State::Waiting { ticket, .. } = &self.state {
             self.limiter.change(|shared, now| {
-                shared.waiting.remove(&ticket.job());
-                shared.leave(ticket, false, now);
+                let state = shared.waiting.remove(&ticket.job());
+                // One that was let in and did not know it took no more than its place.
+                if let Some(Waiting::Admitted(at)) = state {
+                    shared.admission.settle(ticket, now.since(at));
+                }
+                shared.leave(ticket, Ending::GivenUp, now);
             });
         }
     }

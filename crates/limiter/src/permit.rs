@@ -1,7 +1,7 @@
 //! Leave to be inside.
 
 use crate::{Acquire, Limiter};
-use sooner_admission::{Ticket, Time};
+use sooner_admission::{Ending, Ticket, Time};
 use std::sync::Arc;
 
 /// Leave to be inside; dropping it leaves the backend and lets the next job in.
@@ -11,8 +11,8 @@ pub struct Permit {
     ticket: Arc<Ticket>,
     came_at: Time,
     admitted_at: Time,
-    is_done: bool,
-    has_yielded: bool,
+    /// How it ends, once that was said.
+    ending: Option<Ending>,
 }
 
 /// The class of a job that has a permit, for who has not got it.
@@ -36,9 +36,15 @@ impl Permit {
             ticket: Arc::new(ticket),
             came_at,
             admitted_at,
-            is_done: false,
-            has_yielded: false,
+            ending: None,
         }
+    }
+
+    /// It ends so, if nothing was said of that before; gives whether that is so.
+    fn end(&mut self, ending: Ending) -> bool {
+        let is_first = self.ending.is_none();
+        self.ending.get_or_insert(ending);
+        is_first
     }
 
     /// The number of the job's class now: the goals may have changed since it came.
@@ -80,7 +86,7 @@ impl Permit {
     /// The same for a job that keeps its place until the permit is dropped: what comes until then
     /// says nothing about jobs like this one.
     pub fn done(&mut self) {
-        if !std::mem::replace(&mut self.is_done, true) {
+        if self.end(Ending::Done) {
             let mut shared = self.limiter.lock();
             let now = self.limiter.now();
             let inside_ns = now.since(self.admitted_at);
@@ -93,7 +99,7 @@ impl Permit {
     /// already, it is another one in the place that is kept, which did not wait. The backend has
     /// done it, so it counts in what the backend does, but it says nothing about the order.
     pub fn done_again(&mut self, inside_ns: u64) {
-        if self.is_done {
+        if self.ending.is_some() {
             self.limiter.lock().admission.complete_another(inside_ns);
         } else {
             self.done();
@@ -102,8 +108,7 @@ impl Permit {
 
     /// Makes room for others, to come back ([`Limiter::acquire_again`]): its class stays charged.
     pub fn yield_place(mut self) {
-        self.is_done = true;
-        self.has_yielded = true;
+        self.ending = Some(Ending::Yielded);
     }
 
     /// There is no place after all: comes back before all who wait, in the class that it has now.
@@ -112,7 +117,10 @@ impl Permit {
         self.begin();
         let (class, waited_ns) = (self.class(), self.waited_ns());
         let subject = self.ticket.subject().clone();
-        let again = self.limiter.acquire_again(class, subject, waited_ns);
+        let before = self.ticket.job();
+        let again = self
+            .limiter
+            .acquire_instead(before, class, subject, waited_ns);
         self.yield_place();
         again
     }
@@ -120,7 +128,7 @@ impl Permit {
     /// What the job did until now is void, whatever comes: it says nothing about jobs like this
     /// one, but its class is charged for it.
     pub fn fail(&mut self) {
-        if !std::mem::replace(&mut self.is_done, true) {
+        if self.end(Ending::Failed) {
             let mut shared = self.limiter.lock();
             let now = self.limiter.now();
             let inside_ns = now.since(self.admitted_at);
@@ -132,9 +140,9 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         // A job that nothing called done was given up.
-        let is_done = self.is_done && !self.has_yielded;
+        let ending = self.ending.unwrap_or(Ending::GivenUp);
         self.fail();
         self.limiter
-            .change(|shared, now| shared.leave(&self.ticket, is_done, now));
+            .change(|shared, now| shared.leave(&self.ticket, ending, now));
     }
 }

@@ -2,7 +2,7 @@
 //! it.
 
 use crate::{Limiter, Shared};
-use sooner_admission::{Follower, PlayedOrders, Player, Recorded, Rehearsal, Taken};
+use sooner_admission::{Follower, PlayedOrders, Player, Recorded, Taken};
 use std::sync::{MutexGuard, PoisonError};
 
 /// What each order would give, and which is taken by that.
@@ -56,13 +56,11 @@ impl Limiter {
 }
 
 impl Shared {
-    /// What is to be played: where nothing is held, in as many places as there would be.
+    /// What is to be played, in as many places as there are or would be.
     fn recorded(&self) -> Recorded {
-        let recorded = self.admission.recorded();
-        let rehearsed = self.rehearsal.as_ref().map(Rehearsal::limit);
         Recorded {
-            places: rehearsed.unwrap_or(recorded.places),
-            ..recorded
+            places: self.places(),
+            ..self.admission.recorded()
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use sooner_admission::{
-    AdmissionSettings, Goal, KIND_MEMORY, Lateness, Order, ResponseTarget, Within,
+    AdmissionSettings, ClientId, Goal, KIND_MEMORY, Lateness, Order, Payer, ResponseTarget,
+    Subject, Within,
 };
 use sooner_limiter::{Acquire, Limiter, Permit};
 use std::collections::HashMap;
@@ -22,14 +23,14 @@ impl Wake for Flag {
     }
 }
 
-struct Task {
+pub(crate) struct Task {
     enter: Option<Pin<Box<Acquire>>>,
-    permit: Option<Permit>,
+    pub(crate) permit: Option<Permit>,
     called: Arc<Flag>,
 }
 
 impl Task {
-    fn new(enter: Acquire) -> Self {
+    pub(crate) fn new(enter: Acquire) -> Self {
         let called = Arc::new(Flag(AtomicBool::new(true)));
         Self {
             enter: Some(Box::pin(enter)),
@@ -39,7 +40,7 @@ impl Task {
     }
 
     /// Polls if it was called, as a runtime would.
-    fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         if !self.called.0.swap(false, Ordering::Relaxed) {
             return;
         }
@@ -63,7 +64,7 @@ fn limiter(limit: usize) -> Limiter {
 }
 
 /// Classes of these names, the first of which goes first.
-fn goals(names: &[&str]) -> Vec<Goal> {
+pub(crate) fn goals(names: &[&str]) -> Vec<Goal> {
     let goal = |(name, priority): (&&str, u8)| Goal {
         name: (*name).to_owned(),
         priority,
@@ -84,7 +85,7 @@ fn who_waits_goes_in_by_the_goals_of_now() {
     // One is inside; then come gold, silver, rest and rest again.
     let mut tasks = vec![enter(0), enter(0), enter(1), enter(2), enter(2)];
     let last = tasks[4].enter.as_ref().and_then(|enter| enter.job());
-    let numbers = HashMap::from([(last.expect("it waits"), 1)]);
+    let numbers = HashMap::from([(last.expect("it waits"), 1_u8.into())]);
     limiter.set_goals(Order::Fcfs, goals(&["rest", "silver", "others"]), &numbers);
     // Another one of what is silver now.
     tasks.push(enter(1));
@@ -218,6 +219,42 @@ fn a_permit_whose_job_was_void_counts_as_none_that_was_done() {
     let status = limiter.status();
     assert_eq!((status.completed, status.inside), (0, 0));
     assert_eq!(status.mean_service_ns, None);
+}
+
+/// One that is given up when it was let in and did not know it yet.
+#[test]
+fn who_goes_before_it_begins_has_had_no_more_than_its_place() {
+    let limiter = limiter(1);
+    limiter.set_goals(
+        Order::LeastUsed(Within::Fcfs),
+        goals(&["all"]),
+        &HashMap::new(),
+    );
+    let come = |client, kind: &str| {
+        let payer = Payer {
+            client: ClientId(client),
+            network: None,
+        };
+        let subject = Subject {
+            payer: Some(payer),
+            ..Subject::from(kind)
+        };
+        limiter.acquire(0, subject)
+    };
+    let inside = |client, kind, ms| {
+        let mut task = Task::new(come(client, kind));
+        task.run();
+        thread::sleep(Duration::from_millis(ms));
+        task.permit.take().expect("it is the only one")
+    };
+    inside(0, "long", 300).complete();
+    inside(0, "short", 0).complete();
+    drop(come(1, "long"));
+    drop(inside(2, "short", 100));
+    let last = inside(3, "short", 0);
+    let mut tasks = [2, 1].map(|client| Task::new(come(client, "short")));
+    drop(last);
+    assert_eq!(order_of(&mut tasks), [1, 0]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub mod text;
 
 pub use ring::{Ring, SECONDS_MAX};
 
+use crate::{AcceptFailures, say};
 use answer::Answer;
 
 use hyper::Request;
@@ -65,11 +66,23 @@ pub async fn serve(listener: TcpListener, pages: Rc<impl Pages + 'static>) {
 
 async fn accept_all(listener: TcpListener, pages: Rc<impl Pages + 'static>) {
     let mut connections: VecDeque<JoinHandle<_>> = VecDeque::new();
+    let mut failures = AcceptFailures::new(
+        "cannot accept connections to the admin address",
+        "trying again every second",
+    );
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                if failures.is_ours(&error) {
+                    let line = failures.line(&error, std::time::Instant::now());
+                    line.into_iter().for_each(say);
+                    sleep(ACCEPT_PAUSE).await;
+                }
+                continue;
+            }
         };
+        failures.end();
         connections.retain(|connection| !connection.is_finished());
         if connections.len() >= CONNECTIONS_MAX
             && let Some(first) = connections.pop_front()

@@ -5,6 +5,7 @@
 //! loop. The same thread tells the supervisor. Beside it: listening sockets, signals, metrics, the
 //! server of an admin address, and becoming another user.
 
+mod accept_failures;
 pub mod account;
 mod activation;
 pub mod admin;
@@ -17,6 +18,7 @@ mod process;
 mod signals;
 mod supervisor;
 
+pub use accept_failures::AcceptFailures;
 pub use activation::{PassedError, PassedListeners, passed_listeners};
 pub use event_loop::{polled_when_woken, run_local};
 pub use lines::{finish, lost_lines, print, say, say_as};

@@ -9,6 +9,9 @@ use thiserror::Error;
 /// Connections that wait to be accepted; the kernel cuts it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
+/// The longest that the kernel takes: 25 days.
+const STALL_TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
+
 /// An address that cannot be listened on.
 #[derive(Debug, Error)]
 pub enum ListenError {
@@ -90,7 +93,7 @@ pub fn may_listen(address: SocketAddr) -> Result<(), ListenError> {
 /// Sets what accepted sockets inherit, and that accepting does not block.
 pub(crate) fn prepare(socket: &Socket, stall_timeout: Option<Duration>) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_user_timeout(stall_timeout)?;
+    socket.set_tcp_user_timeout(stall_timeout.map(|stall| stall.min(STALL_TIMEOUT_MAX)))?;
     socket.set_nonblocking(true)
 }
 
@@ -111,6 +114,14 @@ mod tests {
             listen(elsewhere, None),
             Err(ListenError::NoSuchAddress { .. })
         ));
+    }
+
+    #[test]
+    fn a_client_may_stall_for_a_year() {
+        let year = Duration::from_secs(31_536_000);
+        for stall_timeout in [Duration::from_secs(2_147_484), year, Duration::MAX] {
+            listen("127.0.0.1:0".parse().unwrap(), Some(stall_timeout)).unwrap();
+        }
     }
 
     #[test]

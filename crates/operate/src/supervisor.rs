@@ -68,9 +68,9 @@ impl Supervisor {
         self.say(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}"));
     }
 
-    /// No connections are taken any more.
-    pub fn stopping(&self) {
-        self.say("STOPPING=1\nSTATUS=letting responses in flight end");
+    /// It ends; `status` says what it still does.
+    pub fn stopping(&self, status: &str) {
+        self.say(&format!("STOPPING=1\nSTATUS={status}"));
     }
 
     fn say(&self, state: &str) {
@@ -109,11 +109,15 @@ mod tests {
     use super::*;
 
     fn told(name: &OsStr, listener: &UnixDatagram) -> String {
+        told_of(name, listener, |supervisor| supervisor.ready("serving"))
+    }
+
+    fn told_of(name: &OsStr, listener: &UnixDatagram, say: impl FnOnce(&Supervisor)) -> String {
         let supervisor = Supervisor {
             states: Some(connect(name).and_then(tell).unwrap()),
             main_process: std::process::id(),
         };
-        supervisor.ready("serving");
+        say(&supervisor);
         let mut state = [0; 200];
         let length = listener.recv(&mut state).unwrap();
         String::from_utf8_lossy(&state[..length]).into_owned()
@@ -131,6 +135,16 @@ mod tests {
         let abstract_one = UnixDatagram::bind_addr(&address).unwrap();
         let named = format!("@{name}");
         assert_eq!(told(OsStr::new(&named), &abstract_one), expected);
+    }
+
+    #[test]
+    fn what_is_still_done_at_the_end_is_in_the_callers_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let listener = UnixDatagram::bind(&path).unwrap();
+        let words = "putting back what was changed";
+        let told = told_of(path.as_os_str(), &listener, |it| it.stopping(words));
+        assert_eq!(told, format!("STOPPING=1\nSTATUS={words}"));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use crate::{Arrival, Grant, JobId, Path, Scheduler, Time};
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 /// Fixed-point bits of what a class was charged: service is divided by weights.
 const FRACTION_BITS: u32 = 16;
@@ -58,6 +59,30 @@ impl Shares {
     /// A class gets `weight` parts of the service; 1 if none is given.
     pub fn set_weight(&mut self, class: u8, weight: u32) {
         self.classes.entry(class).or_default().weight = weight.max(1);
+    }
+
+    /// From here on classes were charged what they were in `from`; before the first job comes.
+    pub fn take_accounts(&mut self, from: Self) {
+        assert!(self.jobs.is_empty(), "accounts come before jobs");
+        self.virtual_now = from.virtual_now;
+        for (number, class) in from.classes {
+            self.classes.entry(number).or_default().charged = class.charged;
+        }
+    }
+
+    /// Classes have other numbers from now on: what one was charged is charged to the number that
+    /// `number` has for it, and forgotten where it has none. Jobs stay in the class of their number.
+    pub fn renumber(&mut self, number: impl Fn(u8) -> Option<u8>) {
+        let known = self.classes.iter();
+        let charged: Vec<(u8, u128)> = known
+            .filter_map(|(&before, class)| Some((number(before)?, class.charged)))
+            .collect();
+        for class in self.classes.values_mut() {
+            class.charged = self.virtual_now;
+        }
+        for (number, charged) in charged {
+            self.classes.entry(number).or_default().charged = charged;
+        }
     }
 
     fn put_in(&mut self, id: JobId, waiting: Waiting) {

@@ -417,3 +417,39 @@ fn a_class_that_comes_anew_begins_where_those_are_who_wait() {
     }
     assert_eq!(order, "2431");
 }
+
+#[test]
+fn what_classes_were_charged_goes_with_their_numbers() {
+    let now = Time::from_ns(0);
+    let arrival = |id, class| Arrival {
+        id: JobId(id),
+        class,
+        size: None,
+        trickle: 0,
+        client: None,
+        payer: None,
+    };
+    let mut before = Shares::default();
+    before.settle(&arrival(1, 1), 1001, now);
+    before.settle(&arrival(2, 2), 501, now);
+    // The second is the first now, the first comes behind it, and the third is gone.
+    before.renumber(|class| {
+        [Some(1), Some(0)]
+            .get(usize::from(class))
+            .copied()
+            .flatten()
+    });
+    let mut shares = Shares::default();
+    shares.take_accounts(before);
+    for (id, class) in [(1, 0), (2, 1), (3, 2)] {
+        shares.arrive(arrival(id, class), now);
+    }
+    let mut order = String::new();
+    for _ in 0..3 {
+        let job = shares.next(now).unwrap().job;
+        order += &job.0.to_string();
+        shares.progress(job, 10, now);
+        shares.depart(job, now);
+    }
+    assert_eq!(order, "231");
+}

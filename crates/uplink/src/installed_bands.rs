@@ -1,8 +1,9 @@
 //! The bands on the device: they go when the server ends, and may be taken away before.
 //!
 //! Another program may remove or replace them, and a device may go away. Both are noticed and said
-//! within about a second. Bands come back with their device; what another program took away stays
-//! away, so that Sooner does not fight it.
+//! within about a second. Bands come back with their device where this process may still put them
+//! there: after a start as root it may not write down what to restore as another user. What another
+//! program took away stays away, so that Sooner does not fight it.
 
 use crate::auto_rate::Tell;
 use crate::shared_link::SharedLink;
@@ -24,6 +25,8 @@ struct OnDevice {
     device_name: String,
     options: BandsOptions,
     bands: Result<Bands, Lost>,
+    /// Why they did not come back with their device.
+    refusal: Option<String>,
 }
 
 /// Why there are none any more.
@@ -40,6 +43,8 @@ enum Lost {
 pub(crate) struct BandsNews {
     device_name: String,
     lost: Option<Lost>,
+    /// Why they are not on a device that is back.
+    refusal: Option<String>,
     is_paced: bool,
 }
 
@@ -51,6 +56,7 @@ impl InstalledBands {
             device_name: device.name.clone(),
             options,
             bands: Ok(bands),
+            refusal: None,
         })))
     }
 
@@ -106,24 +112,42 @@ impl InstalledBands {
             }
             Err(Lost::TakenAway) => None,
             Err(Lost::DeviceGone) => {
-                let device = device::by_name(&on_device.device_name).ok()?;
+                let Ok(device) = device::by_name(&on_device.device_name) else {
+                    on_device.refusal = None;
+                    return None;
+                };
                 let options = BandsOptions {
                     // What an operator has configured meanwhile stays.
                     replace: Replace::No,
                     ..on_device.options
                 };
-                on_device.bands = Ok(Bands::install_as(&device, options).ok()?);
-                Some(on_device.news(None, is_paced))
+                on_device.came_back(Bands::install_as(&device, options), is_paced)
             }
         }
     }
 }
 
 impl OnDevice {
+    /// The device is there again; a refusal is news once, and tried again.
+    fn came_back(&mut self, bands: Result<Bands, BandsError>, is_paced: bool) -> Option<BandsNews> {
+        match bands {
+            Ok(bands) => {
+                (self.bands, self.refusal) = (Ok(bands), None);
+                Some(self.news(None, is_paced))
+            }
+            Err(refusal) => {
+                let is_news = self.refusal.is_none();
+                self.refusal = Some(refusal.to_string());
+                is_news.then(|| self.news(Some(Lost::DeviceGone), is_paced))
+            }
+        }
+    }
+
     fn news(&self, lost: Option<Lost>, is_paced: bool) -> BandsNews {
         BandsNews {
             device_name: self.device_name.clone(),
             lost,
+            refusal: self.refusal.clone(),
             is_paced,
         }
     }
@@ -136,17 +160,23 @@ impl fmt::Display for BandsNews {
             true => "user space orders responses without them",
             false => "responses are not ordered",
         };
-        match self.lost {
-            Some(Lost::TakenAway) => write!(
+        match (self.lost, &self.refusal) {
+            (Some(Lost::TakenAway), _) => write!(
                 f,
                 "the bands on {name} are gone, because another program removed or replaced them: \
                  {without}; restart the server to put them back"
             ),
-            Some(Lost::DeviceGone) => write!(
+            (Some(Lost::DeviceGone), None) => write!(
                 f,
-                "device {name} is gone, and its bands with it: {without}; they come back with it"
+                "device {name} is gone, and its bands with it: {without}; the server tries to put \
+                 them back when it is there"
             ),
-            None => write!(f, "device {name} is back, and its bands are"),
+            (Some(Lost::DeviceGone), Some(refusal)) => write!(
+                f,
+                "device {name} is back without its bands: {refusal}; {without}; restart the server \
+                 to put them back"
+            ),
+            (None, _) => write!(f, "device {name} is back, and its bands are"),
         }
     }
 }
@@ -163,5 +193,30 @@ pub(crate) async fn watch(shared: Weak<SharedLink>, tell: Option<Tell>) {
         if let (Some(news), Some(tell)) = (shared.review_bands(), &tell) {
             tell(&news.to_string());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_back_without_its_bands_is_told_once() {
+        let mut on_device = OnDevice {
+            device_name: "ppp0".into(),
+            options: BandsOptions::at_rate(1_000_000),
+            bands: Err(Lost::DeviceGone),
+            refusal: None,
+        };
+        let gone = on_device.news(Some(Lost::DeviceGone), true).to_string();
+        assert!(gone.starts_with("device ppp0 is gone"), "{gone}");
+        let told = on_device.came_back(Err(BandsError::NoFolder), true);
+        let told = told.unwrap().to_string();
+        assert!(
+            told.starts_with("device ppp0 is back without its bands: "),
+            "{told}"
+        );
+        assert!(told.contains(&BandsError::NoFolder.to_string()), "{told}");
+        assert_eq!(on_device.came_back(Err(BandsError::NoFolder), true), None);
     }
 }

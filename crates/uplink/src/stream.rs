@@ -35,8 +35,8 @@ pub struct GatedStream {
     unaccounted_bytes: u64,
     /// Written, but still in the socket when last asked: a window is shut.
     unsent_bytes: u64,
-    /// Written and not yet settled; only without pacing, where nothing depends on it before the
-    /// flush.
+    /// Written and not yet settled; only without pacing, where before the flush nothing but figures
+    /// depends on it.
     unsettled_bytes: u64,
     /// How many unsent bytes the socket was told to hold at most; none: it was not.
     unsent_bytes_max: Option<u32>,

@@ -12,7 +12,7 @@ use crate::service::Service;
 use crate::tls::{Alpn, Tls, TlsStream};
 use sooner_config::ClientNetwork;
 use sooner_http::frames::PREFACE;
-use sooner_operate::say;
+use sooner_operate::{AcceptFailures, say};
 use sooner_uplink::{Flow, GatedStream, Uplink};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -69,20 +69,22 @@ impl Acceptor {
     /// Accepts connections; never returns.
     pub async fn accept_all(self, listener: TcpListener) {
         let acceptor = Rc::new(self);
-        let mut has_complained = false;
+        let mut failures = AcceptFailures::new(
+            "cannot accept connections",
+            "closing idle ones and trying again",
+        );
         loop {
             acceptor.connections.wait_for_room().await;
             match listener.accept().await {
-                Ok((stream, remote)) => acceptor.spawn(stream, remote),
+                Ok((stream, remote)) => {
+                    failures.end();
+                    acceptor.spawn(stream, remote);
+                }
                 // The client went away while it waited: not our trouble.
-                Err(error) if is_of_client(&error) => {}
+                Err(error) if !failures.is_ours(&error) => {}
                 Err(error) => {
-                    if !has_complained {
-                        say(format_args!(
-                            "cannot accept connections: {error}; closing idle ones and trying again (a higher `ulimit -n` may help)"
-                        ));
-                        has_complained = true;
-                    }
+                    let line = failures.line(&error, std::time::Instant::now());
+                    line.into_iter().for_each(say);
                     acceptor
                         .service
                         .metrics()
@@ -213,7 +215,7 @@ impl Acceptor {
         let active_config = self.service.active_config();
         let (peer, handle) = (context.peer.clone(), context.handle.clone());
         let activity = handle.activity().clone();
-        let stream = RequestText::new(stream);
+        let stream = RequestText::new(stream, activity.clone());
         let stream = LingeringStream::new(stream, activity.clone(), LINGER_BYTES_MAX);
         let stream = ActivityStream::new(stream, activity.clone());
         let service = Http1Service::new(context);
@@ -299,13 +301,4 @@ async fn is_http2(stream: &TcpStream) -> io::Result<bool> {
         tokio::time::sleep(pause).await;
         pause = (2 * pause).min(REST_OF_PREFACE_AFTER_MAX);
     }
-}
-
-fn is_of_client(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::Interrupted
-    )
 }

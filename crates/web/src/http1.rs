@@ -45,6 +45,10 @@ pub struct Http1Limits {
 impl Http1 {
     /// HTTP/1 within `limits`.
     pub fn new(limits: Http1Limits) -> Self {
+        // Of a head that has not come to its end as well, hyper takes no more than this.
+        let buffer_bytes_max = BUFFER_BYTES_MIN
+            .max(2 * limits.chunk_bytes)
+            .max(limits.head_bytes_max);
         let mut builder = Builder::new();
         builder
             // One that waits for a backend is given up all the same, see [`AwaitedAnswer`].
@@ -54,7 +58,7 @@ impl Http1 {
             .max_header_size(limits.head_bytes_max)
             .max_headers(FIELDS_MAX)
             // Bounds how far hyper reads a body ahead of the socket.
-            .max_buf_size(BUFFER_BYTES_MIN.max(2 * limits.chunk_bytes));
+            .max_buf_size(buffer_bytes_max);
         Self(builder)
     }
 

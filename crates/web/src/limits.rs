@@ -16,6 +16,8 @@ mod receive_meter;
 mod settings;
 
 pub use activity::Activity;
+#[cfg(test)]
+pub use activity::CoarseClock;
 pub use activity_stream::ActivityStream;
 pub use connections::{
     AwaitedAnswer, CloseReason, ConnectionHandle, Connections, TooManyConnections,

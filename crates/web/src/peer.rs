@@ -3,6 +3,7 @@
 use crate::access_log::Remote;
 use crate::limits::ConnectionHandle;
 use crate::service::Service;
+use crate::tls::Framing;
 use sooner_uplink::Flow;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -30,6 +31,8 @@ pub struct TlsPeer {
     pub version: &'static str,
     /// The subject of the client's certificate, if it showed one that was accepted.
     pub client_subject: Option<String>,
+    /// How what is written is cut into records.
+    pub framing: Framing,
 }
 
 impl Peer {

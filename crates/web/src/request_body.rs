@@ -1,6 +1,7 @@
 //! The body of a request, whichever protocol brought it.
 
 use crate::limits::{Limits, MeteredBody, ReceiveError, ReceiveMeter};
+use crate::proxy::ClientFault;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
@@ -103,6 +104,15 @@ impl RequestBody {
     /// Whether it is known before the first byte that it is longer than it may be.
     pub fn is_too_long(&self) -> bool {
         matches!(self, Self::TooLong { .. })
+    }
+
+    /// Why it does not come to its end, where that is known already.
+    pub fn fault(&self) -> Option<ClientFault> {
+        match self {
+            Self::TooLong { .. } => Some(ClientFault::TooLong),
+            Self::Looked(body) => body.fault(),
+            _ => None,
+        }
     }
 }
 

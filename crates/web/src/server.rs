@@ -52,8 +52,16 @@ struct ServerState {
     tls: Option<Rc<Tls>>,
     means: Means,
     metrics: Arc<Metrics>,
+    passed: Passed,
     /// Notified when a reload has replaced the configuration in force.
     reloaded: Notify,
+}
+
+/// Which listeners a service manager opened, whatever the configuration says.
+#[derive(Clone, Copy)]
+struct Passed {
+    any: bool,
+    tls: bool,
 }
 
 /// Changes a server that runs; clones act on the same one.
@@ -96,7 +104,11 @@ impl<'a> Server<'a> {
     /// Opens the log and all listeners. Needs a tokio runtime around it; nothing is served before
     /// [`Listening::run`], but clients can connect.
     pub fn start(mut self) -> Result<Listening, Misconfigured> {
-        let mut warnings: Vec<_> = self.config.remarks();
+        let passed = Passed {
+            any: !self.passed.is_empty(),
+            tls: !self.passed.tls.is_empty(),
+        };
+        let mut warnings = self.config.remarks_of_server(passed.tls);
         warnings.extend(self.config.admin.remark());
         if let Some(tls) = &mut self.tls {
             warnings.append(&mut tls.warnings);
@@ -130,6 +142,7 @@ impl<'a> Server<'a> {
                     .map(|prepared| Rc::new(Tls::new(prepared, chunk_bytes, record_bytes))),
                 means: self.means,
                 metrics: self.metrics,
+                passed,
                 reloaded: Notify::new(),
             }),
             admin,
@@ -379,7 +392,11 @@ impl Control {
         // Whether TLS is spoken at all is decided at the start; certificates are looked at all the
         // same.
         let warnings = match &self.0.tls {
-            _ if config.tls.is_empty() => Vec::new(),
+            Some(_) if config.tls.is_empty() => vec![Misconfigured::without_place(
+                "tls",
+                "removed; the old certificates stay until the next start",
+            )],
+            None if config.tls.is_empty() => Vec::new(),
             Some(tls) => tls.reload(&config.tls, SystemTime::now())?,
             None => tls::prepare(&config.tls, SystemTime::now())?.warnings,
         };
@@ -391,6 +408,17 @@ impl Control {
         self.0.reloaded.notify_one();
         self.0.metrics.reloaded(hash, SystemTime::now());
         Ok(warnings)
+    }
+
+    /// What works in `config` and is hardly meant, for this server.
+    pub fn remarks(&self, config: &Config) -> Vec<Misconfigured> {
+        config.remarks_of_server(self.0.passed.tls)
+    }
+
+    /// Whether a service manager opened the listeners, so that the addresses of a configuration
+    /// take no effect.
+    pub fn has_passed_listeners(&self) -> bool {
+        self.0.passed.any
     }
 
     /// A configuration was not taken, for whatever reason.

@@ -22,6 +22,7 @@ use crate::proxy::SharedReport;
 use crate::request_body::RequestBody;
 use crate::response::{Response, plain, plain_with};
 use crate::static_site::Scheme;
+use crate::tls::Framing;
 use completion::Completion;
 use entering::{Place, Visit};
 use hyper::header::{ALLOW, HeaderValue};
@@ -38,11 +39,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-
-/// What TLS 1.3 adds to each of its records (RFC 8446, 5.2): header, content type, tag; bytes.
-const TLS_RECORD_BYTES: u64 = 22;
-/// The most a TLS record holds, bytes.
-const TLS_RECORD_DATA_BYTES: u64 = 16 << 10;
 
 /// The status, in logs and metrics alone, of a request without a response because its client left,
 /// as nginx has it.
@@ -84,7 +80,8 @@ pub struct RequestContext {
     hints: Hints,
     record: Option<OpenRecord>,
     facts: RequestFacts,
-    is_tls: bool,
+    /// The records of TLS; in clear text none.
+    framing: Framing,
     active_config: Rc<ActiveConfig>,
     outcome: Option<Rc<OnceCell<ProxyOutcome>>>,
     /// The name that the client gives where one is needed.
@@ -242,7 +239,7 @@ impl Service {
             },
             record: self.log.begin(&mut clock, now, &peer.named, request),
             facts: RequestFacts::new(request),
-            is_tls: peer.tls.is_some(),
+            framing: (peer.tls.as_ref()).map_or_else(Framing::default, |tls| tls.framing),
             active_config,
             outcome: None,
             user: None,
@@ -304,6 +301,7 @@ impl Service {
             _ => response.source.len(),
         };
         let estimated_bytes = response.source.estimated_bytes();
+        let written_bytes = u64::from(head_bytes).saturating_add(body_bytes.unwrap_or(0));
         let start = ResponseStart {
             body_bytes: body_bytes.or(estimated_bytes),
             is_estimate: body_bytes.is_none() && estimated_bytes.is_some(),
@@ -311,11 +309,7 @@ impl Service {
             class: signal.class,
             payer: context.named,
             is_tunnel: response.status == StatusCode::SWITCHING_PROTOCOLS,
-            overhead_bytes: if context.is_tls {
-                tls_bytes(u64::from(head_bytes).saturating_add(body_bytes.unwrap_or(0)))
-            } else {
-                0
-            },
+            overhead_bytes: context.framing.overhead_bytes(written_bytes),
         };
         let mut facts = context.facts;
         // Of what a stream has sent the uplink counts the body alone.
@@ -447,9 +441,4 @@ fn host_refusal<B>(request: &Request<B>, error: &HostError) -> Response {
         response.source = Source::Empty;
     }
     response
-}
-
-/// What TLS adds to `bytes` written as records of full length.
-fn tls_bytes(bytes: u64) -> u64 {
-    bytes.div_ceil(TLS_RECORD_DATA_BYTES) * TLS_RECORD_BYTES
 }

@@ -340,7 +340,7 @@ impl StaticSite {
         path: &[u8],
         now: Moment,
     ) -> Draft {
-        if asked.led.is_some() || media_type::is_known(path) {
+        if asked.led.is_some() || media_type::is_of_file(path) {
             return Draft::Bare(refusal::not_found());
         }
         if let Some(led) = self.last_script(asked) {

@@ -6,9 +6,13 @@
 //! 4 KiB; what it has encrypted and not written is bounded, and given back when it is written.
 
 mod accept;
+mod framing;
+mod stream;
 
-pub use accept::{Alpn, HandshakeError, TlsStream};
+pub use accept::{Alpn, HandshakeError};
+pub use framing::Framing;
 pub use sooner_tls::{Prepared, TlsConfig, TlsVersion, unreadable};
+pub use stream::TlsStream;
 
 use crate::config::Misconfigured;
 use crate::peer::TlsPeer;
@@ -86,7 +90,8 @@ impl Tls {
         handshake_timeout: Duration,
     ) -> Result<(TlsStream, TlsPeer, Alpn), HandshakeError> {
         let config = self.config.borrow().clone();
-        accept::accept(config, stream, self.buffer_bytes, handshake_timeout).await
+        let room = (self.buffer_bytes, self.record_bytes);
+        accept::accept(config, stream, room, handshake_timeout).await
     }
 }
 

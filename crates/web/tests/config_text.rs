@@ -340,9 +340,20 @@ fn what_a_reload_cannot_change_is_named() {
 #[test]
 fn certificates_nobody_is_shown_are_remarked() {
     let text = "root = \"/a\"\n[[tls]]\ncertificate = \"a\"\nkey = \"b\"";
-    let remarks: Vec<Misconfigured> = Config::parse(text).unwrap().remarks();
+    let config = Config::parse(text).unwrap();
+    let remarks: Vec<Misconfigured> = config.remarks();
     assert_eq!(remarks.len(), 1);
     assert!(remarks[0].message.contains("listen_tls"));
+    // Before a start it is not known whether there will be a socket.
+    assert!(
+        remarks[0]
+            .message
+            .contains("a socket that the service manager passes counts too")
+    );
+    assert_eq!(config.remarks_of_server(true), []);
+    let without = config.remarks_of_server(false);
+    assert_eq!(without.len(), 1);
+    assert!(!without[0].message.contains("service manager"));
 }
 
 #[test]

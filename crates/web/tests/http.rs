@@ -7,6 +7,7 @@ mod delivery;
 mod early_answers;
 mod expiring;
 mod fastcgi;
+mod fastcgi_bounds;
 mod fastcgi_told;
 mod fastcgi_twice;
 mod guarded;

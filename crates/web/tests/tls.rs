@@ -1,5 +1,6 @@
 //! TLS and the PROXY protocol on real sockets, with certificates made on the spot.
 
+mod activation;
 mod certificates;
 mod clients;
 mod mistakes;

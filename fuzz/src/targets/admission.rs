@@ -90,6 +90,7 @@ pub fn run(play: Play) {
                         client: ClientId(job.0 % 5),
                         network: job.0.is_multiple_of(2).then_some(ClientId(1)),
                     }),
+                    ..Request::default()
                 };
                 // A refusal is an answer.
                 let _ = admission.arrive(job, coming, now);

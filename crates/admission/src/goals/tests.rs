@@ -339,8 +339,8 @@ fn what_was_learned_stays() {
     assert_eq!(class_statuses[1].response_ns, Some(3 * MS));
     let done = Done {
         jobs: 1,
-        response_sum_ns: 3 * MS,
-        inside_sum_ns: 2 * MS,
+        response_sum_ns: u128::from(3 * MS),
+        inside_sum_ns: u128::from(2 * MS),
     };
     assert_eq!(class_statuses[1].done, done);
     assert_eq!(
@@ -366,6 +366,20 @@ fn what_was_learned_stays() {
 }
 
 /// Percentiles are told of every class, whatever it has as a target.
+/// Five thousand that wait together are some centuries in weeks.
+#[test]
+fn sums_outlive_what_64_bits_hold() {
+    let mut goals = Goals::default();
+    goals.replace(vec![goal("a", 0, &[])]);
+    let century_ns = 100 * 365 * 86_400 * 1_000_000_000;
+    for _ in 0..9 {
+        goals.done(0, century_ns, century_ns, Time::ZERO);
+    }
+    let done = goals.class_statuses()[0].done;
+    assert_eq!(done.response_sum_ns, 18 * u128::from(century_ns));
+    assert_eq!(done.inside_sum_ns, 9 * u128::from(century_ns));
+}
+
 #[test]
 fn percentiles_are_known_without_a_target_for_them() {
     let mut goals = Goals::default();

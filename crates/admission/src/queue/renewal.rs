@@ -1,7 +1,7 @@
 //! Who waits under another order, in other classes, within other caps, and with less expected.
 
 use super::{AdmissionQueue, Request, Waiting};
-use crate::order::{Order, Ranking, Within};
+use crate::order::{AccountsOf, Order, Ranking, Within};
 use sooner_policy::{JobId, Time};
 
 impl AdmissionQueue {
@@ -14,18 +14,52 @@ impl AdmissionQueue {
         renewed: impl Fn(JobId, Request) -> Request,
         now: Time,
     ) {
+        self.set_classes(order, renewed, Some, now);
+    }
+
+    /// The same where classes have other numbers: `kept` has that of each that is still there. What
+    /// was charged to an account that there is no more, or to another one, was not charged.
+    pub(crate) fn set_classes(
+        &mut self,
+        order: Order,
+        renewed: impl Fn(JobId, Request) -> Request,
+        kept: impl Fn(u8) -> Option<u8>,
+        now: Time,
+    ) {
+        let accounts = order.accounts();
+        let are_carried = accounts == self.order.accounts();
+        let is_charged_alike = |before: &Request, after: &Request| {
+            let is_one = match accounts {
+                None => true,
+                Some(AccountsOf::Classes) => kept(before.class) == Some(after.class),
+                Some(AccountsOf::Payers) => before.payer == after.payer,
+            };
+            are_carried && is_one
+        };
         let mut is_same = order == self.order;
-        for (&job, Waiting { request, .. }) in &mut self.waiting {
-            let before = (request.class, request.promise);
-            *request = renewed(job, *request);
-            is_same &= (request.class, request.promise) == before;
+        for (&job, one) in &mut self.waiting {
+            let before = one.request;
+            let after = renewed(job, before);
+            one.request = after;
+            is_same &= (before.class, before.promise) == (after.class, after.promise);
+            if !is_charged_alike(&before, &after) {
+                one.charged_ns = 0;
+                is_same = false;
+            }
         }
-        let back = self.back.values_mut();
-        let back = back.map(|(job, request)| (*job, request));
-        let inside = self.inside.iter_mut().map(|(&job, request)| (job, request));
-        for (job, request) in inside.chain(back) {
-            *request = renewed(job, *request);
+        for (&job, request) in &mut self.inside {
+            let before = *request;
+            *request = renewed(job, before);
+            if !is_charged_alike(&before, request)
+                && let Some(charged) = self.charged.get_mut(&job)
+            {
+                charged.charged_ns = 0;
+            }
         }
+        for (job, request) in self.back.values_mut() {
+            *request = renewed(*job, *request);
+        }
+        self.ranking.renumber(kept);
         if is_same {
             self.set_caps(&self.caps.maxima(), now);
             return;
@@ -53,6 +87,12 @@ impl AdmissionQueue {
                 one.request.expected_ns = Some(ns);
                 one.left_ns = part(one.left_ns, ns, before_ns);
                 is_same = false;
+                let had_ns = ns.saturating_sub(one.left_ns).min(one.charged_ns);
+                if had_ns < one.charged_ns {
+                    let scheduler = self.ranking.scheduler();
+                    scheduler.settle(&one.charged(job), had_ns, one.charged_at);
+                    one.charged_ns = had_ns;
+                }
             }
         }
         if !is_same {

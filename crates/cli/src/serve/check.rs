@@ -67,6 +67,9 @@ fn check_log(config: &Config) -> Result<(), Misconfigured> {
     else {
         return Ok(());
     };
+    if let Some(words) = config.log.destination().link_refusal() {
+        return Err(Misconfigured::at(access, "log.access", words));
+    }
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

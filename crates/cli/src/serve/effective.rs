@@ -2,6 +2,7 @@
 
 use super::args::ServeArgs;
 use crate::config_file::{located, put, put_all, read};
+use sooner_config::Spanned;
 use sooner_operate::say;
 use sooner_web::config::{Config, Misconfigured, SourceText, from_command_line};
 use sooner_web::tls::TlsConfig;
@@ -84,13 +85,7 @@ impl ServeArgs {
         self.put_over_uplink(config);
         self.put_over_log(config);
         if let (Some(certificate), Some(key)) = (&self.certificate, &self.key) {
-            config.tls = vec![TlsConfig {
-                certificate: from_command_line(certificate.clone()),
-                key: from_command_line(key.clone()),
-                client_ca: None,
-                client_required: None,
-                versions: None,
-            }];
+            put_certificate(&mut config.tls, certificate, key);
         }
         put(&mut config.admin.listen, self.admin.as_ref());
         if let Some(seconds) = self.grace {
@@ -121,5 +116,69 @@ impl ServeArgs {
         if let Some(format) = self.log_format {
             config.log.format = format.into();
         }
+    }
+}
+
+/// One certificate over all of the file's. What the file's tables say for all names stays: who may
+/// come is no matter of the certificate.
+fn put_certificate(tables: &mut Vec<TlsConfig>, certificate: &Path, key: &Path) {
+    let only = TlsConfig {
+        certificate: from_command_line(certificate.into()),
+        key: from_command_line(key.into()),
+        client_ca: tables.iter().find_map(|table| table.client_ca.clone()),
+        client_required: tables
+            .iter()
+            .find_map(|table| table.client_required.clone()),
+        versions: tables.iter().find_map(|table| table.versions.clone()),
+    };
+    // One that says something else stays as well, for the check to refuse it.
+    tables.retain(|table| {
+        differs(table.client_ca.as_ref(), only.client_ca.as_ref())
+            || differs(
+                table.client_required.as_ref(),
+                only.client_required.as_ref(),
+            )
+            || differs(table.versions.as_ref(), only.versions.as_ref())
+    });
+    tables.insert(0, only);
+}
+
+fn differs<T: PartialEq>(one: Option<&Spanned<T>>, other: Option<&Spanned<T>>) -> bool {
+    one.zip(other)
+        .is_some_and(|(one, other)| one.get_ref() != other.get_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables(rest: [&str; 2]) -> Vec<TlsConfig> {
+        let of = |rest| format!("[[tls]]\ncertificate = \"a\"\nkey = \"b\"\n{rest}\n");
+        let mut config = Config::parse(&rest.map(of).concat()).unwrap();
+        put_certificate(&mut config.tls, Path::new("c.pem"), Path::new("k.pem"));
+        config.tls
+    }
+
+    #[test]
+    fn a_certificate_leaves_the_files_word_on_clients() {
+        let first = "client_ca = \"ca.pem\"\nclient_required = false";
+        let tables = tables([first, "versions = [\"1.3\"]"]);
+        let [only] = &tables[..] else {
+            panic!("{tables:?}");
+        };
+        assert_eq!(only.certificate.get_ref(), Path::new("c.pem"));
+        assert_eq!(only.key.get_ref(), Path::new("k.pem"));
+        let client_ca = only.client_ca.as_ref().unwrap();
+        assert_eq!(client_ca.get_ref(), Path::new("ca.pem"));
+        assert!(!only.client_required.as_ref().unwrap().get_ref());
+        assert_eq!(only.versions.as_ref().unwrap().get_ref().len(), 1);
+    }
+
+    #[test]
+    fn tables_that_contradict_each_other_are_left_to_the_check() {
+        let tables = tables(["client_ca = \"one.pem\"", "client_ca = \"other.pem\""]);
+        let said = tables.iter().map(|table| table.client_ca.as_ref().unwrap());
+        let said: Vec<_> = said.map(|file| file.get_ref().to_str().unwrap()).collect();
+        assert_eq!(said, ["one.pem", "other.pem"]);
     }
 }

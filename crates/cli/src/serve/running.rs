@@ -67,7 +67,7 @@ impl Running {
 
     fn stop(&mut self) {
         self.is_stopping = true;
-        self.supervisor.stopping();
+        self.supervisor.stopping("letting responses in flight end");
         self.stop.notify_one();
     }
 
@@ -95,16 +95,42 @@ impl Running {
             .reload(&new.config, new.source.hash())
             .map_err(|mistake| new.located(mistake))?;
         let fixed = self.started.fixed_keys_changed(&new.config);
-        let fixed = fixed.into_iter().map(|key| {
-            Misconfigured::without_place(key, "changed; takes effect at the next start")
-        });
-        new.say(
-            new.config
-                .remarks()
-                .into_iter()
-                .chain(warnings)
-                .chain(fixed),
-        );
+        let is_passed = self.control.has_passed_listeners();
+        let fixed = fixed
+            .into_iter()
+            .map(|key| Misconfigured::without_place(key, why_fixed(key, is_passed)));
+        let remarks = self.control.remarks(&new.config).into_iter();
+        new.say(remarks.chain(warnings).chain(fixed));
         Ok(())
+    }
+}
+
+/// What becomes of a change of a key that a reload does not take.
+fn why_fixed(key: &str, is_passed: bool) -> &'static str {
+    match key {
+        "listen" | "listen_tls" if is_passed => {
+            "changed; takes no effect while the service manager passes the sockets"
+        }
+        _ => "changed; takes effect at the next start",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_take_no_effect_beside_passed_sockets() {
+        for (key, is_passed, effect) in [
+            ("listen", false, "takes effect at the next start"),
+            ("listen", true, "takes no effect"),
+            ("listen_tls", true, "takes no effect"),
+            ("user", true, "takes effect at the next start"),
+        ] {
+            assert!(
+                why_fixed(key, is_passed).contains(effect),
+                "{key} {is_passed}"
+            );
+        }
     }
 }

@@ -26,6 +26,23 @@ fn a_log_is_not_made_by_a_check() {
 }
 
 #[test]
+fn a_log_that_root_would_not_open_is_no_right_one() {
+    if !geteuid().is_root() {
+        let test = "a_log_that_root_would_not_open_is_no_right_one";
+        return skip(test, "needs root");
+    }
+    let place = ConfigFolder::new("");
+    std::os::unix::fs::symlink("/dev/null", place.path("access.log")).unwrap();
+    let line = place.refusal(&format!(
+        "{}[log]\naccess = \"access.log\"\n",
+        serving("one")
+    ));
+    let expected = "log.access: PLACE/access.log is a symbolic link, which root does not follow; \
+                    name its target, or - for standard output";
+    assert!(line.ends_with(expected), "{line}");
+}
+
+#[test]
 fn a_wrong_configuration_is_one_line_with_its_place() {
     let place = ConfigFolder::new("");
     for (config, expected) in [

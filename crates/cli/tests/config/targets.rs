@@ -148,8 +148,8 @@ fn targets_are_held_against_what_a_server_sees() {
         let file = place.file().display().to_string();
         for line in [
             "upstream app\n",
-            &format!("{file}:14: class.target.mean: high: 1.00 ms cannot be met, because"),
-            "pass in the server; lower upstream.limit, or give a longer target",
+            &format!("{file}:14: class.target.mean: high: 1.00 ms cannot be met: a job takes"),
+            "in the server; lower upstream.limit, or give a longer target",
             "NOT FEASIBLE: high takes longer in the server than its target allows; ",
         ] {
             assert!(words.contains(line), "{line}: {words}");

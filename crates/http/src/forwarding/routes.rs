@@ -4,6 +4,7 @@
 //! Paths are compared as RFC 3986, 6.2.2 makes them equal: `%61` is `a`. What goes to the upstream
 //! is what the client sent.
 
+use crate::host;
 use std::borrow::Cow;
 
 /// A table of routes to something.
@@ -27,13 +28,15 @@ pub enum HostPattern {
     Any,
     /// All below this name; kept with its leading dot.
     Below(String),
-    /// This one.
+    /// This one; an address in its shortest form.
     Exact(String),
 }
 
 /// Text that is no host of a route.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a host: write a name without port, example.org or *.example.org")]
+#[error(
+    "`{0}` is not a host: write a name or an address without port, example.org, *.example.org or [2001:db8::1]"
+)]
 pub struct NotAHost(String);
 
 /// A path no route may have.
@@ -64,9 +67,12 @@ impl HostPattern {
                         .bytes()
                         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
             });
-        let is_address = name.starts_with('[') && name.ends_with(']') && name == text;
+        let is_address = text.starts_with('[') && host::parse(text.as_bytes()) == Some(text);
         if !is_name && !is_address {
             return Err(NotAHost(text.into()));
+        }
+        if is_address {
+            return Ok(Self::Exact(host::normal(text).into_owned()));
         }
         let name = name.to_ascii_lowercase();
         Ok(if name.len() == text.len() {
@@ -76,16 +82,12 @@ impl HostPattern {
         })
     }
 
+    /// Whether it is for `host`, which is as [`host::normal`] gives it.
     fn fits(&self, host: Option<&str>) -> bool {
         match (self, host) {
             (Self::Any, _) => true,
-            (Self::Exact(name), Some(host)) => host.eq_ignore_ascii_case(name),
-            (Self::Below(end), Some(host)) => {
-                let at = host.len().checked_sub(end.len());
-                at.filter(|at| *at > 0)
-                    .and_then(|at| host.get(at..))
-                    .is_some_and(|tail| tail.eq_ignore_ascii_case(end))
-            }
+            (Self::Exact(name), Some(host)) => host == name,
+            (Self::Below(end), Some(host)) => host.len() > end.len() && host.ends_with(end),
             (_, None) => false,
         }
     }
@@ -154,10 +156,10 @@ impl<T> Routes<T> {
         if self.entries.is_empty() {
             return None;
         }
-        let path = normalised(path);
+        let (path, host) = (normalised(path), host.map(host::normal));
         self.entries
             .iter()
-            .find(|entry| begins_with(&path, &entry.path) && entry.host.fits(host))
+            .find(|entry| begins_with(&path, &entry.path) && entry.host.fits(host.as_deref()))
             .map(|entry| &entry.target)
     }
 }
@@ -306,6 +308,21 @@ mod tests {
     }
 
     #[test]
+    fn an_address_has_many_spellings() {
+        let mut routes = routes(&[("[2001:DB8:0::1]", "/")]);
+        for host in [
+            "[2001:db8::1]",
+            "[2001:0db8:0:0:0:0:0:1]",
+            "[2001:DB8::0.0.0.1]",
+        ] {
+            assert_eq!(routes.find(Some(host), "/"), Some(&0), "{host}");
+        }
+        assert_eq!(routes.find(Some("[2001:db8::2]"), "/"), None);
+        let again = HostPattern::parse("[2001:db8::1]").unwrap();
+        assert_eq!(routes.add(again, "/", 9), Err(Overlap));
+    }
+
+    #[test]
     fn the_same_host_and_path_twice_overlap() {
         let mut routes = routes(&[("", "/api"), ("a", "/api")]);
         assert_eq!(routes.add(HostPattern::Any, "/%61pi", 9), Err(Overlap));
@@ -315,7 +332,22 @@ mod tests {
 
     #[test]
     fn hosts_and_paths_that_never_match_are_refused() {
-        for host in ["", "*", "*.", "a..b", "a:80", "http://a", "a b", "*.[::1]"] {
+        for host in [
+            "",
+            "*",
+            "*.",
+            "a..b",
+            "a:80",
+            "http://a",
+            "a b",
+            "*.[::1]",
+            "[foo]",
+            "[]",
+            "[::1]:80",
+            "[1.2.3.4]",
+            "[::1",
+            "::1",
+        ] {
             assert!(HostPattern::parse(host).is_err(), "{host}");
         }
         assert!(HostPattern::parse("[::1]").is_ok());

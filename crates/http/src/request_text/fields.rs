@@ -10,7 +10,7 @@ pub enum Framing {
     Length(u64),
     /// With its last chunk.
     Chunked,
-    /// Not known for certain, or what follows is another protocol.
+    /// Not known for certain.
     Unclear,
 }
 
@@ -44,6 +44,7 @@ pub struct Fields {
     length: Option<u64>,
     is_chunked: bool,
     is_unclear: bool,
+    asks_to_switch: bool,
 }
 
 impl Fields {
@@ -76,11 +77,16 @@ impl Fields {
                 self.is_unclear |= self.is_chunked || !is_chunked;
                 self.is_chunked = true;
             }
-            Some(b"upgrade") => self.is_unclear = true,
+            Some(b"upgrade") => self.asks_to_switch = true,
             _ => {}
         }
         self.name = Beginning::default();
         self.value = Beginning::default();
+    }
+
+    /// Whether another protocol may follow the message.
+    pub fn asks_to_switch(&self) -> bool {
+        self.asks_to_switch
     }
 
     /// How the body ends, now that the head has.

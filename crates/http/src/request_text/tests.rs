@@ -71,8 +71,42 @@ fn after_anything_unclear_nothing_is_changed() {
     }
 }
 
+#[test]
+fn behind_a_request_to_switch_requests_are_followed_once_http_goes_on() {
+    let next = "GET /< HTTP/1.1\r\n\r\n";
+    for asking in [
+        "GET / HTTP/1.1\r\nconnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
+        "POST / HTTP/1.1\r\nupgrade: x\r\ncontent-length: 3\r\n\r\n/<>",
+        "POST / HTTP/1.1\r\nupgrade: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n<\r\n0\r\n\r\n",
+    ] {
+        let mut rewriter = Rewriter::default();
+        assert_eq!(&*rewriter.rewrite(asking.as_bytes()), asking.as_bytes());
+        rewriter.stays_with_http();
+        for _ in 0..2 {
+            let changed = rewriter.rewrite(next.as_bytes());
+            assert_eq!(&*changed, b"GET /%3C HTTP/1.1\r\n\r\n", "{asking}");
+        }
+        // What comes before that is known may be of the other protocol.
+        let mut rewriter = Rewriter::default();
+        rewriter.rewrite(asking.as_bytes());
+        assert_eq!(&*rewriter.rewrite(next.as_bytes()), next.as_bytes());
+        rewriter.stays_with_http();
+        assert_eq!(&*rewriter.rewrite(next.as_bytes()), next.as_bytes());
+    }
+}
+
+#[test]
+fn only_connect_is_connect() {
+    let next = "GET /< HTTP/1.1\r\n\r\n";
+    for method in ["C", "COPY", "CHECKIN", "CONNEC", "CONNECTS", "connect"] {
+        let head = format!("{method} / HTTP/1.1\r\n\r\n");
+        let expected = format!("{head}GET /%3C HTTP/1.1\r\n\r\n");
+        assert_eq!(text(format!("{head}{next}").as_bytes()), expected);
+    }
+}
+
 fn requests() -> impl Strategy<Value = Vec<u8>> {
-    let line = "(GET|POST|CONNECT) /[a<\"?\u{e9}`]{0,5} HTTP/1\\.[01]\r?\n";
+    let line = "(GET|POST|COPY|CONNECT) /[a<\"?\u{e9}`]{0,5} HTTP/1\\.[01]\r?\n";
     let field =
         "(content-length: [0-9]{1,2}|transfer-encoding: chunked|upgrade: x|a: b|[ -~]{0,9})\r?\n";
     let body = "(\r?\n|[0-9a]\r\n|x{0,9}|0\r?\n\r?\n|a: b\n)";

@@ -1,8 +1,13 @@
 //! The responses of one flow: what was promised, what was sent, and for how long others went.
 
 use crate::response::JobReport;
+use crate::wire;
 use sooner_policy::Time;
 use std::collections::VecDeque;
+
+/// What of its size a response may have more than was announced, at least and as a part of it.
+const OUTGROWN_BYTES_MIN: u64 = 4 * wire::SEGMENT_BYTES;
+const OUTGROWN_PART: u64 = 64;
 
 /// Called once, when a response is over.
 pub type OnEnd = Box<dyn FnOnce(JobReport) + Send>;
@@ -200,6 +205,17 @@ impl Account {
     pub(super) fn remaining_bytes(&self) -> Option<u64> {
         self.promised_bytes
             .map(|promised| promised.saturating_sub(self.sent_bytes))
+    }
+
+    /// How much larger the present job is to be taken for, once it has outgrown what was announced:
+    /// it is half done then, as one of unknown size is. An announcement is an estimate, and a little
+    /// more is its end.
+    pub(super) fn outgrown_bytes(&self) -> Option<u64> {
+        let promised_bytes = self.promised_bytes.filter(|_| self.has_responses())?;
+        let excess_bytes = self.sent_bytes.checked_sub(promised_bytes)?;
+        let size_bytes = promised_bytes.saturating_sub(self.job_from_bytes);
+        let allowed_bytes = size_bytes / OUTGROWN_PART + OUTGROWN_BYTES_MIN;
+        (excess_bytes > allowed_bytes).then(|| self.attained_bytes() + excess_bytes)
     }
 
     /// Bytes sent of the present job.

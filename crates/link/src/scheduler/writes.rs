@@ -43,7 +43,11 @@ impl LinkScheduler {
                 let scheduler = &mut self.turns.scheduler;
                 scheduler.progress(JobId(connection), served_bytes, now);
             }
+            let outgrown_bytes = flow.account.outgrown_bytes();
             self.turns.set_ready(connection, flow, false, now);
+            if let Some(additional_bytes) = outgrown_bytes {
+                self.enlarge(connection, additional_bytes, now);
+            }
         }
         if has_streams {
             self.review_send_buffer(connection, now);

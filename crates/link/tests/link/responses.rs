@@ -299,6 +299,44 @@ fn a_response_that_proves_larger_than_estimated_ranks_behind() {
     }
 }
 
+/// Writes `bytes` of a flow that nothing competes with; when it is done.
+fn write(link: &mut LinkScheduler, flow: FlowId, bytes: u64, from: Time) -> Time {
+    let (mut left, mut now) = (bytes, from);
+    while left > 0 {
+        match link.ask(flow, left, Waker::noop(), now) {
+            Answer::Go(granted) => {
+                link.settle(flow, granted, granted, now);
+                left -= granted;
+            }
+            Answer::Wait => {
+                now = link.wake_at(now).unwrap();
+                link.wake_next(now);
+            }
+        }
+    }
+    now
+}
+
+#[test]
+fn a_response_that_outgrows_what_was_announced_does_not_pass_all_others() {
+    let mut link = paced(PolicyName::Srpt);
+    let [large, other] = [1_000_000, 50_000].map(|bytes| {
+        let flow = link.open(Time::ZERO);
+        start(&mut link, flow, bytes);
+        flow
+    });
+    let now = write(&mut link, large, 999_000, Time::ZERO);
+    assert!(link.rank(large) < link.rank(other));
+    // An announcement is an estimate: a little more is the end.
+    let now = write(&mut link, large, 10_000, now);
+    assert!(link.rank(large) < link.rank(other));
+    let now = write(&mut link, large, 20_000, now);
+    let rank = link.rank(large).unwrap();
+    assert!(rank >= 1_000_000, "as one of unknown size: {rank}");
+    write(&mut link, large, 1_000_000, now);
+    assert!(link.rank(large) < link.rank(other));
+}
+
 #[test]
 fn what_has_no_size_or_is_gone_gets_no_larger() {
     let mut link = paced(PolicyName::Srpt);

@@ -9,7 +9,8 @@ use std::io;
 use std::task::{Context, Poll};
 use tokio::io::Interest;
 
-/// Bytes between two looks at what the kernel really sent.
+/// Bytes between two looks at what the kernel really sent, and the most that is not counted yet
+/// where nothing depends on it.
 const ACCOUNT_BYTES: u64 = 65_536;
 
 impl GatedStream {
@@ -30,7 +31,8 @@ impl GatedStream {
     pub(super) fn settle(&mut self, written_bytes: u64) {
         if !self.shared.is_paced {
             self.unsettled_bytes += written_bytes;
-            if self.shared.marks_bands || self.signals.has_streams() {
+            let is_due = self.unsettled_bytes >= ACCOUNT_BYTES;
+            if is_due || self.shared.marks_bands || self.signals.has_streams() {
                 self.settle_unpaced();
             }
             return;
@@ -59,7 +61,7 @@ impl GatedStream {
     }
 
     /// Without pacing nothing is charged, but the account of the response, its band and its streams
-    /// follow what was written.
+    /// follow what was written, and so do the figures of those who watch.
     fn settle_unpaced(&mut self) {
         let written_bytes = std::mem::take(&mut self.unsettled_bytes);
         let now = self.shared.now();

@@ -4,6 +4,7 @@ use sooner_link::{JobReport, ResponseStart};
 use sooner_policy::PolicyName;
 use sooner_uplink::{Flow, GatedStream, Mechanism, Uplink, UplinkConfig};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -32,21 +33,9 @@ async fn connect(uplink: &Uplink) -> (TcpStream, GatedStream, Flow) {
 }
 
 /// Writes one response as hyper would: announce, write, say that the body is done, flush.
-async fn respond(stream: GatedStream, flow: Flow, bytes: usize, index: usize, ends: Ends) {
-    respond_promising(bytes as u64, stream, flow, bytes, index, ends).await;
-}
-
-/// Announces another size than it writes, and so gets another rank than it deserves.
-async fn respond_promising(
-    promised_bytes: u64,
-    mut stream: GatedStream,
-    flow: Flow,
-    bytes: usize,
-    index: usize,
-    ends: Ends,
-) {
+async fn respond(mut stream: GatedStream, flow: Flow, bytes: usize, index: usize, ends: Ends) {
     let start = ResponseStart {
-        body_bytes: Some(promised_bytes),
+        body_bytes: Some(bytes as u64),
         ..ResponseStart::default()
     };
     flow.start(start, move |report| {
@@ -185,11 +174,11 @@ async fn a_client_that_leaves_ends_its_response_and_lets_others_go() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_keeps_no_other_waiting() {
-    let uplink = in_order_of(PolicyName::Srpt);
+    let uplink = in_order_of(PolicyName::Fcfs);
     let ends = Ends::default();
     // First in rank whatever it has written, until its window closes.
     let (client, stream, flow) = connect(&uplink).await;
-    let stalled = respond_promising(1, stream, flow, 50_000_000, 7, ends.clone());
+    let stalled = respond(stream, flow, 50_000_000, 7, ends.clone());
     let stalled = tokio::spawn(stalled);
     let others = serve(&uplink, &[90_000, 90_000]).await;
     assert!(others.iter().all(|(_, report)| report.completed));
@@ -205,6 +194,23 @@ async fn without_a_limit_everything_passes_and_is_accounted_for() {
         ends.iter()
             .all(|(_, report)| report.completed && report.wait_ns == 0)
     );
+}
+
+#[tokio::test]
+async fn without_a_limit_what_is_written_is_counted_before_the_end() {
+    let uplink = Uplink::unlimited();
+    let (client, stream, flow) = connect(&uplink).await;
+    // More than the sockets hold of what the client does not read.
+    let response = tokio::spawn(respond(stream, flow, 50_000_000, 0, Ends::default()));
+    let counted = async {
+        while uplink.snapshot().socket_bytes == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let counted = tokio::time::timeout(Duration::from_secs(20), counted).await;
+    assert!(counted.is_ok() && !response.is_finished());
+    drop(client);
+    response.await.expect("no panic");
 }
 
 #[tokio::test]

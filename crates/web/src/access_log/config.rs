@@ -1,5 +1,6 @@
 //! The table `[log]`: where lines go, and in which form.
 
+use super::output::is_refused_link;
 use super::writer::{AccessLog, Closer};
 use crate::config::{Misconfigured, parsed};
 use serde::{Deserialize, Deserializer};
@@ -60,16 +61,30 @@ impl LogConfig {
 
     /// Opens the destination; see [`AccessLog::open`].
     pub fn open(&self) -> Result<(AccessLog, Option<Closer>), Misconfigured> {
-        AccessLog::open(&self.destination(), self.format).map_err(|error| {
-            let message = format!(
-                "cannot open {}: {error}; name a file in an existing directory, - or off",
-                self.destination()
-            );
+        let destination = self.destination();
+        AccessLog::open(&destination, self.format).map_err(|error| {
+            let message = destination.link_refusal().unwrap_or_else(|| {
+                format!(
+                    "cannot open {destination}: {error}; name a file in an existing directory, - or off"
+                )
+            });
             match &self.access {
                 Some(access) => Misconfigured::at(access, "log.access", message),
                 None => Misconfigured::without_place("log.access", message),
             }
         })
+    }
+}
+
+impl Destination {
+    /// Why it would not be opened now, where that is because it is a symbolic link.
+    pub fn link_refusal(&self) -> Option<String> {
+        match self {
+            Self::File(path) if is_refused_link(path) => Some(format!(
+                "{self} is a symbolic link, which root does not follow; name its target, or - for standard output"
+            )),
+            _ => None,
+        }
     }
 }
 
@@ -126,6 +141,34 @@ mod tests {
         assert_eq!(read("").format, LogFormat::Json);
         assert!(toml::from_str::<LogConfig>("format = \"xml\"").is_err());
         assert!(toml::from_str::<LogConfig>("acess = \"-\"").is_err());
+    }
+
+    #[test]
+    fn a_link_that_root_does_not_follow_is_called_so() {
+        let test = "a_link_that_root_does_not_follow_is_called_so";
+        if !rustix::process::geteuid().is_root() {
+            return sooner_testbed::skip(test, "needs root");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("log");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for target in [
+            file.as_path(),
+            Path::new("/dev/null"),
+            Path::new("/nowhere/log"),
+        ] {
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            let config = read(&format!("access = {link:?}"));
+            let message = config.open().err().unwrap().message;
+            let begin = format!("{} is a symbolic link, which root does not", link.display());
+            assert!(message.starts_with(&begin), "{message}");
+            assert!(message.ends_with("name its target, or - for standard output"));
+            std::fs::remove_file(&link).unwrap();
+        }
+        assert_eq!(Destination::File(file).link_refusal(), None);
+        assert_eq!(Destination::File("/dev/stdout".into()).link_refusal(), None);
+        assert_eq!(Destination::File(link).link_refusal(), None);
     }
 
     #[test]

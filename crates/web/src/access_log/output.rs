@@ -57,10 +57,7 @@ fn length_of_file(file: &File) -> Option<u64> {
 /// A pipe without a reader must not hold up the start: opened for both directions, it opens at
 /// once, and keeps what is written for a later reader.
 fn open_file(path: &Path) -> io::Result<File> {
-    let is_pipe = path
-        .metadata()
-        .is_ok_and(|found| found.file_type().is_fifo());
-    if is_pipe {
+    if is_pipe(path) {
         OpenOptions::new().read(true).write(true).open(path)
     } else {
         let flags = if may_be_planted(path) {
@@ -75,6 +72,17 @@ fn open_file(path: &Path) -> io::Result<File> {
             .custom_flags(flags.bits().cast_signed())
             .open(path)
     }
+}
+
+fn is_pipe(path: &Path) -> bool {
+    let found = path.metadata();
+    found.is_ok_and(|found| found.file_type().is_fifo())
+}
+
+/// Whether `path` is a link that is not followed now.
+pub fn is_refused_link(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    found.is_ok_and(|found| found.is_symlink()) && may_be_planted(path) && !is_pipe(path)
 }
 
 /// Whether another user could have put a link there for root to follow: logs lie in folders that

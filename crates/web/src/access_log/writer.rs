@@ -307,11 +307,14 @@ impl Writer {
                 self.output = output;
             }
             Ok(None) => {}
-            Err(error) => say(format_args!(
-                "the access log {} cannot be reopened: {}; it continues where it went before",
-                self.shared.destination,
-                without_code(&error)
-            )),
+            Err(error) => {
+                let destination = &self.shared.destination;
+                let why = destination.link_refusal();
+                let why = why.unwrap_or_else(|| without_code(&error));
+                say(format_args!(
+                    "the access log {destination} cannot be reopened: {why}; it continues where it went before"
+                ));
+            }
         }
     }
 

@@ -11,7 +11,10 @@
     const policy = uplink.policy.toUpperCase(), sooner = comparison.times_sooner;
     const same = many(comparison.responses, "response");
     let headline, meaning = `Mean response time of the last minute: ${time(comparison.mean_response_seconds)}. An equally shared link would have needed ${time(comparison.mean_fair_response_seconds)} for the same ${same}.`;
-    if (uplink.rate_bits_per_sec === null) {
+    if (uplink.rate_bits_per_sec === null && uplink.found !== null) {
+      headline = `${policy}: no limit of the uplink was found yet`;
+      meaning = "The uplink's rate is looked for while traffic flows; until clients wait beyond this host, nothing has to wait here.";
+    } else if (uplink.rate_bits_per_sec === null) {
       headline = "Responses are not ordered";
       meaning = "No uplink rate is configured, so every response is written as soon as it is there.";
     } else if (sooner === null) {
@@ -32,9 +35,9 @@
   };
 
   const showTiles = ({ uplink, connections, per_second }) => {
-    const { waiting, sending, busy_share, rate_bits_per_sec } = uplink;
+    const { waiting, sending, busy_share, rate_bits_per_sec, found } = uplink;
     say(at("busy"), busy_share === null ? "\u2013" : `${(busy_share * 100).toFixed(0)}\u00a0%`);
-    say(at("rate"), rate_bits_per_sec === null ? "no limit" : `of ${bits(rate_bits_per_sec)}`);
+    say(at("rate"), rate_bits_per_sec === null ? (found === null ? "no limit" : "no limit found") : `of ${bits(rate_bits_per_sec)}`);
     say(at("waiting"), count(waiting.jobs));
     say(at("waiting-bytes"), bytes(waiting.bytes));
     say(at("sending"), count(sending.jobs));

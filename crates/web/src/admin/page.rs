@@ -20,8 +20,10 @@ pub fn page(status: &Status) -> Page<'static> {
 /// What the comparison says, in one line.
 fn headline(status: &Status) -> String {
     let policy = html(&status.uplink.policy.to_uppercase());
-    if status.uplink.rate_bits_per_sec.is_none() {
-        return "Responses are not ordered".into();
+    match (status.uplink.rate_bits_per_sec, &status.uplink.found) {
+        (None, None) => return "Responses are not ordered".into(),
+        (None, Some(_)) => return format!("{policy}: no limit of the uplink was found yet"),
+        (Some(_), _) => {}
     }
     match status.comparison.times_sooner {
         None => format!("{policy}: too few responses in the last minute to compare"),
@@ -284,8 +286,19 @@ fn size_label(index: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::status::FoundStatus;
     use crate::admin::status::tests::{history, sources};
     use std::time::UNIX_EPOCH;
+
+    fn nothing_found() -> FoundStatus {
+        FoundStatus {
+            state: "open".into(),
+            carries_bits_per_sec: None,
+            waits_ms: 0.0,
+            decided: 0,
+            why: None,
+        }
+    }
 
     fn status(target: &str) -> Status {
         let sources = sources();
@@ -328,5 +341,8 @@ mod tests {
         }
         status.uplink.rate_bits_per_sec = None;
         assert!(headline(&status).contains("not ordered"));
+        status.uplink.found = Some(nothing_found());
+        assert!(headline(&status).contains("no limit of the uplink was found yet"));
+        assert!(plain(&status).contains("<td>no limit found</td>"));
     }
 }

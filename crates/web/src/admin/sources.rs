@@ -36,7 +36,7 @@ pub struct UplinkReading {
     pub policy: String,
     /// How the order is made, in words.
     pub mechanism: String,
-    /// The rate of the link; `None` without a limit.
+    /// The rate of the link; `None` without a limit, or before one was found.
     pub rate_bits_per_sec: Option<u64>,
     /// What is believed of the link, where its rate is found.
     pub found: Option<Found>,
@@ -52,12 +52,16 @@ pub struct UplinkReading {
 impl UplinkReading {
     /// Asks `uplink`.
     pub fn of(uplink: &Uplink) -> Self {
-        let now = uplink.snapshot();
+        let (now, found) = (uplink.snapshot(), uplink.found());
         Self {
             policy: now.policy.into(),
             mechanism: uplink.describe(),
-            rate_bits_per_sec: now.rate_bits_per_sec,
-            found: uplink.found(),
+            // Where none was found yet, the rate in force limits nothing.
+            rate_bits_per_sec: match found {
+                Some(_) => now.rate_bits_per_sec.and_then(sooner_uplink::limit),
+                None => now.rate_bits_per_sec,
+            },
+            found,
             sent_wire_bytes: now.wire_bytes.unwrap_or(now.socket_bytes),
             waiting: now.waiting.map(ClassLoad::of),
             sending: now.sending.map(ClassLoad::of),
@@ -265,8 +269,8 @@ impl From<ClassState> for ClassReading {
             overlong_total: status.overlong,
             cancelled_total: status.cancelled,
             done_total: status.done.jobs,
-            response_seconds_total: seconds(status.done.response_sum_ns),
-            inside_seconds_total: seconds(status.done.inside_sum_ns),
+            response_seconds_total: status.done.response_sum_ns as f64 / 1e9,
+            inside_seconds_total: status.done.inside_sum_ns as f64 / 1e9,
             mean_inside_seconds: status.inside_ns.map(seconds),
             mean_response_seconds: status.response_ns.map(seconds),
             p95_response_seconds: status.p95_response_ns.map(seconds),

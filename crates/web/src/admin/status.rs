@@ -64,7 +64,7 @@ pub struct UplinkStatus {
     pub policy: String,
     /// How the order is made, in words.
     pub mechanism: String,
-    /// The rate; `null` without a limit.
+    /// The rate; `null` without a limit, or before one was found.
     pub rate_bits_per_sec: Option<u64>,
     /// What is believed of the link, where its rate is found; `null` where it was given.
     pub found: Option<FoundStatus>,

@@ -5,6 +5,7 @@ use super::counts::CompressionCounts;
 use super::workshop::Workshop;
 use crate::config::Misconfigured;
 use serde::Deserialize;
+use sooner_config::quantity;
 use sooner_http::compression::{DEFAULT_TYPES, MediaTypes};
 use sooner_http::negotiation::Coding;
 use std::num::NonZeroUsize;
@@ -25,6 +26,7 @@ pub struct CompressionTable {
     pub types: Vec<Spanned<String>>,
     /// Shorter bodies are left as they are. 1024: less fits one packet with its head, compressed or
     /// not.
+    #[serde(deserialize_with = "quantity::bytes")]
     pub minimum_bytes: u64,
     /// 1 to 9. 5, as Caddy has it.
     pub gzip_level: Spanned<u32>,
@@ -33,8 +35,10 @@ pub struct CompressionTable {
     /// 1 to 19. 3: its own default.
     pub zstd_level: Spanned<u32>,
     /// Memory of compressors at work; where there is none left, responses are sent as they are.
+    #[serde(deserialize_with = "quantity::spanned_bytes")]
     pub memory_bytes: Spanned<u64>,
     /// Memory of compressed files that are kept.
+    #[serde(deserialize_with = "quantity::bytes")]
     pub cache_bytes: u64,
 }
 
@@ -219,6 +223,17 @@ mod tests {
         }
         assert!(CompressionTable::default().mistakes().is_empty());
         assert!(toml::from_str::<CompressionTable>("codings = ['deflate']").is_err());
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let text = "minimum_bytes = '2KiB'\nmemory_bytes = '8MiB'\ncache_bytes = '0'";
+        let table: CompressionTable = toml::from_str(text).unwrap();
+        assert_eq!(table.minimum_bytes, 2048);
+        assert_eq!(
+            (*table.memory_bytes.get_ref(), table.cache_bytes),
+            (8 << 20, 0)
+        );
     }
 
     #[test]

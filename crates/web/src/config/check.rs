@@ -60,25 +60,46 @@ impl Config {
         Proxy::build(tables, None).map(|_| ())
     }
 
-    /// What works and is hardly meant.
+    /// What works and is hardly meant, as far as can be said before a start: a service manager may
+    /// pass a socket for TLS.
     pub fn remarks(&self) -> Vec<Misconfigured> {
-        let mut remarks = Vec::new();
-        if !self.tls.is_empty() && self.listen_tls.is_empty() {
-            remarks.push(Misconfigured::without_place(
+        let passed = " (a socket that the service manager passes counts too)";
+        self.remark_on_tls(passed)
+            .into_iter()
+            .chain(self.remark_on_compression())
+            .collect()
+    }
+
+    /// The same of a server that runs, with sockets for TLS from a service manager or without.
+    pub fn remarks_of_server(&self, has_passed_tls: bool) -> Vec<Misconfigured> {
+        let on_tls = (!has_passed_tls).then(|| self.remark_on_tls("")).flatten();
+        on_tls
+            .into_iter()
+            .chain(self.remark_on_compression())
+            .collect()
+    }
+
+    fn remark_on_tls(&self, but: &str) -> Option<Misconfigured> {
+        (!self.tls.is_empty() && self.listen_tls.is_empty()).then(|| {
+            Misconfigured::without_place(
                 "tls",
-                "no address speaks TLS; add listen_tls = [\"0.0.0.0:443\"], or remove [[tls]]",
-            ));
-        }
+                format!(
+                    "no address speaks TLS{but}; add listen_tls = [\"0.0.0.0:443\"], or remove [[tls]]"
+                ),
+            )
+        })
+    }
+
+    fn remark_on_compression(&self) -> Option<Misconfigured> {
         let sites = self.site.iter().map(|site| site.compress);
         let routes = self.route.iter().map(|route| route.compress);
         let is_compressed = self.compress || sites.chain(routes).any(|it| it == Some(true));
-        if self.compression.is_some() && !is_compressed {
-            remarks.push(Misconfigured::without_place(
+        (self.compression.is_some() && !is_compressed).then(|| {
+            Misconfigured::without_place(
                 "compression",
                 "nothing is compressed; add compress = true at the top, in a [[site]] or in a [[route]]",
-            ));
-        }
-        remarks
+            )
+        })
     }
 
     /// Classes by the name that a client requests in TLS, where no client can: without a

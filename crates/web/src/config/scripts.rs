@@ -91,7 +91,7 @@ fn is_run_of(
     let path = path_pattern::plain(&asked);
     let fits = |other: &&LocationConfig| {
         let takes_routes = other.root.is_none() && other.status.is_none();
-        let texts = other.paths.iter().map(|path| path.get_ref());
+        let texts = other.paths.get_ref().iter().map(|path| path.get_ref());
         let mut patterns =
             texts.filter_map(|text| PathPattern::parse(text, other.ignore_case).ok());
         takes_routes && patterns.any(|pattern| pattern.fits(&path))

@@ -89,13 +89,10 @@ impl File {
 
     /// Its content, if it is kept in memory.
     pub fn in_memory(&self) -> Option<&Bytes> {
-        match &self.content {
-            Content::Memory(bytes) => Some(bytes),
-            Content::Disk(..) => None,
-        }
+        self.content.in_memory()
     }
 
-    /// How many bytes of memory its content takes.
+    /// How many bytes of memory its content takes, or will take.
     pub fn memory_bytes(&self) -> u64 {
         self.content.memory_bytes()
     }

@@ -44,6 +44,16 @@ const BETTER: [(&str, &str); 32] = [
     ("zst", "application/zstd"),
 ];
 
+/// Ends of names of files that pages load and link to, and of hardly anything else. Many media
+/// types are left out: `com`, `org`, `me`, `ai`, `md` and `movie` end domains and addresses of
+/// e-mail too, and so do of these only `mov` and `zip`, seldom.
+const OF_FILES: &str = "\
+    7z aac apk apng atom avif avifs bmp bz2 cjs css csv cur deb dmg docx eot epub exe flac gif gz \
+    htm html ico ics iso jpe jpeg jpg js json jsonl jsonld jxl m3u8 m4a m4v map mjs mkv mov mp3 \
+    mp4 mpd mpeg mpg msi ndjson odp ods odt oga ogg ogv opus otf pdf png pptx rar rpm rss rtf svg \
+    svgz tar tgz tif tiff toml ts ttc ttf txt usdz vcf vtt wasm wav weba webm webmanifest webp \
+    wgsl woff woff2 xhtml xls xlsx xml xsl xz yaml yml zip zst";
+
 /// The value of `Content-Type` for a file of this name; text is taken to be UTF-8.
 ///
 /// JSON and XML get no charset: the one has no such parameter (RFC 8259), the other says it itself.
@@ -56,13 +66,22 @@ pub fn of(path: &[u8]) -> HeaderValue {
         .unwrap_or(HeaderValue::from_static(kind))
 }
 
-/// Whether the name ends like that of a file of a known type: `app.js` does, `john.doe` does not.
-pub fn is_known(path: &[u8]) -> bool {
-    known(path).is_some()
+/// Whether the name ends as only those of files do: `app.js` does, `john.doe` and
+/// `anna@example.com` do not.
+pub fn is_of_file(path: &[u8]) -> bool {
+    let is_one = |extension: &str| {
+        let mut all = OF_FILES.split_ascii_whitespace();
+        all.any(|own| own.eq_ignore_ascii_case(extension))
+    };
+    extension(path).is_some_and(is_one)
+}
+
+fn extension(path: &[u8]) -> Option<&str> {
+    Path::new(OsStr::from_bytes(path)).extension()?.to_str()
 }
 
 fn known(path: &[u8]) -> Option<&'static str> {
-    let extension = Path::new(OsStr::from_bytes(path)).extension()?.to_str()?;
+    let extension = extension(path)?;
     BETTER
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(extension))
@@ -136,7 +155,48 @@ mod tests {
 
     #[test]
     fn tells_assets_from_words() {
-        assert!(is_known(b"assets/app.123.js") && is_known(b"page.html"));
-        assert!(!is_known(b"user/john.doe") && !is_known(b"v1.2") && !is_known(b"about"));
+        for name in [
+            "assets/app.123.js",
+            "page.html",
+            "a.CSS",
+            "a.js.map",
+            "photo.png",
+            "a.woff2",
+            "a.mp4",
+            "a.wasm",
+            "site.webmanifest",
+            "robots.txt",
+            "feed.xml",
+            "a.pdf",
+            "a.tar.gz",
+        ] {
+            assert!(is_of_file(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "user/john.doe",
+            "v1.2",
+            "about",
+            "users/anna@example.com",
+            "anna@example.org",
+            "anna@example.com.au",
+            "anna@example.me",
+            "site/example.ai",
+            "example.movie",
+            "a.md",
+            "example.in",
+            "a.sh",
+            "a.rs",
+            "a.es",
+        ] {
+            assert!(!is_of_file(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_ends_as_a_file_has_a_type() {
+        for extension in OF_FILES.split_ascii_whitespace() {
+            let name = format!("a.{extension}");
+            assert!(known(name.as_bytes()).is_some(), "{name}");
+        }
     }
 }

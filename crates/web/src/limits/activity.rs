@@ -147,6 +147,11 @@ impl Activity {
         }
     }
 
+    /// Whether every request so far has had its answer, and the client sends no other one yet.
+    pub fn is_idle(&self) -> bool {
+        self.phase() == Phase::Idle
+    }
+
     /// It speaks another protocol from now on.
     pub fn switch(&self) {
         self.is_switched.store(true, Ordering::Relaxed);

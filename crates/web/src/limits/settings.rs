@@ -27,6 +27,7 @@ pub struct Limits {
     /// Slowest arrival of a request body, bytes per second, over any 30 seconds in which the server
     /// waits for it; 0 allows any. 500: no upload is slower than a 9600 baud modem; only an attack
     /// that holds connections is.
+    #[serde(deserialize_with = "quantity::bytes")]
     pub receive_bytes_per_sec: u32,
     /// Longest request body, bytes; longer ones get status 413; 0 allows any. 1 GiB: bodies pass through and are
     /// not kept, so this protects the backend's disk, not this server's memory.
@@ -166,6 +167,8 @@ mod tests {
         assert_eq!(limits.connections_max(1024), 512);
         assert_eq!(limits.connections_max(0), 1);
         assert_eq!(limits.idle_time(), Duration::from_secs(75));
+        let limits: Limits = toml::from_str("receive_bytes_per_sec = '4kB'").unwrap();
+        assert_eq!(limits.receive_bytes_per_sec, 4000);
     }
 
     #[test]

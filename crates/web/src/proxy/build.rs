@@ -5,7 +5,7 @@ use super::buffer_budget::BufferBudget;
 use super::classes::{ClassTable, Classes};
 use super::config::{ProxyTable, RouteTable, UpstreamTable, duration, some_duration};
 use super::connect;
-use super::effects::{check_classes, check_fields, check_tunnels, check_waiting};
+use super::effects::{check_classes, check_fields, check_host, check_tunnels, check_waiting};
 use super::look::Look;
 use super::upstream::{Settings, Times, Upstream};
 use super::{Proxy, Route};
@@ -53,6 +53,7 @@ impl Proxy {
             classes.check_share_by(table.name.get_ref(), table.share_by.as_ref())?;
             check_waiting(table, &classes)?;
             check_fields(table, tables.proxy)?;
+            check_host(table)?;
             let name = table.name.get_ref();
             if name.trim().is_empty() {
                 let words = "it is blank; write one, by which routes name it, as \"app\"";

@@ -8,7 +8,7 @@ pub use never::cookie_name;
 
 use super::facts::RequestFacts;
 use super::look::BodyFields;
-use super::values::{comparable, only_cookie, only_value};
+use super::values::{fits_value, only_cookie, only_value};
 use crate::config::Misconfigured;
 use hyper::header::HeaderName;
 use serde::Deserialize;
@@ -19,6 +19,7 @@ use sooner_config::classes::{
     patterns, placed_patterns, target_table,
 };
 use sooner_config::{Network, Spanned};
+use sooner_http::host;
 use sooner_http::json_fields::FieldPath;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -253,10 +254,8 @@ impl ClassTable {
             && fits_host(&self.tls_name, of.tls_name)
             && headers.all(|(name, values)| {
                 let name = name.get_ref();
-                let values = values.iter().map(|own| comparable(name, own.get_ref()));
-                let values: Vec<_> = values.collect();
                 let value = only_value(of.headers, name);
-                value.is_some_and(|value| fits_beginning(&values, &comparable(name, value)))
+                value.is_some_and(|value| fits_value(name, values, value))
             })
             && cookies.all(|(name, values)| {
                 let value = only_cookie(of.headers, name.get_ref());
@@ -265,16 +264,16 @@ impl ClassTable {
     }
 }
 
-/// Whether a name is one of these, whatever the case of its letters; `*.` at the beginning stands
-/// for anything before that dot, as in routes.
+/// Whether a name is one of these, however they are spelled; `*.` at the beginning stands for
+/// anything before that dot, as in routes.
 fn fits_host(names: &Option<Vec<Spanned<String>>>, name: &str) -> bool {
     let Some(names) = names else { return true };
-    let name = name.to_ascii_lowercase();
+    let name = host::normal(name);
     let fits = |own: &Spanned<String>| {
-        let own = own.get_ref().to_ascii_lowercase();
+        let own = host::normal(own.get_ref());
         match own.strip_prefix('*') {
             Some(end) if end.starts_with('.') => name.len() > end.len() && name.ends_with(end),
-            _ => fits_beginning(&[own], &name),
+            _ => fits_beginning(&[&*own], &name),
         }
     };
     names.iter().any(fits)

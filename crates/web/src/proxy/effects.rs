@@ -22,6 +22,19 @@ pub(super) fn check_waiting(table: &UpstreamTable, classes: &Classes) -> Result<
     }
 }
 
+/// That a server over FastCGI is not to get its own name: scripts build links of what they get, and
+/// no client could follow them.
+pub(super) fn check_host(table: &UpstreamTable) -> Result<(), Misconfigured> {
+    let host = table.host.as_ref().filter(|_| table.fastcgi.is_some());
+    match host.filter(|host| host.get_ref() == "upstream") {
+        Some(host) => {
+            let words = "has no meaning over FastCGI, where a server has no name of its own; leave it out for the client's host, or write a name";
+            Err(Misconfigured::at(host, "upstream.host", words))
+        }
+        None => Ok(()),
+    }
+}
+
 /// That a protocol may be switched to where it is said how long it may be silent.
 pub(super) fn check_tunnels(table: &RouteTable, runs_scripts: bool) -> Result<(), Misconfigured> {
     let words = match runs_scripts {

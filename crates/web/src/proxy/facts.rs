@@ -70,14 +70,19 @@ pub struct Facts {
 
 impl FactFinder {
     /// Of `request`, which is given back as it was. Takes as long as the beginning of its body
-    /// takes to come, where that is looked at.
-    pub async fn find(&self, request: Request<RequestBody>) -> (Facts, Request<RequestBody>) {
+    /// takes to come, where that is looked at; or all of it, where its length has to be known: what
+    /// comes slowly must take no place meanwhile.
+    pub async fn find(&self, mut request: Request<RequestBody>) -> (Facts, Request<RequestBody>) {
         let (upstream, came_at) = (&self.route.upstream, SystemTime::now());
+        if self.route.runs_scripts() && request.body().size_hint().exact().is_none() {
+            // In a place of its own: few requests need it.
+            request = Box::pin(self.with_length(request)).await;
+        }
         let needs_body = upstream.needs_body();
         if let Some(class) = self.class(self.facts(&request, None))
             && !needs_body
         {
-            let subject = upstream.subject(&self.facts(&request, None));
+            let subject = self.subject(&self.facts(&request, None));
             let facts = Facts {
                 came_at,
                 class,
@@ -100,9 +105,14 @@ impl FactFinder {
                 .map(|comments| comments.period.get()),
             came_at,
             class: self.class(facts).unwrap_or(DEFAULT_CLASS),
-            subject: upstream.subject(&facts),
+            subject: self.subject(&facts),
         };
         (facts, request)
+    }
+
+    async fn with_length(&self, request: Request<RequestBody>) -> Request<RequestBody> {
+        let (parts, body) = request.into_parts();
+        Request::from_parts(parts, self.look.whole(body).await)
     }
 
     fn facts<'a>(
@@ -129,9 +139,21 @@ impl FactFinder {
     fn class(&self, facts: RequestFacts<'_>) -> Option<u8> {
         let current = self.route.upstream.current();
         if current.classes.is_empty() {
-            return Some(self.route.class.unwrap_or(DEFAULT_CLASS));
+            return Some(self.plain_class());
         }
         current.classes.number_of(facts)
+    }
+
+    /// The number of its class where classes have no names.
+    fn plain_class(&self) -> u8 {
+        self.route.class.unwrap_or(DEFAULT_CLASS)
+    }
+
+    fn subject(&self, facts: &RequestFacts<'_>) -> Subject {
+        Subject {
+            plain_class: Some(self.plain_class()),
+            ..self.route.upstream.subject(facts)
+        }
     }
 }
 

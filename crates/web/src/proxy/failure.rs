@@ -1,5 +1,6 @@
 //! Why a request got no response from its upstream, and the response to its client instead.
 
+use super::fastcgi::NEEDS_LENGTH;
 use super::upload::ClientFault;
 use crate::response::{Response, plain};
 use hyper::StatusCode;
@@ -101,7 +102,9 @@ impl Failure {
             Self::Unfit(status) if status.is_client_error() || status.is_server_error() => *status,
             Self::Unfit(_) | Self::Compressed => StatusCode::BAD_GATEWAY,
             Self::ClientBody(ClientFault::BrokeOff) => StatusCode::BAD_REQUEST,
-            Self::ClientBody(ClientFault::TooLong) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::ClientBody(ClientFault::TooLong | ClientFault::NeedsLength) => {
+                StatusCode::PAYLOAD_TOO_LARGE
+            }
             Self::ClientBody(ClientFault::TooSlow) => StatusCode::REQUEST_TIMEOUT,
         }
     }
@@ -175,6 +178,7 @@ impl Failure {
             Self::ClientBody(ClientFault::BrokeOff) => "the request ended early",
             Self::ClientBody(ClientFault::TooLong) => "the request's body is too long",
             Self::ClientBody(ClientFault::TooSlow) => "the request body arrives too slowly",
+            Self::ClientBody(ClientFault::NeedsLength) => NEEDS_LENGTH,
         }
     }
 

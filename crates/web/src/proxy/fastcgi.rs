@@ -17,6 +17,7 @@ mod scripts;
 
 pub use bridge::{Bridge, Slot};
 pub use config::{FastCgi, FastCgiTable};
+pub use exchange::{HELD_BYTES_MAX, NEEDS_LENGTH};
 pub use parameters::{Origin, User, of_probe, of_request};
 pub use script_routes::ScriptRoutes;
 pub use scripts::{Found, Script, is_script, path_in_request};

@@ -16,7 +16,7 @@ use super::request_headers::Asked;
 use super::retries::RoutedRequest;
 use super::tell_wait::add_server_timing;
 use super::tunnel::{self, Tunnel};
-use super::upload::{ClientFault, Upload};
+use super::upload::Upload;
 use super::upstream::HostRule;
 use super::{Route, SharedReport};
 use crate::body::Source;
@@ -91,8 +91,9 @@ impl Forwarding {
     ) -> Result<Response, Failure> {
         let client_side = hyper::upgrade::on(&mut request);
         let (mut parts, body) = request.into_parts();
-        if body.is_too_long() {
-            return Err(Failure::ClientBody(ClientFault::TooLong));
+        // Known before it waits: it takes no place, and no server begins with it.
+        if let Some(fault) = body.fault() {
+            return Err(Failure::ClientBody(fault));
         }
         let upgrade_guard = parts.extensions.remove::<UpgradeGuard>();
         let summary = RequestSummary::new(&parts.method, &parts.uri, self.client.address);

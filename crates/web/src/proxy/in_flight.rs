@@ -49,12 +49,11 @@ impl ServerSlot {
         (permit, admitted_at): (&Permit, Instant),
         counted: &Rc<Cell<bool>>,
     ) {
-        let longest = upstream.longest(permit.class());
-        let watch = |longest| {
+        let may_be_bounded = upstream.is_class(permit.class());
+        self.overtime = may_be_bounded.then(|| {
             let job = (permit.job_class(), counted.clone());
-            Overtime::watch(upstream, &self.server, job, longest, admitted_at)
-        };
-        self.overtime = longest.map(watch);
+            Overtime::watch(upstream, &self.server, job, admitted_at)
+        });
     }
 
     /// Ready when the request is to be cancelled because it has run for longer than so.
@@ -143,7 +142,8 @@ impl InFlight {
     }
 
     /// The server did not keep what it began, and `why`.
-    pub fn fail(self, why: &dyn Display) {
+    pub fn fail(mut self, why: &dyn Display) {
+        self.permit.fail();
         let server = self.slot.server();
         let (upstream, summary) = (&self.upstream, &self.summary);
         upstream.note_failed_attempt(server, why, summary, self.tries);
@@ -198,6 +198,7 @@ impl UpstreamBody {
         if is_server_fault {
             self.in_flight.fail(&cut);
         } else if let Truncation::RanTooLong(_) | Truncation::Idle = cut {
+            self.in_flight.permit.fail();
             self.in_flight.report(&cut);
         }
     }

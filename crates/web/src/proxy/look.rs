@@ -1,7 +1,10 @@
 //! Looks at the beginning of a request's body for what it says in a few fields, before the request
-//! waits. What was read stays with the request, and goes out with it.
+//! waits, or reads all of it where its length has to be known. What was read stays with the
+//! request, and goes out with it.
 
 use super::buffer_budget::{BufferBudget, Held};
+use super::fastcgi::HELD_BYTES_MAX;
+use super::upload::ClientFault;
 use crate::request_body::{BodyError, RequestBody};
 use bytes::Bytes;
 use hyper::HeaderMap;
@@ -12,6 +15,12 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use thiserror::Error;
+
+/// A body of unknown length is longer than what is held of one.
+#[derive(Debug, Error)]
+#[error("the request body has no length, and is longer than {HELD_BYTES_MAX} bytes")]
+pub struct NeedsLength;
 
 /// What a body says, as text; nothing where it was not looked at.
 #[derive(Clone, Debug, Default)]
@@ -70,14 +79,7 @@ impl Look {
         if !(is_plain && has_more && self.budget.has_room()) {
             return (BodyFields::default(), body);
         }
-        let mut reading = Reading {
-            text: Vec::new(),
-            scanned: 0,
-            is_object: None,
-            then: None,
-            held: Held::none(&self.budget),
-            rest: body,
-        };
+        let mut reading = Reading::new(body, &self.budget);
         reading.read(self.bytes_max).await;
         let text = &reading.text[..reading.text.len().min(self.bytes_max)];
         let is_whole = reading.rest.is_end_stream() && text.len() == reading.text.len();
@@ -91,6 +93,18 @@ impl Look {
             values: values.collect(),
         };
         (fields, RequestBody::Looked(Box::new(reading.into_body())))
+    }
+
+    /// `body` with its length, where that was not known and memory is left: all of it is read, and
+    /// its trailers are left out. One that is too long for that is broken.
+    pub async fn whole(&self, body: RequestBody) -> RequestBody {
+        let has_length = body.is_end_stream() || body.size_hint().exact().is_some();
+        if has_length || body.is_too_long() || !self.budget.has_room() {
+            return body;
+        }
+        let mut reading = Reading::new(body, &self.budget);
+        reading.read_all().await;
+        RequestBody::Looked(Box::new(reading.into_body()))
     }
 }
 
@@ -110,6 +124,38 @@ struct Reading {
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Reading {
+    fn new(body: RequestBody, budget: &Arc<BufferBudget>) -> Self {
+        Self {
+            text: Vec::new(),
+            scanned: 0,
+            is_object: None,
+            then: None,
+            held: Held::none(budget),
+            rest: body,
+        }
+    }
+
+    /// Reads to the end, while memory is left.
+    async fn read_all(&mut self) {
+        while self.then.is_none() && self.held.has_room() {
+            let frame = poll_fn(|cx| Pin::new(&mut self.rest).poll_frame(cx)).await;
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) if self.text.len() + data.len() > HELD_BYTES_MAX => {
+                    self.then = Some(Err(NeedsLength.into()));
+                }
+                Some(Ok(Ok(data))) => {
+                    self.text.extend_from_slice(&data);
+                    self.held.add(data.len());
+                }
+                Some(Err(error)) => self.then = Some(Err(error)),
+                Some(Ok(Err(_))) | None => {
+                    self.rest = RequestBody::Empty;
+                    return;
+                }
+            }
+        }
+    }
+
     /// Reads up to `bytes_max` and the rest of a piece, less where it is no object.
     async fn read(&mut self, bytes_max: usize) {
         while self.text.len() < bytes_max && self.is_object != Some(false) && self.held.has_room() {
@@ -161,6 +207,14 @@ impl LookedBody {
     /// Whether its client has sent all of it.
     pub fn is_all_here(&self) -> bool {
         self.rest.is_end_stream()
+    }
+
+    /// Why it does not come to its end, where that is known already.
+    pub fn fault(&self) -> Option<ClientFault> {
+        match &self.then {
+            Some(Err(error)) => Some(ClientFault::of(error)),
+            _ => self.rest.fault(),
+        }
     }
 }
 

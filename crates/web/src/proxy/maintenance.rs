@@ -22,6 +22,7 @@ use tokio::time::{sleep, timeout};
 /// Starts what an upstream needs by what is said of it now, and ends what ran for it before. All of
 /// it ends when the upstream is dropped.
 pub fn start(upstream: &Rc<Upstream>) {
+    upstream.overtimes.renew();
     if !upstream.starts_now() {
         return;
     }
@@ -84,21 +85,22 @@ fn probe_request(settings: &Settings) -> Option<Outgoing> {
     let mut headers = HeaderMap::with_capacity(2);
     headers.insert(USER_AGENT, HeaderValue::from_static("sooner"));
     settings.headers.set_fixed(&mut headers);
+    let host = match &settings.host {
+        HostRule::Fixed(host) => Some(host.clone()),
+        HostRule::Client | HostRule::Name | HostRule::Server => None,
+    };
     Some(Outgoing {
         method: Method::GET,
         target: PathAndQuery::try_from(path).ok()?,
         headers,
-        host: match &settings.host {
-            HostRule::Fixed(host) => Some(host.clone()),
-            HostRule::Client | HostRule::Name | HostRule::Server => None,
-        },
         upgrade: None,
         expects_continue: false,
         takes_trailers: false,
         parameters: settings
             .fastcgi
             .as_ref()
-            .map(|fastcgi| of_probe(path, &fastcgi.root)),
+            .map(|fastcgi| of_probe(path, &fastcgi.root, host.as_ref())),
+        host,
     })
 }
 

@@ -106,6 +106,14 @@ async fn attempt_within(
     }
 }
 
+/// A request ends without a response. One that its client has not given up says as little of others
+/// as an error does.
+fn note_failed(permit: &mut Permit, failure: &Failure) {
+    if !matches!(failure, Failure::ClientBody(_)) {
+        permit.fail();
+    }
+}
+
 impl RoutedRequest<'_> {
     /// Sends the request to servers until one responds, and notes in `report` how it went.
     pub async fn send(
@@ -164,12 +172,13 @@ impl RoutedRequest<'_> {
                 Err(failed) => {
                     drop(slot);
                     report.lock().note_failed(&server.name, &failed.failure);
-                    upload = if failed.failure.is_exhausted() {
+                    let next = if failed.failure.is_exhausted() {
                         report.forget_try();
-                        self.wait_for_resources(&server, failed, &mut attempts, Instant::now())?
+                        self.wait_for_resources(&server, failed, &mut attempts, Instant::now())
                     } else {
-                        self.retry_after(&server, failed, &mut attempts, report.tries())?
+                        self.retry_after(&server, failed, &mut attempts, report.tries())
                     };
+                    upload = next.inspect_err(|failure| note_failed(&mut permit, failure))?;
                 }
             }
             if attempts.must_pause {

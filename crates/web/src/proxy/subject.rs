@@ -3,11 +3,12 @@
 
 use super::config::UpstreamTable;
 use super::facts::RequestFacts;
-use super::values::only_value;
+use super::values::{comparable, only_value};
 use crate::config::Misconfigured;
 use hyper::header::HeaderName;
 use sooner_admission::{KindName, Subject};
 use sooner_config::ClientNetwork;
+use sooner_http::host;
 use sooner_http::json_fields::FieldPath;
 use toml::Spanned;
 
@@ -87,10 +88,10 @@ impl KindPart {
             Self::Parameter(parameter) => {
                 name.add_alike(only_parameter(facts, parameter).unwrap_or_default());
             }
-            Self::Host => name.add(&facts.host.to_ascii_lowercase()),
+            Self::Host => name.add(&host::normal(facts.host)),
             Self::Header(header) => {
-                let value = only_value(facts.headers, header.as_str());
-                name.add(value.unwrap_or_default());
+                let value = only_value(facts.headers, header.as_str()).unwrap_or_default();
+                name.add(&comparable(header.as_str(), value));
             }
             Self::Body(field) => {
                 let value = facts.body.and_then(|body| body.get(&field.to_string()));
@@ -204,7 +205,8 @@ impl Kind {
             amount: self.amount.of(facts),
             client: Some(of_address.client),
             neighbourhood: of_address.network,
-            payer: None,
+            payer: Some(of_address),
+            plain_class: None,
         }
     }
 }
@@ -297,6 +299,39 @@ mod tests {
         ] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_case_of_a_scheme_makes_no_other_kind() {
+        let kind_of = |name: &'static str, value: &str| {
+            let part = Spanned::new(0..0, format!("header:{name}"));
+            let kind = Kind {
+                parts: vec![KindPart::parse(&part).unwrap()],
+                amount: Amount::Length,
+            };
+            let facts = RequestFacts {
+                upstream: "app",
+                route: "/",
+                method: "GET",
+                uri: &"/".parse().unwrap(),
+                host: "",
+                headers: &HeaderMap::from_iter([(
+                    HeaderName::from_static(name),
+                    value.parse().unwrap(),
+                )]),
+                body_bytes: None,
+                address: "192.0.2.9".parse().unwrap(),
+                tls_name: "",
+                body: None,
+            };
+            kind.subject(&facts).kind
+        };
+        for name in ["authorization", "proxy-authorization"] {
+            assert_eq!(kind_of(name, "bearer X"), kind_of(name, "Bearer  X"));
+            assert_ne!(kind_of(name, "bearer X"), kind_of(name, "bearer x"));
+            assert_ne!(kind_of(name, "KEY"), kind_of(name, "key"));
+        }
+        assert_ne!(kind_of("x-a", "bearer X"), kind_of("x-a", "Bearer X"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! size needs the memory of a few pieces. The task that waits for the response can see whether the
 //! upstream is slow or the client, and can end the body.
 
+use super::look::NeedsLength;
 use super::request_headers::RequestHeaders;
 use super::tell_wait::clean_request_trailers;
 use crate::limits::ReceiveError;
@@ -37,10 +38,17 @@ pub enum ClientFault {
     /// Slower than bodies may be.
     #[error("it came too slowly")]
     TooSlow,
+    /// Its length has to be known before its end, and it is too long to find that out.
+    #[error("it is longer than 1 MiB, and has no length")]
+    NeedsLength,
 }
 
 impl ClientFault {
-    fn of(error: &BodyError) -> Self {
+    /// What is behind the error of a body.
+    pub fn of(error: &BodyError) -> Self {
+        if error.is::<NeedsLength>() {
+            return Self::NeedsLength;
+        }
         match error.downcast_ref() {
             Some(ReceiveError::TooLong { .. }) => Self::TooLong,
             Some(ReceiveError::TooSlow { .. }) => Self::TooSlow,

@@ -123,12 +123,15 @@ impl Upstream {
         self.settings().fields().next().is_some()
     }
 
-    /// By what a request's time is told, and who is charged for it.
+    /// By what a request's time is told, and who is charged for it: its client where none is named,
+    /// as a reload may say that while it waits.
     pub fn subject(&self, of: &RequestFacts<'_>) -> Subject {
         let settings = self.settings();
+        let subject = settings.kind.subject(of);
+        let named = settings.share_by.as_ref().map(|by| by.payer(of));
         Subject {
-            payer: settings.share_by.as_ref().map(|by| by.payer(of)),
-            ..settings.kind.subject(of)
+            payer: named.or(subject.payer),
+            ..subject
         }
     }
 
@@ -172,6 +175,11 @@ impl Upstream {
     /// Whether nothing is held.
     pub fn is_observed(&self) -> bool {
         self.settings().is_observed()
+    }
+
+    /// Whether the class of this number has a name, so that a reload may bound it.
+    pub fn is_class(&self, class: u8) -> bool {
+        self.current.borrow().classes.name(class).is_some()
     }
 
     /// For how long a request of `class` keeps its place, if that is bounded.

@@ -21,7 +21,7 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub struct LocationConfig {
     /// The paths: `/a` is that one, `/a/*` all that begin so, `*.php` all that end so.
-    pub paths: Vec<Spanned<String>>,
+    pub paths: Spanned<Vec<Spanned<String>>>,
     /// Whether capitals make no difference in `paths`.
     #[serde(default)]
     pub ignore_case: bool,
@@ -83,6 +83,11 @@ impl LocationConfig {
     }
 
     fn patterns(&self) -> Result<Vec<PathPattern>, Misconfigured> {
+        if self.paths.get_ref().is_empty() {
+            let key = "site.location.paths";
+            let message = "an empty list is about no path; name some, as in \"/static/*\", or remove the location";
+            return Err(Misconfigured::at(&self.paths, key, message));
+        }
         let parse = |path: &Spanned<String>| {
             PathPattern::parse(path.get_ref(), self.ignore_case).map_err(
                 |error: PathPatternError| {
@@ -91,7 +96,7 @@ impl LocationConfig {
                 },
             )
         };
-        self.paths.iter().map(parse).collect()
+        self.paths.get_ref().iter().map(parse).collect()
     }
 
     fn answer(&self) -> Result<Option<FixedAnswer>, Misconfigured> {
@@ -174,7 +179,7 @@ fn of_location(location: &LocationConfig, mut mistake: Misconfigured) -> Misconf
         mistake.key = format!("site.location.{key}");
     }
     if mistake.span.is_none()
-        && let Some(path) = location.paths.first()
+        && let Some(path) = location.paths.get_ref().first()
     {
         mistake.span = Some(path.span());
     }

@@ -77,6 +77,10 @@ pub fn without_host() -> Response {
 /// What every request for a location gets.
 pub fn fixed(answer: &FixedAnswer) -> Response {
     let mut response = plain(answer.status, "nothing else is here");
+    if answer.status == StatusCode::METHOD_NOT_ALLOWED {
+        // No method is allowed, unless the site's headers say which are (RFC 9110, 10.2.1).
+        response.headers.insert(ALLOW, HeaderValue::from_static(""));
+    }
     let text = match (answer.status, &answer.text) {
         (StatusCode::NO_CONTENT, _) => {
             response.headers = HeaderMap::new();

@@ -102,7 +102,7 @@ impl StaticSite {
             found => matches!(found, Err(FileError::NotFound)),
         };
         self.last_script(asked)
-            .filter(|_| is_missing && !media_type::is_known(&target.path))
+            .filter(|_| is_missing && !media_type::is_of_file(&target.path))
     }
 
     /// The script for paths that lead to nothing, if it is run.

@@ -1,5 +1,7 @@
 //! One handshake, and the response to HTTP in clear text where TLS is expected.
 
+use super::framing::Framing;
+use super::stream::TlsStream;
 use crate::peer::TlsPeer;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use sooner_tls::subject_of;
@@ -11,10 +13,6 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-
-/// A connection that speaks TLS; boxed, because futures keep the room of what was moved through
-/// them.
-pub type TlsStream = Box<tokio_rustls::server::TlsStream<GatedStream>>;
 
 /// What is spoken inside TLS (ALPN, RFC 7301).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,16 +53,16 @@ impl From<io::Error> for HandshakeError {
     }
 }
 
-/// Does the handshake on `stream`, in `within`; rustls then holds up to `buffer_bytes` that are
-/// encrypted and not written.
+/// Does the handshake on `stream`, in `within`. rustls has `room` then: for so many bytes that are
+/// encrypted and not written, in records of up to so many.
 pub async fn accept(
     config: Arc<ServerConfig>,
     stream: GatedStream,
-    buffer_bytes: usize,
+    room: (usize, u64),
     within: Duration,
 ) -> Result<(TlsStream, TlsPeer, Alpn), HandshakeError> {
     // In a box, so that what only the handshake needs is given back after it.
-    timeout(within, Box::pin(handshake(config, stream, buffer_bytes)))
+    timeout(within, Box::pin(handshake(config, stream, room)))
         .await
         .map_err(|_| HandshakeError::TimedOut { within })?
 }
@@ -72,7 +70,7 @@ pub async fn accept(
 async fn handshake(
     config: Arc<ServerConfig>,
     mut stream: GatedStream,
-    buffer_bytes: usize,
+    room: (usize, u64),
 ) -> Result<(TlsStream, TlsPeer, Alpn), HandshakeError> {
     let mut first = [0];
     if stream.get_ref().peek(&mut first).await? == 0 {
@@ -84,22 +82,22 @@ async fn handshake(
         return Err(HandshakeError::ClearText);
     }
     let stream = TlsAcceptor::from(config)
-        .accept_with(stream, |session| {
-            session.set_buffer_limit(Some(buffer_bytes))
-        })
+        .accept_with(stream, |session| session.set_buffer_limit(Some(room.0)))
         .await?;
     let (_, session) = stream.get_ref();
-    let (peer, alpn) = (peer(session), alpn(session));
-    Ok((Box::new(stream), peer, alpn))
+    let (peer, alpn) = (peer(session, room), alpn(session));
+    Ok((TlsStream::new(stream), peer, alpn))
 }
 
-fn peer(session: &ServerConnection) -> TlsPeer {
+fn peer(session: &ServerConnection, (buffer_bytes, record_bytes): (usize, u64)) -> TlsPeer {
+    let version = match session.protocol_version() {
+        Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+        _ => "TLSv1.3",
+    };
     TlsPeer {
         server_name: session.server_name().map(str::to_owned),
-        version: match session.protocol_version() {
-            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
-            _ => "TLSv1.3",
-        },
+        version,
+        framing: Framing::new(version, buffer_bytes, record_bytes),
         client_subject: session
             .peer_certificates()
             .and_then(|chain| subject_of(chain.first()?)),

@@ -209,3 +209,38 @@ fn raw_bytes_in_a_target_are_taken() {
         }
     }
 }
+
+#[test]
+fn raw_bytes_are_taken_behind_a_request_that_asks_for_another_protocol() {
+    let site = Site::start();
+    site.write("gr\u{fc}n.txt", "found");
+    let mut client = site.connect();
+    for _ in 0..2 {
+        client.send(
+            "GET /gr\u{fc}n.txt HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n",
+        );
+        assert_eq!(client.response("GET").text(), "found");
+    }
+    client.send("COPY /a HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(client.response("COPY").status, 405);
+    client.send_get("/gr\u{fc}n.txt");
+    assert_eq!(client.response("GET").text(), "found");
+}
+
+#[test]
+fn a_head_may_be_as_long_as_the_settings_say() {
+    let config = "[limits]\nhead_bytes = 262144";
+    // So little is read at once on slow links.
+    let site = Site::start_with_chunks(config, 2048);
+    site.write("a", "a");
+    let head = |bytes: usize| {
+        let field = format!("x: {}\r\n", "y".repeat(60_000));
+        let fields = field.repeat(bytes / field.len());
+        let rest = bytes - fields.len() - "GET /a HTTP/1.1\r\nhost: x\r\nx: \r\n\r\n".len();
+        format!("{fields}x: {}\r\n", "y".repeat(rest))
+    };
+    for bytes in [40 << 10, 262_144] {
+        assert_eq!(site.get("/a", &head(bytes)).text(), "a", "{bytes}");
+    }
+    assert_eq!(site.get("/a", &head(262_145)).status, 431);
+}

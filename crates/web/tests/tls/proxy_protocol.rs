@@ -21,6 +21,7 @@ fn clear_text(from: &str, handshake_timeout: Duration) -> Server {
         tables: None,
         proxies: proxies(&format!("from = [\"{from}\"]")),
         handshake_timeout,
+        rate_bits_per_sec: None,
     })
 }
 
@@ -56,6 +57,7 @@ fn before_tls() {
         tables: Some(files.tables(&[("x", "")]).tables),
         proxies: proxies("from = [\"127.0.0.1\"]"),
         handshake_timeout: PATIENCE,
+        rate_bits_per_sec: None,
     });
     let config = Client::default().config(&authority);
     let mut stream = connect(server.address);

@@ -84,15 +84,15 @@ impl Write for RecordingSocket {
     }
 }
 
-/// The longest TLS record in `bytes`, without its header.
-fn longest_record(mut bytes: &[u8]) -> u64 {
-    let mut longest = 0;
+/// The lengths of the TLS records in `bytes`, without their headers.
+fn record_lengths(mut bytes: &[u8]) -> Vec<u64> {
+    let mut lengths = Vec::new();
     while let [_, _, _, high, low, rest @ ..] = bytes {
         let length = u16::from_be_bytes([*high, *low]);
-        longest = longest.max(length);
+        lengths.push(length.into());
         bytes = &rest[usize::from(length).min(rest.len())..];
     }
-    longest.into()
+    lengths
 }
 
 #[test]
@@ -112,9 +112,32 @@ fn records_are_as_long_as_they_may_be_and_no_longer() {
         let text = ask_for("/long", &mut client).unwrap();
         assert!(text.len() as u64 > 2 * RECORD_BYTES);
         // TLS 1.3 adds a type and a tag.
-        let longest = longest_record(&client.sock.bytes);
-        assert_eq!(longest, RECORD_BYTES + 17, "reloaded: {reloaded}");
+        let lengths = record_lengths(&client.sock.bytes);
+        let longest = lengths.into_iter().max();
+        assert_eq!(longest, Some(RECORD_BYTES + 17), "reloaded: {reloaded}");
     }
+}
+
+#[test]
+fn records_are_long_on_a_slow_link_too() {
+    let (authority, files) = simple();
+    let server = Server::start(Setup {
+        tables: Some(files.tables(&[("x", "")]).tables),
+        proxies: Senders::default(),
+        handshake_timeout: PATIENCE,
+        rate_bits_per_sec: Some(10_000_000),
+    });
+    let socket = RecordingSocket {
+        socket: connect(server.address),
+        bytes: Vec::new(),
+    };
+    let config = Client::default().config(&authority);
+    let mut client = over(socket, &config, "localhost");
+    let text = ask_for("/longest", &mut client).unwrap();
+    let count = record_lengths(&client.sock.bytes).len() as u64;
+    // Besides a handshake's, and a head's.
+    let most = text.len() as u64 / RECORD_BYTES + 12;
+    assert!(count <= most, "{count} records of at most {most}");
 }
 
 #[test]
@@ -305,6 +328,7 @@ fn handshakes_end_in_time() {
         tables: Some(files.tables(&[("x", "")]).tables),
         proxies: Senders::default(),
         handshake_timeout: Duration::from_millis(300),
+        rate_bits_per_sec: None,
     });
     for start in [&b""[..], &[22, 3, 1, 2, 0][..]] {
         let mut client = connect(server.address);

@@ -5,6 +5,9 @@ use rustls::client::ClientConfig;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
+use sooner_link::ResponseStart;
+use sooner_policy::PolicyName;
+use sooner_uplink::{Flow, Mechanism, UplinkConfig};
 use sooner_web::Uplink;
 use sooner_web::proxy_protocol::{self, Senders};
 use sooner_web::tls::{Prepared, Tls, TlsConfig, prepare};
@@ -36,10 +39,12 @@ pub struct Setup {
     pub tables: Option<Vec<TlsConfig>>,
     pub proxies: Senders,
     pub handshake_timeout: Duration,
+    /// What the link carries; none: no limit.
+    pub rate_bits_per_sec: Option<u64>,
 }
 
-/// A server that answers everything with a description of its client, `/long` with a long one;
-/// stops when dropped.
+/// A server that answers everything with a description of its client, `/long` and `/longest` with
+/// long ones; stops when dropped.
 pub struct Server {
     pub address: SocketAddr,
     /// Why connections came to nothing.
@@ -54,6 +59,7 @@ impl Server {
             tables: Some(tables.to_vec()),
             proxies: Senders::default(),
             handshake_timeout: PATIENCE,
+            rate_bits_per_sec: None,
         })
     }
 
@@ -124,7 +130,14 @@ async fn serve(
         handshake_timeout: setup.handshake_timeout,
         complain,
     });
-    let uplink = Uplink::unlimited();
+    let uplink = match setup.rate_bits_per_sec {
+        None => Uplink::unlimited(),
+        Some(rate) => {
+            let mut config = UplinkConfig::new(rate, PolicyName::Srpt);
+            config.mechanism = Mechanism::UserSpace;
+            Uplink::start(&config).unwrap()
+        }
+    };
     loop {
         tokio::select! {
             accepted = listener.accept() => {
@@ -155,7 +168,7 @@ impl Shared {
         mut remote: SocketAddr,
         uplink: &Uplink,
     ) -> Result<(), String> {
-        let (mut stream, _flow) = uplink.wrap(stream);
+        let (mut stream, flow) = uplink.wrap(stream);
         if self.proxies.contains(remote.ip()) {
             let said = proxy_protocol::read(&mut stream, self.handshake_timeout)
                 .await
@@ -163,7 +176,7 @@ impl Shared {
             remote = said.map_or(remote, |addresses| addresses.source);
         }
         let Some(tls) = &self.tls else {
-            return answer_all(stream, &remote.to_string()).await;
+            return answer_all(stream, &flow, &remote.to_string()).await;
         };
         let (stream, peer, alpn) = tls
             .accept(stream, self.handshake_timeout)
@@ -177,12 +190,13 @@ impl Shared {
             remote.to_string()
         };
         let description = format!("{name} {} {alpn:?} {subject} {from}", peer.version);
-        answer_all(stream, &description).await
+        answer_all(stream, &flow, &description).await
     }
 }
 
 async fn answer_all(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    flow: &Flow,
     description: &str,
 ) -> Result<(), String> {
     let answer = |text: &str| {
@@ -193,11 +207,15 @@ async fn answer_all(
     while let Ok(count @ 1..) = stream.read(&mut question).await {
         let answer = if question.starts_with(b"GET /long ") {
             answer(&description.repeat(1000))
+        } else if question.starts_with(b"GET /longest ") {
+            answer(&description.repeat(5000))
         } else {
             answer(description)
         };
+        flow.start(ResponseStart::default(), |_| {});
         let written = stream.write_all(answer.as_bytes()).await;
         written.map_err(|error| error.to_string())?;
+        flow.body_done();
         stream.flush().await.map_err(|error| error.to_string())?;
         if String::from_utf8_lossy(&question[..count]).contains("connection: close") {
             return stream.shutdown().await.map_err(|error| error.to_string());

@@ -20,7 +20,8 @@ pub enum Protocol {
 
 impl Outgoing {
     /// The head for a server called `authority`, spoken to over `protocol`; `body_bytes` as far as
-    /// it is known.
+    /// it is known. Where there are parameters the target and the fields are in these alone: what
+    /// makes records of it needs only the framing, and bounds how long a head may be.
     pub fn head(
         &self,
         protocol: Protocol,
@@ -37,11 +38,16 @@ impl Outgoing {
         let uri = match protocol {
             Protocol::Http1 => {
                 headers.insert(HOST, host);
-                Uri::from(self.target.clone())
+                match self.parameters {
+                    Some(_) => Uri::from_static("/"),
+                    None => Uri::from(self.target.clone()),
+                }
             }
             Protocol::Http2 => self.absolute(&host, is_tls),
         };
-        headers.extend(self.headers.clone());
+        if self.parameters.is_none() {
+            headers.extend(self.headers.clone());
+        }
         self.frame(&mut headers, protocol, body_bytes);
         self.connect(&mut headers, protocol, body_bytes);
         let mut request = Request::new(());

@@ -226,3 +226,18 @@ fn trailers_and_expectations_go_through() {
         "GET /a?b | connection: te | expect: 100-continue | host: h | te: trailers | trailer: x-sum | transfer-encoding: chunked | via: 1.1 sooner"
     );
 }
+
+#[test]
+fn what_parameters_say_is_not_said_twice() {
+    let lines = [("host", "h"), ("x-a", "1"), ("te", "trailers")];
+    let mut scripted = out(&lines, Some(5)).unwrap();
+    scripted.parameters = Some(Vec::new());
+    assert_eq!(
+        written(&scripted, Protocol::Http1, Some(5)),
+        "GET / | connection: te | content-length: 5 | host: h | te: trailers"
+    );
+    let head = scripted.head(Protocol::Http1, "app:3000", false, Some(5));
+    let parameters: &std::sync::Arc<crate::fastcgi::Parameters> = head.extensions().get().unwrap();
+    let named = |wanted: &[u8]| parameters.iter().any(|(name, _)| name == wanted);
+    assert!(named(b"HTTP_X_A") && named(b"HTTP_VIA"));
+}

@@ -12,6 +12,8 @@ use sooner_admission::{
     Shadows, Within, WouldWait,
 };
 use sooner_link::shadow::Compared;
+use sooner_policy::PolicyName;
+use sooner_uplink::{Mechanism, NO_LIMIT_BITS_PER_SEC, Uplink, UplinkConfig};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -220,6 +222,27 @@ fn says_what_the_order_was_worth_and_all_the_rest() {
         ),
         ("0000000000000abc", 9)
     );
+}
+
+#[tokio::test]
+async fn a_rate_that_was_not_found_is_none() {
+    for (most, rate) in [
+        (NO_LIMIT_BITS_PER_SEC, None),
+        (50_000_000, Some(50_000_000)),
+    ] {
+        let mut config = UplinkConfig::new(most, PolicyName::Srpt);
+        (config.is_auto, config.mechanism) = (true, Mechanism::UserSpace);
+        let uplink = Uplink::start(&config).unwrap();
+        let sources = Sources {
+            uplink: Box::new(move || UplinkReading::of(&uplink)),
+            ..sources()
+        };
+        let history = history(&sources, "/");
+        let status = Status::read(&sources, &history, UNIX_EPOCH);
+        assert_eq!(status.uplink.rate_bits_per_sec, rate);
+        assert_eq!(status.uplink.busy_share.is_some(), rate.is_some());
+        assert_eq!(status.uplink.found.unwrap().carries_bits_per_sec, None);
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::config::Misconfigured;
 use sooner_config::Spanned;
 use sooner_config::classes::check_star;
 use sooner_http::host;
+use sooner_http::request_text::escaped_target;
 use std::net::IpAddr;
 
 /// The first value that fits no request.
@@ -87,11 +88,18 @@ fn path(text: &str) -> Result<(), String> {
             "{text:?} matches nothing: a path has no ? and no #; write {before:?}"
         ));
     }
-    match text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-        true => Err(format!(
+    if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return Err(format!(
             "{text:?} matches nothing: a path has no blanks; write %20 for a space"
+        ));
+    }
+    // So are those of requests before they are compared.
+    match escaped_target(text.as_bytes()) {
+        Some(escaped) => Err(format!(
+            "{text:?} matches nothing: a path is percent-encoded; write \"{}\"",
+            String::from_utf8_lossy(&escaped)
         )),
-        false => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -150,7 +158,7 @@ fn host_name(text: &str) -> Result<(), String> {
     }
     let is_beginning = text.ends_with('*');
     if bare.starts_with('[') && is_beginning {
-        return Ok(());
+        return beginning_of_address(text);
     }
     match host::parse(bare.as_bytes()) {
         Some(parsed) if parsed == bare => Ok(()),
@@ -166,6 +174,29 @@ fn host_name(text: &str) -> Result<(), String> {
             "{text:?} is not a host; write a name or an address: example.org, *.example.org, \
              192.0.2.1, [2001:db8::1]"
         )),
+    }
+}
+
+/// The beginning of an address of IPv6: those of requests are compared in their shortest form.
+fn beginning_of_address(text: &str) -> Result<(), String> {
+    let Some((whole, rest)) = text[1..].rsplit_once(':') else {
+        return Ok(());
+    };
+    let groups: Vec<&str> = whole.split(':').map(without_zeros).collect();
+    let right = format!("[{}:{rest}", groups.join(":"));
+    match right == text {
+        true => Ok(()),
+        false => Err(format!(
+            "{text:?} matches nothing: an address is compared in its shortest form; write {right:?}"
+        )),
+    }
+}
+
+/// A group of an address without the zeros that it begins with.
+fn without_zeros(group: &str) -> &str {
+    match group.trim_start_matches('0') {
+        "" if !group.is_empty() => "0",
+        shorter => shorter,
     }
 }
 

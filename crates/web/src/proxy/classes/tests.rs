@@ -91,6 +91,58 @@ fn heads_and_cookies_fit_where_they_say_one_thing() {
     assert!(!is_in(plan, &[("cookie", "plan=pro; plan=free")]), "twice");
 }
 
+/// RFC 9110, 11.1: schemes have no case; what follows them has, and so has a key without one.
+#[test]
+fn the_scheme_of_a_credential_has_no_case() {
+    for (pattern, value, wanted) in [
+        ("Bearer*", "Bearer x", true),
+        ("Bearer*", "bearer x", true),
+        ("bearer*", "BEARER  x", true),
+        ("Bear*", "bearer x", true),
+        ("Basic*", "Bearer x", false),
+        ("Bearer sk-*", "bearer sk-1", true),
+        ("Bearer sk-*", "bearer SK-1", false),
+        ("Bearer SK-*", "bearer SK-1", true),
+        ("Bearer x", "bearer x", true),
+        ("sk-A*", "sk-Ab", true),
+        ("sk-A*", "sk-ab", false),
+        ("sk-A", "sk-a", false),
+    ] {
+        for name in ["Authorization", "proxy-authorization"] {
+            let names = format!("header = {{ {name} = ['{pattern}'] }}");
+            assert_eq!(is_in(&names, &[(name, value)]), wanted, "{pattern} {value}");
+        }
+        let names = format!("header = {{ x-key = ['{pattern}'] }}");
+        let with_case = match pattern.strip_suffix('*') {
+            Some(beginning) => value.starts_with(beginning),
+            None => value == pattern,
+        };
+        assert_eq!(
+            is_in(&names, &[("x-key", value)]),
+            with_case,
+            "{pattern} {value}"
+        );
+    }
+}
+
+#[test]
+fn an_address_in_place_of_a_host_has_many_spellings() {
+    let none = headers(&[]);
+    for (pattern, host, wanted) in [
+        ("[2001:DB8:0::1]", "[2001:db8::1]", Some(0)),
+        ("[2001:db8::1]", "[2001:0db8:0:0:0:0:0:1]", Some(0)),
+        ("[2001:db8:*", "[2001:0DB8::1]", Some(0)),
+        ("[2001:db8::1]", "[2001:db8::2]", Some(1)),
+    ] {
+        let classes = build(&format!("[[class]]\nname='a'\nhost=['{pattern}']")).unwrap();
+        let of = RequestFacts {
+            host,
+            ..subject(&none)
+        };
+        assert_eq!(classes.number_of(of), wanted, "{pattern} {host}");
+    }
+}
+
 #[test]
 fn the_first_that_fits_counts_and_the_number_behind_the_last_is_of_none() {
     let text = "[[class]]\nname='a'\npath=['/x']\n[[class]]\nname='b'\npath=['/cart*']";
@@ -239,6 +291,13 @@ fn paths_and_methods_that_no_request_has_are_mistakes() {
         ("path=['/a*z']", "path", "only at the end; write \"/a*\""),
         ("path=['/a?b=1']", "path", "no ? and no #; write \"/a\""),
         ("path=['/a b']", "path", "%20"),
+        (
+            "path=['/\u{fc}bersicht*']",
+            "path",
+            "percent-encoded; write \"/%C3%BCbersicht*\"",
+        ),
+        ("path=['/<a>']", "path", "write \"/%3Ca%3E\""),
+        ("path=['/`']", "path", "write \"/%60\""),
         ("method=['get']", "method", "write \"GET\""),
         ("method=['']", "method", "is not a method"),
         ("method=['G T']", "method", "is not a method"),
@@ -274,6 +333,12 @@ fn hosts_that_no_request_has_are_mistakes() {
         ("host=['\u{fc}.example']", "host", "xn--"),
         ("host=['a/b']", "host", "is not a host"),
         ("host=['::1']", "host", "is not a host"),
+        ("host=['[foo]']", "host", "is not a host"),
+        (
+            "host=['[2001:0db8:000:*']",
+            "host",
+            "shortest form; write \"[2001:db8:0:*\"",
+        ),
         ("host=['[::1]:80']", "host", "no port here; write \"[::1]\""),
         (
             "tls_name=['a.example:443']",
@@ -316,8 +381,9 @@ fn values_that_no_request_has_are_mistakes() {
 #[test]
 fn what_requests_may_have_is_none() {
     for names in [
-        "path=['*', '/', '/a*', '/a%20b']",
+        "path=['*', '/', '/a*', '/a%20b', '/a\"b', '/%C3%BC*', '/a^|']",
         "host=['', '*', '*.a.example', 'a.*', 'a_b', '192.0.2.1', '192.0.*', '[::1]', '[2001:*']",
+        "host=['[2001:0*', '[2001:0:*', '[::*', '[*', '[2001:0DB8::1]']",
         "tls_name=['', 'A.example', '*.a.example']",
         "method=['GET', 'M-SEARCH', 'PROP*', '*']",
         "header={Accept=['*/*', 'text/html, */*;q=0.8'], k=['', '*', 'a b *']}",

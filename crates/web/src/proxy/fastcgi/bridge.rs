@@ -115,7 +115,6 @@ async fn serve(far: DuplexStream, stream: Box<dyn Transport>, slot: Slot, bridge
     let serving = Builder::new()
         .auto_date_header(false)
         .keep_alive(false)
-        .max_headers(800)
         .max_buf_size(BUFFER_BYTES)
         .serve_connection(TokioIo::new(far), service);
     _ = serving.await;

@@ -20,10 +20,9 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf, split};
 
 /// The longest body of unknown length: FastCGI has to know it, so it is held until it is whole.
-const HELD_BYTES_MAX: usize = 1 << 20;
+pub const HELD_BYTES_MAX: usize = 1 << 20;
 /// What the client of a longer one gets.
-const TOO_LONG: &[u8] =
-    b"413 Content Too Large: a body of more than 1 MiB needs a Content-Length\n";
+pub const NEEDS_LENGTH: &str = "a body of more than 1 MiB needs a Content-Length";
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 
@@ -153,8 +152,10 @@ async fn hold(body: &mut Incoming) -> Option<Bytes> {
 
 /// Its end does not wait for that of the body: a client may wait for it before it sends more.
 fn too_long(bridge: Bridge) -> Response<Answer> {
+    let text = format!("413 Content Too Large: {NEEDS_LENGTH}\n");
+    let length = text.len();
     let mut response = Response::new(Answer {
-        first: Bytes::from_static(TOO_LONG),
+        first: text.into(),
         exchange: None,
         left_bytes: None,
         cut: None,
@@ -162,7 +163,7 @@ fn too_long(bridge: Bridge) -> Response<Answer> {
     });
     *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_LENGTH, TOO_LONG.len().into());
+    headers.insert(CONTENT_LENGTH, length.into());
     response
 }
 

@@ -7,7 +7,7 @@ use hyper::http::request::Parts;
 use sooner_http::fastcgi::Parameters;
 use sooner_http::forwarding::request::Outgoing;
 use sooner_http::forwarding::routes::host_name;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -60,26 +60,22 @@ pub fn of_request(
     if origin.client == origin.remote.ip() {
         put("REMOTE_PORT", origin.remote.port().to_string().as_bytes());
     }
-    put(
-        "SERVER_ADDR",
-        origin.local.ip().to_canonical().to_string().as_bytes(),
-    );
-    put("SERVER_PORT", origin.local.port().to_string().as_bytes());
-    let host = outgoing.host.as_ref().and_then(|host| host.to_str().ok());
-    let host = host.unwrap_or_default();
-    put("SERVER_NAME", host_name(host).as_bytes());
     if let Some(User(user)) = parts.extensions.get() {
         put("REMOTE_USER", user);
         put("AUTH_TYPE", b"Basic");
     }
-    if !host.is_empty() {
-        put("HTTP_HOST", host.as_bytes());
-    }
+    let ip = origin.local.ip().to_canonical();
+    push_server(
+        outgoing.host.as_ref(),
+        SocketAddr::new(ip, origin.local.port()),
+        &mut all,
+    );
     all
 }
 
-/// The parameters of a request that asks how a server is.
-pub fn of_probe(path: &str, root: &Path) -> Parameters {
+/// The parameters of a request that asks how a server is, in the name of `host` if that is fixed.
+/// It comes in nowhere: it is told of the address that requests of this machine to itself have.
+pub fn of_probe(path: &str, root: &Path, host: Option<&HeaderValue>) -> Parameters {
     let script = Script {
         name: path.into(),
         info: Vec::new(),
@@ -88,13 +84,35 @@ pub fn of_probe(path: &str, root: &Path) -> Parameters {
     for (name, value) in [
         ("REQUEST_METHOD", "GET"),
         ("REQUEST_URI", path),
+        ("DOCUMENT_URI", path),
         ("QUERY_STRING", ""),
         ("SERVER_PROTOCOL", "HTTP/1.1"),
+        ("REQUEST_SCHEME", "http"),
         ("REMOTE_ADDR", "127.0.0.1"),
     ] {
         all.push((name.into(), value.into()));
     }
+    push_server(host, (Ipv4Addr::LOCALHOST, 80).into(), &mut all);
     all
+}
+
+/// Who is asked for at which address; scripts rely on a name and a port (RFC 3875, 4.1.14 and
+/// 4.1.15), and where no host is named the address stands for it.
+fn push_server(host: Option<&HeaderValue>, local: SocketAddr, all: &mut Parameters) {
+    let host = host.and_then(|host| host.to_str().ok());
+    let host = host.filter(|host| !host.is_empty());
+    let name = match (host, local.ip()) {
+        (Some(host), _) => host_name(host).to_owned(),
+        (None, IpAddr::V6(ip)) => format!("[{ip}]"),
+        (None, ip) => ip.to_string(),
+    };
+    let mut put = |name: &str, value: String| all.push((name.into(), value.into()));
+    put("SERVER_ADDR", local.ip().to_string());
+    put("SERVER_PORT", local.port().to_string());
+    put("SERVER_NAME", name);
+    if let Some(host) = host {
+        put("HTTP_HOST", host.to_owned());
+    }
 }
 
 fn of_script(script: &Script, root: &Path) -> Parameters {

@@ -1,6 +1,7 @@
 //! What is read of a body, and that nothing of it is lost.
 
 use super::*;
+use crate::limits::ReceiveError;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -141,6 +142,78 @@ fn trailers_stay_and_a_fault_does() {
     assert_eq!(fields.get("model"), None);
     let error = now(looked.collect()).unwrap_err();
     assert_eq!(error.to_string(), "broke off");
+}
+
+/// A body of these pieces of which the length is not known.
+fn chunked(pieces: &[Bytes], then: Option<Result<Frame<Bytes>, BodyError>>) -> RequestBody {
+    let data = pieces.iter().cloned().map(|piece| Ok(Frame::data(piece)));
+    in_pieces(data.chain(then).collect(), None)
+}
+
+#[test]
+fn a_body_has_a_length_when_all_of_it_was_read() {
+    let look = look(4, 4 << 20);
+    let piece = Bytes::from(vec![b'x'; HELD_BYTES_MAX / 2]);
+    for (pieces, then) in [
+        (vec![piece.clone()], None),
+        (vec![piece.clone(), piece.clone()], None),
+        (
+            vec![piece.clone()],
+            Some(Ok(Frame::trailers(HeaderMap::new()))),
+        ),
+    ] {
+        let bytes = pieces.iter().map(Bytes::len).sum::<usize>();
+        let whole = now(look.whole(chunked(&pieces, then)));
+        assert_eq!(whole.size_hint().exact(), Some(bytes as u64));
+        assert_eq!((whole.fault(), look.budget.used_bytes()), (None, bytes));
+        assert_eq!(now(whole.collect()).unwrap().to_bytes().len(), bytes);
+        assert_eq!(look.budget.used_bytes(), 0);
+    }
+    let longer = [piece.clone(), piece, Bytes::from_static(b"x")];
+    let whole = now(look.whole(chunked(&longer, None)));
+    assert_eq!(whole.fault(), Some(ClientFault::NeedsLength));
+    // One that has a length is left as it is.
+    let known = now(look.whole(body(&["{}"], false)));
+    assert!(matches!(known, RequestBody::Tested(_)));
+}
+
+#[test]
+fn where_memory_is_full_a_body_stays_without_a_length() {
+    let look = look(4, 3);
+    let pieces = ["ab", "cd", "ef"].map(Bytes::from);
+    let whole = now(look.whole(chunked(&pieces, None)));
+    assert_eq!((whole.size_hint().exact(), whole.fault()), (None, None));
+    assert!(matches!(
+        now(look.whole(chunked(&pieces, None))),
+        RequestBody::Tested(_)
+    ));
+    assert_eq!(now(whole.collect()).unwrap().to_bytes(), "abcdef");
+}
+
+#[test]
+fn what_is_known_to_be_broken_says_why() {
+    let paths = ["model".parse().unwrap()];
+    let look = look(1000, 1000);
+    for (error, fault) in [
+        (BodyError::from("broke off"), ClientFault::BrokeOff),
+        (
+            ReceiveError::TooLong { bytes_max: 1 }.into(),
+            ClientFault::TooLong,
+        ),
+        (
+            ReceiveError::TooSlow { bytes_per_sec: 1 }.into(),
+            ClientFault::TooSlow,
+        ),
+    ] {
+        let broken = chunked(&["{".into()], Some(Err(error)));
+        let (_, looked) = now(look.at(&HeaderMap::new(), broken, &paths));
+        assert_eq!(looked.fault(), Some(fault));
+        // And where it was read before it is looked at.
+        let (_, looked) = now(look.at(&HeaderMap::new(), looked, &paths));
+        assert_eq!(looked.fault(), Some(fault));
+    }
+    let (_, looked) = now(look.at(&HeaderMap::new(), body(&["{}"], true), &paths));
+    assert_eq!(looked.fault(), None);
 }
 
 proptest! {

@@ -1,6 +1,15 @@
 //! Classes by what a body says, between real sockets.
 
+use super::queueing::{spawn, waiting};
 use super::support::*;
+use crate::limits::ReceiveError;
+use crate::proxy::Failure;
+use crate::request_body::{BodyError, RequestBody};
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
@@ -110,5 +119,51 @@ fn a_body_that_comes_slowly_or_breaks_off_takes_no_place() {
         assert_eq!(seen.lines(1).last().unwrap(), r#"{"model":"small"}"#);
         until(|| proxy.buffered_bytes() == 0).await;
         assert_eq!(seen.count(), 2, "what broke off went nowhere");
+    });
+}
+
+/// A body that comes in these pieces.
+struct Pieces(VecDeque<Result<Frame<Bytes>, BodyError>>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Poll::Ready(self.0.pop_front())
+    }
+}
+
+/// What is known to be broken before it waits is said at once, and nothing of it goes in.
+#[test]
+fn a_body_that_is_broken_when_it_was_looked_at_neither_waits_nor_takes_a_place() {
+    run(async {
+        let held = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        let (url, seen) =
+            scripted(move |_, _| Reply::SendThenWait(Vec::new(), held.to_vec())).await;
+        let proxy = proxy(&by_model(&url));
+        let holding = spawn(&proxy, "/holds");
+        until(|| seen.count() == 1).await;
+        for (error, status) in [
+            (ReceiveError::TooLong { bytes_max: 9 }, 413),
+            (ReceiveError::TooSlow { bytes_per_sec: 500 }, 408),
+        ] {
+            let pieces = [Ok(Frame::data("{\"model\":".into())), Err(error.into())];
+            let body = RequestBody::Tested(Box::pin(Pieces(pieces.into())));
+            let request = get("/broken").map(|_| body);
+            let answer = ask(&proxy, request).await;
+            assert_eq!(answer.status, status);
+            assert!(matches!(
+                answer.report.failure,
+                Some(Failure::ClientBody(_))
+            ));
+            assert_eq!((waiting(&proxy), proxy.buffered_bytes()), (0, 0));
+        }
+        seen.let_go.set(1);
+        assert_eq!(holding.await.unwrap().status, 200);
+        assert_eq!(seen.count(), 1, "nothing of it went in");
     });
 }

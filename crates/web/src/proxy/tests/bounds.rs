@@ -1,6 +1,6 @@
 //! What bounds a class of requests, whatever the limit is.
 
-use super::queueing::{order, slow_and_fast, spawn, waiting, with_classes};
+use super::queueing::{canned, order, slow_and_fast, spawn, waiting, with_classes};
 use super::support::*;
 use crate::proxy::Failure;
 use std::time::Duration;
@@ -209,5 +209,26 @@ fn where_it_is_only_observed_none_waits_and_the_wait_is_told() {
         // What runs too long is counted, and goes on.
         assert_eq!(overlong(&proxy), (2, 0));
         assert_eq!(ask(&proxy, get("/quick")).await.report.wait_ns, 0);
+    });
+}
+
+/// It would have gone in after the other, and failed as it did in truth.
+#[test]
+fn who_fails_at_the_server_would_have_waited_as_well() {
+    run(async {
+        let (url, seen) = scripted(|_, request| match request.starts_with("GET /held ") {
+            true => Reply::SendThenWait(Vec::new(), canned()),
+            false => Reply::Close,
+        })
+        .await;
+        let proxy = to(&[&url], "limit = 1\nobserve = true\nretries = 0");
+        let held = spawn(&proxy, "/held");
+        until(|| seen.count() == 1).await;
+        assert_eq!(ask(&proxy, get("/close")).await.status, 502);
+        seen.let_go.set(1);
+        assert_eq!(held.await.unwrap().status, 200);
+        let would = || proxy.rehearsals()[0].would;
+        until(|| proxy.states()[0].inside == 0 && would().waiting == 0).await;
+        assert_eq!((would().jobs, would().waited), (2, 1));
     });
 }

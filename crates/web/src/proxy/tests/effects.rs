@@ -47,6 +47,22 @@ fn a_time_of_tunnels_needs_a_protocol_to_switch_to() {
 }
 
 #[test]
+fn a_server_over_fastcgi_has_no_name_of_its_own() {
+    let scripts = |host| {
+        let keys = format!("fastcgi={{root='/'}}\nhost='{host}'");
+        mistake("", ("fastcgi://127.0.0.1:1", keys.as_str()), "")
+    };
+    let said = scripts("upstream").expect("a mistake");
+    let begin = "upstream.host 'upstream': has no meaning over FastCGI";
+    assert!(said.starts_with(begin), "{said}");
+    for host in ["$host", "example.org"] {
+        assert_eq!(scripts(host), None, "{host}");
+    }
+    let http = ("http://127.0.0.1:1", "host='upstream'");
+    assert_eq!(mistake("", http, ""), None);
+}
+
+#[test]
 fn fields_of_bodies_need_bodies_to_be_looked_at() {
     let blind = "[proxy]\nlook_bytes=0\n";
     let class = "[[class]]\nname='a'\nbody={model='x'}\n";

@@ -99,3 +99,62 @@ fn what_ran_too_long_while_it_was_observed_gives_its_place_up_then() {
         }
     });
 }
+
+/// One class and what is said of how long its requests may run.
+fn says(url: &str, longest: &str) -> String {
+    let class = format!("[[class]]\nname='slow'\npath=['/held']\n{longest}");
+    with_classes(url, &class)
+}
+
+fn cancelled_after(time: &str) -> String {
+    format!("longest='{time}'\nlongest_action='cancel'\n")
+}
+
+#[test]
+fn a_reload_bounds_those_in_flight() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        // Longer than it says, not at all, and to another end.
+        let before = [
+            cancelled_after("10 min"),
+            String::new(),
+            "longest='30 ms'\n".to_owned(),
+        ];
+        for (number, before) in before.iter().enumerate() {
+            let before = proxy(&says(&url, before));
+            let held = spawn(&before, "/held");
+            until(|| seen.count() == number + 1).await;
+            let after = reloaded(&before, &says(&url, &cancelled_after("30 ms")));
+            assert_eq!(held.await.unwrap().status, 504, "{number}");
+            assert_eq!(overlong(&after), [("slow".to_owned(), 1, 1)]);
+        }
+    });
+}
+
+/// Also where they have run too long for what was said before.
+#[test]
+fn a_reload_lets_those_in_flight_run_on() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let observed = says(&url, &cancelled_after("30 ms"));
+        let observed = observed.replace("limit=1", "limit=1\nobserve=true");
+        for longest in [String::new(), cancelled_after("10 min")] {
+            seen.let_go.set(0);
+            let before = proxy(&observed);
+            let held = spawn(&before, "/held");
+            until(|| overlong(&before)[0].1 == 1).await;
+            let after = reloaded(&before, &says(&url, &longest));
+            seen.let_go.set(1);
+            assert_eq!(held.await.unwrap().status, 200);
+            assert_eq!(overlong(&after), [("slow".to_owned(), 1, 0)]);
+        }
+        // What is said then comes later.
+        seen.let_go.set(0);
+        let before = proxy(&observed);
+        let held = spawn(&before, "/held");
+        until(|| overlong(&before)[0].1 == 1).await;
+        let after = reloaded(&before, &says(&url, &cancelled_after("200 ms")));
+        assert_eq!(held.await.unwrap().status, 504);
+        assert_eq!(overlong(&after), [("slow".to_owned(), 1, 1)]);
+    });
+}

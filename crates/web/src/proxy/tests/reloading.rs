@@ -6,6 +6,7 @@ use super::support::*;
 use crate::proxy::{Proxy, Standing};
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::task::spawn_local;
 
 /// One upstream with these servers and keys.
 pub(super) fn config(servers: &[&str], keys: &str) -> String {
@@ -124,6 +125,71 @@ fn a_class_goes_first_whatever_else_changes() {
             one.await.unwrap();
         }
         assert_eq!(order(&seen, 1)[0], "/gold");
+    });
+}
+
+/// Where there are no classes by name, or none any more.
+#[test]
+fn so_does_a_class_of_a_route() {
+    run(async {
+        let routes = "[[route]]\npath='/api'\nupstream='app'\nclass=1\n\
+                      [[route]]\npath='/batch'\nupstream='app'\nclass=7\n";
+        for class in ["", "[[class]]\nname='gold'\npath=['/gold']\n"] {
+            let (url, seen) = slow_and_fast().await;
+            let text = |keys: &str, class: &str| {
+                let text = with_classes(&url, &format!("{routes}{class}"));
+                text.replace("limit=1", &format!("limit=1\norder='fifo'\n{keys}"))
+            };
+            let before = proxy(&text("", class));
+            let held = spawn(&before, "/held");
+            until(|| seen.count() == 1).await;
+            let waits = ["/batch/1", "/batch/2", "/api/1"].map(|path| spawn(&before, path));
+            until(|| waiting(&before) == 3).await;
+            let after = reloaded(&before, &text("retries=2", ""));
+            let later = spawn(&after, "/api/2");
+            until(|| waiting(&after) == 4).await;
+            seen.let_go.set(1);
+            held.await.unwrap();
+            for one in waits.into_iter().chain([later]) {
+                one.await.unwrap();
+            }
+            let expected = ["/api/1", "/api/2", "/batch/1", "/batch/2"];
+            assert_eq!(order(&seen, 1), expected, "{class}");
+        }
+    });
+}
+
+#[test]
+fn clients_share_who_waited_before_that_was_said() {
+    run(async {
+        let (url, seen) = slow_and_fast().await;
+        let text = |keys: &str| {
+            let keys = format!("limit=1\norder='fifo'\n{keys}");
+            let upstream = config(&[&url], &keys);
+            format!("[proxy]\ntrusted=['192.0.2.0/24']\n{upstream}")
+        };
+        let before = proxy(&text(""));
+        let held = spawn(&before, "/held");
+        until(|| seen.count() == 1).await;
+        let asked = ["/a/1", "/a/2", "/a/3", "/b/1"].map(|path| {
+            let address = match path.starts_with("/a") {
+                true => "198.51.100.1",
+                false => "203.0.113.1",
+            };
+            let mut request = get(path);
+            let headers = request.headers_mut();
+            headers.insert("x-forwarded-for", address.parse().unwrap());
+            let proxy = before.clone();
+            spawn_local(async move { ask(&proxy, request).await })
+        });
+        until(|| waiting(&before) == 4).await;
+        let _after = reloaded(&before, &text("share_by='client'"));
+        seen.let_go.set(1);
+        held.await.unwrap();
+        for one in asked {
+            one.await.unwrap();
+        }
+        assert_eq!(order(&seen, 1), ["/a/1", "/b/1", "/a/2", "/a/3"]);
     });
 }
 

@@ -119,13 +119,14 @@ impl Upstream {
             .chain(left)
             .fold(0, usize::saturating_add);
         self.limiter.set_capacity(limit);
-        self.limiter.set_places(self.places(now));
         if settings.is_observed() {
             let all = settings.servers.iter();
             let limits = all.map(|server| server.rehearsed_capacity(now));
             let limiter = &self.limiter;
             limiter.set_rehearsed_limit(limits.fold(0, usize::saturating_add));
         }
+        // Behind the limit of a rehearsal: its places are the same.
+        self.limiter.set_places(self.places(now));
         self.freed.notify_waiters();
         if self.is_down() {
             self.all_down.notify_waiters();

@@ -31,9 +31,6 @@ impl Upstream {
         self.configure(&settings);
         self.replace_classes(classes);
         self.update_capacity();
-        if !settings.is_observed() {
-            self.overtimes.end_observation();
-        }
     }
 
     /// Tells servers and queue what is said of them.
@@ -60,8 +57,10 @@ impl Upstream {
             classes: classes.clone(),
             fields: fields.into_iter().collect(),
         }));
-        let numbers = HashMap::new();
         let order = settings.order(classes);
-        self.limiter.set_goals(order, classes.goals(), &numbers);
+        // A request's head is looked at when it comes: who waits stays in the class of its name, or
+        // of its route.
+        let known = HashMap::new();
+        self.limiter.set_goals(order, classes.goals(), &known);
     }
 }

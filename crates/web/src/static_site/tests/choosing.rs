@@ -113,7 +113,17 @@ fn the_page_of_an_application_answers_for_its_paths() {
     fixture.write("app.html", "app");
     fixture.write("404.html", "none");
     fixture.write("assets/a.js", "script");
-    for target in ["/", "/users/7", "/users/", "/john.doe", "/v1.2", "/assets/"] {
+    for target in [
+        "/",
+        "/users/7",
+        "/users/",
+        "/john.doe",
+        "/users/anna@example.com",
+        "/sites/example.org",
+        "/users/anna@example.me",
+        "/v1.2",
+        "/assets/",
+    ] {
         let got = fixture.get(target, &[]);
         assert_eq!((got.status, got.text()), (200, "app"), "{target}");
     }

@@ -216,6 +216,7 @@ strip_prefix = "/s/"
 fn what_no_location_can_be_is_said() {
     for (keys, key) in [
         ("paths = ['a']", "site.location.paths"),
+        ("paths = []", "site.location.paths"),
         ("paths = ['/a']\nstatus = 301", "site.location.status"),
         ("paths = ['/a']\ntext = 'x'", "site.location.text"),
         (
@@ -248,6 +249,39 @@ fn what_no_location_can_be_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let twice = "[[site]]\nhosts = ['a']\n[[site]]\nhosts = ['a']\nscheme = 'http'\n";
     assert_eq!(sites(folder.path(), twice).unwrap_err().key, "site.hosts");
+}
+
+/// RFC 9110, 15.5.6: a 405 names the methods that there are, here none.
+#[test]
+fn a_location_without_methods_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"
+[[site]]
+root = "FOLDER/www"
+[[site.location]]
+paths = ["/none"]
+status = 405
+[[site.location]]
+paths = ["/post"]
+status = 405
+headers = { Allow = "POST" }
+[[site.location]]
+paths = ["/gone"]
+status = 410
+"#;
+    let sites = sites(folder.path(), text).unwrap();
+    for (path, status, allow) in [
+        ("/none", 405, Some("")),
+        ("/post", 405, Some("POST")),
+        ("/gone", 410, None),
+    ] {
+        let got = get(&sites, Scheme::Http, "a", path);
+        let allowed = got
+            .headers
+            .get("allow")
+            .map(|value| value.to_str().unwrap());
+        assert_eq!((got.status, allowed), (status, allow), "{path}");
+    }
 }
 
 #[test]
