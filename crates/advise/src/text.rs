@@ -241,7 +241,7 @@ fn read(survey: &Survey) -> String {
     let late = survey.users.late_requests;
     if late as f64 > LATE_SHARE * survey.requests as f64 {
         page += &format!(
-            "{} requests are far from where their times belong: the figures of users may be wrong by them; sort the log by time\n",
+            "{} requests are out of order by time, and may falsify the figures of users; sort the log by time\n",
             count(late)
         );
     }

@@ -214,7 +214,7 @@ impl Found {
                 )
             }
             (None, Some(left_over), _) if !self.is_feasible() => format!(
-                "classes without a target would take {}, and cannot be made to wait that long; the mean of all is {needed}; relax one of the others as in the last column",
+                "the targets leave classes without one a mean of {}, longer than they can be delayed; the mean of all is {needed}; relax one target to its value in the last column",
                 time(left_over)
             ),
             (None, left_over, _) => format!(
@@ -275,7 +275,7 @@ fn below_inside(class: &ClassAims<'_>, seen: &Observed, place: Place<'_>) -> Vec
         let time = |ns: f64| number::duration(ms(ns));
         let as_mean = if name == "mean" { "" } else { " in the mean" };
         let words = format!(
-            "{}: {}{as_mean} cannot be met, because {} pass in the server; lower {}, or give a longer target",
+            "{}: {}{as_mean} cannot be met: a job takes {} in the server; lower {}, or give a longer target",
             class.name.get_ref(),
             time(target_ns),
             time(seen.inside_ns),

@@ -109,7 +109,7 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
                 significant(one.simulated.controlled(CONFIDENCE).mean),
             );
             output::line(format_args!(
-                "infinite mean, {name}: {why}; {found} was found because the simulation ends"
+                "infinite mean, {name}: {why}; the simulation shows {found} only because it ends"
             ))?;
         }
         if let Some(why) = &one.infinite_slowdown {
