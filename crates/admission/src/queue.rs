@@ -34,9 +34,11 @@
 //! work.
 
 use crate::caps::{Caps, LineName, Place};
+mod charged;
 mod renewal;
 
 use crate::order::{Order, Ranking, SharedTuning, Tuning, Within};
+use charged::{Charged, Returned, Waiting};
 use sooner_policy::{Arrival, JobId, Payer, Promise, Time};
 use std::collections::BTreeMap;
 
@@ -94,7 +96,7 @@ pub struct AdmissionQueue {
     waiting: BTreeMap<JobId, Waiting>,
     /// Those who have been inside and come back, in front of all others, in the order in which they
     /// came back.
-    back: BTreeMap<u64, (JobId, Request)>,
+    back: BTreeMap<u64, Returned>,
     /// Where each of them is.
     back_at: BTreeMap<JobId, u64>,
     /// With what was expected of them.
@@ -105,46 +107,6 @@ pub struct AdmissionQueue {
     caps: Caps,
     arrivals: u64,
     grants: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Charged {
-    at: Time,
-    /// Whether it went in before an older one.
-    has_passed: bool,
-    /// How much, ns; 0 where that was charged to another account than it would be now.
-    charged_ns: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Waiting {
-    request: Request,
-    /// The imagined service it still needs, ns.
-    left_ns: u64,
-    sequence: u64,
-    arrived_at: Time,
-    /// The imagined service that it was charged for, as in [`Charged`].
-    charged_ns: u64,
-    /// When that was in the mean.
-    charged_at: Time,
-}
-
-impl Waiting {
-    /// It was served for so long in the imagination.
-    fn charge(&mut self, served_ns: u64, now: Time) {
-        self.charged_ns += served_ns;
-        let later_ns = u128::from(now.since(self.charged_at)) * u128::from(served_ns);
-        let later_ns = later_ns / u128::from(self.charged_ns.max(1));
-        self.charged_at = self.charged_at.after(later_ns as u64);
-    }
-
-    /// As what it was charged as so far.
-    fn charged(&self, job: JobId) -> Arrival {
-        Arrival {
-            size: Some(self.charged_ns),
-            ..self.request.arrival(job)
-        }
-    }
 }
 
 impl Request {
@@ -235,7 +197,12 @@ impl AdmissionQueue {
         if self.back_at.contains_key(&job) {
             return;
         }
-        self.back.insert(self.arrivals, (job, request));
+        let returned = Returned {
+            job,
+            request,
+            charged_ns: request.size_ns().unwrap_or(1),
+        };
+        self.back.insert(self.arrivals, returned);
         self.back_at.insert(job, self.arrivals);
         self.arrivals += 1;
     }
@@ -314,7 +281,7 @@ impl AdmissionQueue {
             }
             let scheduler = self.ranking.scheduler();
             scheduler.depart(job, now);
-            // What it had was imagined, and nothing comes of it.
+            // What it had was imagined: about as much is given back, as if it had been charged at once.
             if one.charged_ns > 0 {
                 scheduler.settle(&one.charged(job), 0, one.charged_at);
             }
@@ -349,15 +316,13 @@ impl AdmissionQueue {
         if self.inside.len() >= self.limit {
             return None;
         }
-        let may_return =
-            |(_, (_, request)): &(&u64, &(JobId, Request))| self.caps.has_room(request.number);
+        let may_return = |(_, back): &(&u64, &Returned)| self.caps.has_room(back.request.number);
         let returned = self.back.iter().find(may_return).map(|(&at, _)| at);
         let returned = returned.and_then(|at| self.back.remove(&at));
         let (job, request, has_passed, charged_ns) = match returned {
-            Some((job, request)) => {
-                self.back_at.remove(&job);
-                // It was charged when it went in first.
-                (job, request, false, request.size_ns().unwrap_or(1))
+            Some(back) => {
+                self.back_at.remove(&back.job);
+                (back.job, back.request, false, back.charged_ns)
             }
             None => {
                 let job = self.first_done(now)?;
@@ -443,7 +408,11 @@ impl AdmissionQueue {
     }
 
     fn request_of(&self, job: JobId) -> Option<&Request> {
-        let back = || self.back.get(self.back_at.get(&job)?).map(|(_, back)| back);
+        let back = || {
+            self.back
+                .get(self.back_at.get(&job)?)
+                .map(|back| &back.request)
+        };
         let waiting = || self.waiting.get(&job).map(|one| &one.request);
         let inside = self.inside.get(&job);
         inside.or_else(waiting).or_else(back)
@@ -452,7 +421,7 @@ impl AdmissionQueue {
     /// The numbers of the classes of all who are here.
     pub fn numbers(&self) -> impl Iterator<Item = u8> {
         let waiting = self.waiting.values().map(|one| one.request.number);
-        let back = self.back.values().map(|(_, request)| request.number);
+        let back = self.back.values().map(|back| back.request.number);
         let inside = self.inside.values().map(|request| request.number);
         inside.chain(waiting).chain(back)
     }
@@ -480,7 +449,7 @@ impl AdmissionQueue {
     /// How many of them a cap holds, whatever the limit is.
     pub fn held(&self) -> usize {
         let back = self.back.values();
-        let back = back.filter(|(_, request)| !self.caps.has_room(request.number));
+        let back = back.filter(|back| !self.caps.has_room(back.request.number));
         self.caps.held() + back.count()
     }
 

@@ -265,6 +265,23 @@ fn a_mistake_is_one_line_and_changes_nothing() {
 }
 
 #[test]
+fn a_server_of_another_network_namespace_goes_with_the_ports_that_are_published_here() {
+    let Some(host) = Host::new("attach-elsewhere") else {
+        return;
+    };
+    let before = host.everything();
+    let server = ChildGuard(Command::new("sleep").arg("60").spawn().unwrap());
+    let pid = server.id().to_string();
+    let on = ["web", "--dev", DEVICE, "--uplink", "10mbit", "--port", PORT];
+    let attach = host.sooner(&[&on[..], &["--pid", &pid]].concat());
+    let (running, ready, said) = started(attach);
+    let words = "responses of port 8080 on s0";
+    assert!(ready.contains(words), "{ready}{said}");
+    running.end(Signal::TERM).unwrap();
+    assert_eq!(host.everything(), before);
+}
+
+#[test]
 fn what_the_operator_configured_is_not_touched() {
     let Some(host) = Host::new("attach-operator") else {
         return;

@@ -216,6 +216,9 @@ fn what_a_kill_left_is_restored_while_others_live() {
     assert_eq!(status.lines().count(), 3, "{status}");
     // One of a kind, by its server.
     let pids = [0, 1].map(|at: usize| servers[at].id().to_string());
+    let removed = text(&host, &["remove", "--pid", "1"]);
+    let nothing = "nothing is attached to a server with first process 1\n";
+    assert_eq!(removed, nothing);
     let removed = text(&host, &["remove", "--cpu", "--pid", &pids[0]]);
     assert!(removed.starts_with(&format!("cpu-{}: process", pids[0])));
     assert_eq!(removed.lines().count(), 1, "{removed}");

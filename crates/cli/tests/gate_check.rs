@@ -108,8 +108,7 @@ fn targets_are_held_against_what_a_gate_sees() {
         let below = check(&gate, "mean = \"1ms\"", "", &["--observe", "1"]);
         let words = String::from_utf8_lossy(&below.stdout).into_owned();
         assert!(
-            words
-                .contains("wanted.toml:9: class.target.mean: high: 1.00 ms cannot be met, because"),
+            words.contains("wanted.toml:9: class.target.mean: high: 1.00 ms cannot be met: a job"),
             "{words}"
         );
         assert!(

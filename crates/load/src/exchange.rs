@@ -162,8 +162,9 @@ impl Receiver {
     /// Sends `request` and reads the response to its last byte; fails unless it is as expected.
     ///
     /// It reads while it sends: a server may answer before it has read the whole request, and read
-    /// no more of it until its answer is taken. What is behind a whole answer is not sent any more
-    /// (RFC 9112, section 9.5); such a connection carries no other request.
+    /// no more of it until its answer is taken. Behind an error, or an answer with which the server
+    /// closes, no more of the request is sent (RFC 9112, section 9.5); such a connection carries no
+    /// other request. Behind any other answer the rest of the request follows.
     pub async fn exchange(
         &self,
         stream: &mut Transport,
@@ -197,13 +198,28 @@ impl Receiver {
             if received == 0 || response.is_complete() {
                 let mut answer = answer(&response, expected, arrivals)?;
                 if !sending.is_done() {
-                    answer.keep_alive = false;
-                    poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_shutdown(cx).is_ready()))
-                        .await;
+                    let is_wanted = answer.keep_alive && answer.status < 400;
+                    answer.keep_alive = is_wanted && self.send_rest(stream, &mut sending).await;
+                    if !answer.keep_alive {
+                        shut_down(stream).await;
+                    }
                 }
                 return Ok(answer);
             }
         }
+    }
+
+    /// Sends what is left of a request behind its whole answer; returns whether all of it was
+    /// sent. It ends early when the server closes, or sends what belongs to no request.
+    async fn send_rest(&self, stream: &mut Transport, sending: &mut Sending<'_>) -> bool {
+        poll_fn(|cx| {
+            if sending.poll(stream, cx).is_ready() {
+                return Poll::Ready(sending.is_done());
+            }
+            let mut rest = Response::rest_of_stream();
+            self.poll_receive(stream, &mut rest, cx).map(|_| false)
+        })
+        .await
     }
 
     /// Reads and forgets what still comes until the peer closes.
@@ -229,6 +245,11 @@ impl Receiver {
         self.note_body_bytes(body_bytes);
         Poll::Ready(Ok(received.len()))
     }
+}
+
+/// Ends what is sent, as far as that needs no wait.
+async fn shut_down(stream: &mut Transport) {
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_shutdown(cx).is_ready())).await;
 }
 
 fn answer(response: &Response, expected: Expected, arrivals: Arrivals) -> Result<Answer, Failure> {

@@ -431,7 +431,7 @@ fn what_classes_were_charged_goes_with_their_numbers() {
     };
     let mut before = Shares::default();
     before.settle(&arrival(1, 1), 1001, now);
-    before.settle(&arrival(2, 2), 501, now);
+    before.settle(&arrival(2, 2), 1501, now);
     // The second is the first now, the first comes behind it, and the third is gone.
     before.renumber(|class| {
         [Some(1), Some(0)]

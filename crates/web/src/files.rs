@@ -11,6 +11,7 @@ mod content;
 mod entry;
 mod expires;
 mod extra_headers;
+mod file_systems;
 mod folder;
 mod identity;
 pub(crate) mod media_type;

@@ -36,16 +36,19 @@ pub struct Http1(Builder);
 /// What bounds an HTTP/1 connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Http1Limits {
-    /// Longest request head, bytes; others get status 431.
+    /// Longest request head, bytes; others get status 431. As much of each response is read ahead
+    /// of the socket, where it is more than the chunks say.
     pub head_bytes_max: usize,
-    /// Bytes read from a file at once; twice that is read ahead of the socket.
+    /// Bytes read from a file at once; twice that is read ahead of the socket, or
+    /// `head_bytes_max` where that is more.
     pub chunk_bytes: usize,
 }
 
 impl Http1 {
     /// HTTP/1 within `limits`.
     pub fn new(limits: Http1Limits) -> Self {
-        // Of a head that has not come to its end as well, hyper takes no more than this.
+        // hyper has one size for two things: what it takes of a head that has not come to its end,
+        // and how far it reads a response ahead of the socket. So longer heads allow more of both.
         let buffer_bytes_max = BUFFER_BYTES_MIN
             .max(2 * limits.chunk_bytes)
             .max(limits.head_bytes_max);
@@ -57,7 +60,7 @@ impl Http1 {
             .header_read_timeout(None)
             .max_header_size(limits.head_bytes_max)
             .max_headers(FIELDS_MAX)
-            // Bounds how far hyper reads a body ahead of the socket.
+            // Bounds how far hyper reads a response's body ahead of the socket.
             .max_buf_size(buffer_bytes_max);
         Self(builder)
     }

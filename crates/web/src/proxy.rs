@@ -68,7 +68,7 @@ use classes::Classes;
 use facts::FactFinder;
 use fastcgi::Origin;
 use forward::Forwarding;
-use hyper::{HeaderMap, Request};
+use hyper::{HeaderMap, Method, Request};
 use look::Look;
 use sooner_admission::{ClassStatus, Order, Quality, WouldWait};
 use sooner_config::Network;
@@ -180,7 +180,16 @@ impl Passage {
     /// The response, the upstream's or ours in its place. Dropping the future, or later the
     /// response's body, cancels it: it leaves the queue or the server. Needs a `LocalSet` around it.
     pub async fn response(self) -> Response {
-        let (facts, request) = self.finder.find(self.request).await;
+        let is_head = self.request.method() == Method::HEAD;
+        let found = tokio::select! {
+            // First, as of most requests all is known at once; `answer` looks at the grace as well.
+            biased;
+            found = self.finder.find(self.request) => Some(found),
+            () = self.forwarding.grace_end.wait() => None,
+        };
+        let Some((facts, request)) = found else {
+            return forward::failed(Failure::Stopped, is_head, &self.report);
+        };
         let comments_every = facts.comments_every;
         let upstream = self.forwarding.route.upstream.clone();
         let answering = self.forwarding.answer(request, facts, self.report.clone());

@@ -365,7 +365,6 @@ fn what_was_learned_stays() {
     assert_eq!(needs(&goals, now.after(SILENT_NS + 1)), []);
 }
 
-/// Percentiles are told of every class, whatever it has as a target.
 /// Five thousand that wait together are some centuries in weeks.
 #[test]
 fn sums_outlive_what_64_bits_hold() {
@@ -380,6 +379,7 @@ fn sums_outlive_what_64_bits_hold() {
     assert_eq!(done.inside_sum_ns, 9 * u128::from(century_ns));
 }
 
+/// Percentiles are told of every class, whatever it has as a target.
 #[test]
 fn percentiles_are_known_without_a_target_for_them() {
     let mut goals = Goals::default();

@@ -56,8 +56,12 @@ impl AdmissionQueue {
                 charged.charged_ns = 0;
             }
         }
-        for (job, request) in self.back.values_mut() {
-            *request = renewed(*job, *request);
+        for back in self.back.values_mut() {
+            let before = back.request;
+            back.request = renewed(back.job, before);
+            if !is_charged_alike(&before, &back.request) {
+                back.charged_ns = 0;
+            }
         }
         self.ranking.renumber(kept);
         if is_same {

@@ -127,7 +127,7 @@ impl Attached {
         config: AttachConfig,
         now_ns: u64,
     ) -> Result<Attached, AttachError> {
-        let ports = ports::of(&config.servers)?;
+        let ports = ports::beside_or_of(&config.ports_beside, &config.servers)?;
         permitted()?;
         let auto_uplink = auto_uplink(&device, &config)?;
         let rate_bits_per_sec = match config.uplink {

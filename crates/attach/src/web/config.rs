@@ -46,6 +46,9 @@ pub struct AttachConfig {
     pub uplink: Uplink,
     /// Which servers' responses.
     pub servers: Servers,
+    /// Ports that were named beside a process or control group, as those here are not its own;
+    /// none: those that it listens on.
+    pub ports_beside: Vec<u16>,
     /// Who limits the rate.
     pub shaping: Shaping,
     /// What the lower bands keep together, thousandths of the link.
@@ -73,6 +76,7 @@ impl AttachConfig {
             device: device.into(),
             uplink,
             servers,
+            ports_beside: Vec::new(),
             shaping: Shaping::Ours,
             lower_share_per_mille: 50,
             observes: false,

@@ -69,7 +69,7 @@ pub enum PortsError {
     ListensOnNothing(String),
     /// Its ports are those of another network namespace.
     #[error(
-        "{0} is in another network namespace, and its ports are not those of this one; name the port that is published here with --port (with --forward if this host routes its packets), or attach inside that namespace"
+        "{0} is in another network namespace, and its ports are not those of this one; add the ports that are published here with --port, or attach inside that namespace"
     )]
     Elsewhere(String),
     /// The kernel's tables cannot be read.
@@ -100,6 +100,17 @@ pub fn of(servers: &Servers) -> Result<Vec<u16>, PortsError> {
             nonempty(ports, || group)?
         }
     };
+    Ok(ports.into_iter().collect())
+}
+
+/// The ports that were named beside these servers, ascending, or else those of the servers. A port
+/// that leads into another network namespace need not be listened on here.
+pub fn beside_or_of(beside: &[u16], servers: &Servers) -> Result<Vec<u16>, PortsError> {
+    if beside.is_empty() {
+        return of(servers);
+    }
+    exists(servers)?;
+    let ports: BTreeSet<u16> = beside.iter().copied().collect();
     Ok(ports.into_iter().collect())
 }
 

@@ -201,10 +201,16 @@ impl RemoveArgs {
     }
 
     /// Where there was nothing to do.
-    fn nothing(&self) -> &'static str {
-        match self.killed {
-            true => "no killed process left anything changed",
-            false => "nothing is attached",
+    fn nothing(&self) -> String {
+        match (self.killed, self.server_pid) {
+            (true, None) => "no killed process left anything changed".into(),
+            (true, Some(pid)) => format!(
+                "no killed process left anything of a server with first process {pid} changed"
+            ),
+            (false, None) => "nothing is attached".into(),
+            (false, Some(pid)) => {
+                format!("nothing is attached to a server with first process {pid}")
+            }
         }
     }
 
@@ -248,7 +254,7 @@ pub fn remove(args: &RemoveArgs) -> Result<ExitCode> {
     match unseen() {
         Some(words) if done.is_empty() => problems.push(words),
         Some(words) => say_as("sooner attach", format_args!("{words}")),
-        None if done.is_empty() && problems.is_empty() => done.push(args.nothing().into()),
+        None if done.is_empty() && problems.is_empty() => done.push(args.nothing()),
         None => {}
     }
     output::print(

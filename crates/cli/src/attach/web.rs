@@ -42,8 +42,9 @@ pub struct WebArgs {
     /// the link carries. `auto` finds the rate while traffic flows, auto:100mbit up to a maximum
     #[arg(long, value_name = "RATE|auto")]
     uplink: UplinkRate,
-    /// Ports of the servers, separated by commas [default: 80,443]
-    #[arg(long = "port", value_name = "PORT", value_delimiter = ',', value_parser = super::port, conflicts_with_all = ["cgroup", "pid"])]
+    /// Ports of the servers, separated by commas; with --pid or --cgroup those that are published
+    /// here, where the server is in another network namespace [default: 80,443]
+    #[arg(long = "port", value_name = "PORT", value_delimiter = ',', value_parser = super::port)]
     ports: Vec<u16>,
     /// Control group of the servers' processes, such as nginx.service
     #[arg(long, value_name = "NAME", conflicts_with = "pid")]
@@ -86,15 +87,25 @@ pub struct WebArgs {
 }
 
 impl WebArgs {
+    /// Whether the servers are named by their processes.
+    fn is_by_process(&self) -> bool {
+        self.pid.is_some() || self.cgroup.is_some()
+    }
+
     fn config(self) -> Result<AttachConfig> {
         ensure!(
             (0.0..=40.0).contains(&self.share),
             "--share {} is out of range; give 0 to 40 per cent",
             self.share
         );
-        let ports = match self.ports.is_empty() {
+        let is_by_process = self.is_by_process();
+        let ports = match self.ports.is_empty() && !is_by_process {
             true => DEFAULT_PORTS.into(),
             false => self.ports,
+        };
+        let ports_beside = match is_by_process {
+            true => ports.clone(),
+            false => Vec::new(),
         };
         let servers = match (self.cgroup, self.pid, self.forward) {
             (Some(name), _, _) => Servers::Group(name),
@@ -109,6 +120,7 @@ impl WebArgs {
             },
         };
         Ok(AttachConfig {
+            ports_beside,
             lower_share_per_mille: (self.share * 10.0).round() as u16,
             observes: self.observe,
             replace_qdisc: self.replace_qdisc,
@@ -129,8 +141,9 @@ impl WebArgs {
 
 /// Attaches until told to stop.
 pub fn web(args: WebArgs) -> Result<ExitCode> {
-    // The default ones are no claim, and those behind this host cannot be seen.
-    let named = match args.forward {
+    // The default ones are no claim, and those behind this host, or in another network namespace,
+    // cannot be seen.
+    let named = match args.forward || args.is_by_process() {
         true => Vec::new(),
         false => args.ports.clone(),
     };

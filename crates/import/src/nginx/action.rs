@@ -50,6 +50,8 @@ pub struct Files {
     pub fallback: Option<String>,
     /// The script for these.
     pub script: Option<String>,
+    /// Whether it is about that file or script alone, and about no file of its own path.
+    pub is_one: bool,
 }
 
 /// Requests that are passed on.

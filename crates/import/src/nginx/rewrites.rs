@@ -1,15 +1,18 @@
 //! What a server does before it looks at its locations, in the order in which it stands there:
 //! `rewrite`, and `if` with `return` before a `return` of all.
 
+use super::access;
 use super::conditions::Condition;
 use super::path_conditions;
 use super::returns::{Place as At, Redirect, Return, Rewrite, read_return, read_rewrite};
-use super::site::{Body, Place};
+use super::site::{Body, Place, refusing};
 use super::translate::Builder;
 use super::tree::Directive;
 
 const NOT_WITHIN: &str = "paths are not rewritten within Sooner";
 const NO_CONDITIONS: &str = "Sooner has no conditions";
+const GUARDED: &str = "these paths get 403, as an if before it may keep clients out";
+const FORBIDDEN: u16 = 403;
 
 impl<'a> Builder<'_, 'a> {
     /// `rewrite` of the server, which comes before all locations, and of `location /`.
@@ -35,17 +38,35 @@ impl<'a> Builder<'_, 'a> {
     /// Puts what stands in the server before its `return` before the answer to all.
     pub fn before_return(&mut self, before: &'a [Directive]) {
         let mut places = Vec::new();
+        let mut is_guarded = false;
         for own in before {
             match own.name.as_str() {
                 "rewrite" => {
                     let redirects = self.redirects_of(own).into_iter();
                     places.extend(redirects.map(|own| self.place_of_redirect(own)));
                 }
-                "if" => places.extend(self.place_of_condition(own)),
+                "if" => match self.place_of_condition(own) {
+                    Some(place) if is_guarded => places.push(self.guarded(own, place)),
+                    Some(place) => places.push(place),
+                    None => {
+                        let facts = &self.actions.facts;
+                        is_guarded |= access::keeps_out(own, &self.server, facts);
+                    }
+                },
                 _ => {}
             }
         }
         self.site.places.splice(0..0, places);
+    }
+
+    /// A place behind an `if` that may keep clients out of it: it gives nothing away. A redirect
+    /// stays, as that of a whole server does.
+    fn guarded(&mut self, own: &Directive, place: Place) -> Place {
+        if !matches!(place.body.answer, Some((..400, _))) {
+            return place;
+        }
+        self.actions.leave_out(own, GUARDED);
+        refusing(place.paths, place.ignores_case, FORBIDDEN)
     }
 
     /// The redirects of a `rewrite`; says where there are none, and where they are others.

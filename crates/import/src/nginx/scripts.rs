@@ -76,8 +76,9 @@ impl<'a> Builder<'_, 'a> {
                     .or_else(|| scope.own_one("if"))
                     .unwrap_or(own.directive);
                 self.actions.leave_out(tried, why);
-                if let Action::Files(files) = &mut acts[at] {
-                    files.script = None;
+                match &mut acts[at] {
+                    Action::Files(files) if !files.is_one => files.script = None,
+                    act => *act = Action::Answer(404, None),
                 }
             }
         }

@@ -419,7 +419,7 @@ proptest! {
 }
 
 /// Directives that meet in many ways.
-const PARTS: [&str; 63] = [
+const PARTS: [&str; 67] = [
     "root /srv;",
     "index a.html b.php;",
     "return 301 https://$host$request_uri;",
@@ -483,4 +483,8 @@ const PARTS: [&str; 63] = [
     "location ~* \\.(css|js|png)$ { proxy_pass http://app; expires 30d; }",
     "if ($uri = /healthz) { return 200 ok; }",
     "location ~* ^/cap { return 301 /other; }",
+    "if ($remote_addr !~ ^10\\.) { return 403; }",
+    "location ~ ^/(.*)$ { return 301 https://$host/x/$1; }",
+    "location = /u { try_files /a.html =404; }",
+    "location = /v { try_files /dev/null /index.php?$args; }",
 ];

@@ -5,6 +5,7 @@ use super::fastcgi;
 use super::locations::{Kind, Location};
 use super::returns::{Place as At, Rewrite, read_rewrite};
 use super::tree::Directive;
+use super::values::unbraced;
 
 /// What is the path of a request itself, or of its directory.
 const OF_PATH: [&str; 3] = ["$uri", "$uri/", "$uri/index.html"];
@@ -12,6 +13,10 @@ const OTHERS: &str = "of what is tried only $uri, $uri/ and the last are carried
 const ONLY_LAST: &str = "without $uri only the last of what is tried is carried over";
 const NO_FILES: &str = "without $uri no file is sent under its own path, and one page for all \
     paths cannot be said; requests get 501";
+const NO_SCRIPT: &str = "without $uri no file is sent under its own path, and a script for all \
+    paths cannot be said; requests get 501; write $uri first if these files may be sent";
+const IN_ITS_PLACE: &str = "a file of that name would be sent instead";
+const REWRITTEN: &str = "its paths are rewritten; requests get 501";
 const OF_DIRECTORY: &str = "$uri/index.html is carried over as $uri/: the files of index, and for a \
     path that ends with a slash";
 
@@ -77,33 +82,55 @@ impl<'a> Actions<'_, 'a> {
         &mut self,
         tried: &Directive,
         location: &Location<'a>,
-        mut files: Files,
+        files: Files,
     ) -> Action {
         let Some((last, others)) = tried.args.split_last() else {
             return Action::Files(files);
         };
         let are_known = without_page(last, others).iter().all(|own| is_nothing(own));
         let named = self.named_location(last);
-        let passed = named.and_then(|named| self.passed_by_name(location, &named));
+        let passed = named
+            .as_ref()
+            .and_then(|named| self.passed_by_name(location, named));
         if let Some((pass, at)) = passed {
             if !are_known {
                 self.leave_out(tried, ONLY_LAST);
             }
             return self.pass(pass, &at, false);
         }
-        // Its only path is that of a directory, so there is no file that could be sent instead.
-        let is_directory = location.kind == Kind::Exact && location.path.ends_with('/');
-        let page = page_of(last, others).filter(|page| is_directory && !page.contains(".php"));
-        if let Some(page) = page {
+        if named.is_some_and(|named| self.is_pass_rewritten(&named)) {
+            return Action::Answer(NOT_CARRIED, None);
+        }
+        if let Some(page) = page_alone(tried, location) {
             if !are_known {
                 self.leave_out(tried, ONLY_LAST);
             }
-            files.has_directories = false;
-            self.fall_back(tried, location, &mut files, page);
-            return Action::Files(files);
+            return self.one_page(tried, location, files, page);
         }
-        self.leave_out(tried, NO_FILES);
+        let is_script = fastcgi::is_php(fastcgi::split(last).0);
+        self.leave_out(tried, if is_script { NO_SCRIPT } else { NO_FILES });
         Action::Answer(NOT_CARRIED, None)
+    }
+
+    /// What a location of one path does that has one page or script.
+    fn one_page(
+        &mut self,
+        tried: &Directive,
+        location: &Location<'a>,
+        mut files: Files,
+        page: &str,
+    ) -> Action {
+        files.has_directories = false;
+        files.is_one = true;
+        self.fall_back(tried, location, &mut files, page);
+        if files.fallback.is_none() && files.script.is_none() {
+            return Action::Answer(404, None);
+        }
+        // What ends with a slash is no file.
+        if !location.path.ends_with('/') {
+            self.leave_out(tried, IN_ITS_PLACE);
+        }
+        Action::Files(files)
     }
 
     fn fall_back(
@@ -180,6 +207,7 @@ impl<'a> Actions<'_, 'a> {
         }
         match self.passed_by_name(location, &named) {
             Some((pass, at)) => self.files_first(pass, &at, files),
+            None if self.is_pass_rewritten(&named) => Action::Answer(NOT_CARRIED, None),
             None => {
                 self.leave_out(tried, "only a location that passes requests on can be the last; files that do not exist get 404");
                 Action::Files(files)
@@ -209,7 +237,12 @@ impl<'a> Actions<'_, 'a> {
         Some((pass, at))
     }
 
-    /// Whether a named location rewrites paths; says of redirects that they are left out.
+    /// Whether a named location passes requests on by another path than they came with.
+    fn is_pass_rewritten(&mut self, named: &Location<'a>) -> bool {
+        named.scope.own().iter().any(is_pass) && self.rewrites(named)
+    }
+
+    /// Whether a named location rewrites paths; says so, and that redirects are left out.
     fn rewrites(&mut self, named: &Location<'a>) -> bool {
         let at = At {
             scheme: self.facts.scheme,
@@ -223,7 +256,11 @@ impl<'a> Actions<'_, 'a> {
                 Ok(Rewrite::Redirect(_)) => {
                     self.leave_out(own, "a location does one thing; write it outside");
                 }
-                _ => is_rewritten = true,
+                _ if changes_nothing(own) => {}
+                _ => {
+                    self.leave_out(own, REWRITTEN);
+                    is_rewritten = true;
+                }
             }
         }
         is_rewritten
@@ -249,6 +286,32 @@ fn page_of<'t>(last: &'t str, others: &'t [String]) -> Option<&'t str> {
         }
         page => Some(page).filter(|own| own.starts_with('/')),
     }
+}
+
+/// The same where no file of the own path is tried: of a location with one path that is that of a
+/// directory, or has no ending. A file by such a name is hardly one that is not to be sent.
+fn page_alone<'t>(tried: &'t Directive, location: &Location<'_>) -> Option<&'t str> {
+    let (last, others) = tried.args.split_last()?;
+    let page = page_of(last, others).filter(|_| location.kind == Kind::Exact)?;
+    let name = location.path.rsplit('/').next().unwrap_or_default();
+    // nginx sends a script before =404 as it is, and has the last one run.
+    let may_run = last == page && !name.is_empty();
+    let may_be = may_run || !page.contains(".php");
+    (may_be && !name.contains('.')).then_some(page)
+}
+
+/// Whether a `rewrite` leaves every path as it is, and goes on in its location.
+fn changes_nothing(own: &Directive) -> bool {
+    let [expression, to, flag] = own.args.as_slice() else {
+        return false;
+    };
+    let same = [
+        ("^(.*)$", "$1"),
+        ("(.*)", "$1"),
+        ("^(/.*)$", "$1"),
+        ("^/(.*)$", "/$1"),
+    ];
+    flag == "break" && same.contains(&(expression.as_str(), unbraced(to).as_str()))
 }
 
 /// What is tried before that page.

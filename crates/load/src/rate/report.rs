@@ -285,9 +285,9 @@ impl RateRun {
         let is_much = missing as f64 > self.asked as f64 * UNSENT_SHARE;
         is_much.then(|| {
             format!(
-                "{:.1}/s of {:.1}/s were sent: all {} connections were busy; give a larger -c or a \
-                 lower rate",
-                self.sent_per_sec, self.offered_per_sec, lasted.connections
+                "{} of {} requests were sent in time: all {} connections were busy; give a larger \
+                 -c or a lower rate",
+                recorder.sent_in_time, self.asked, lasted.connections
             )
         })
     }

@@ -10,10 +10,11 @@ use sooner_load::message::{Message, Question};
 use sooner_load::pool::{Carrier, Pool, Reuse};
 use sooner_load::target::Target;
 use sooner_load::tls::TlsOptions;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// More than all buffers between two sockets hold.
@@ -91,18 +92,51 @@ fn a_body_that_comes_back_is_read_while_it_is_sent() {
     assert!(answer.keep_alive && is_open);
 }
 
-#[test]
-fn no_more_of_a_body_is_sent_when_the_whole_answer_is_there() {
-    let address = listen(|reader| {
-        let answer = b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n";
-        reader.get_ref().write_all(answer).unwrap();
-        // Not a byte of the body is read.
+/// The status of an answer that comes before a byte of the body is read, as none ever is.
+fn refused(answer: &'static str, ends: bool) -> u16 {
+    let address = listen(move |reader| {
+        let mut stream = reader.get_ref();
+        stream.write_all(answer.as_bytes()).unwrap();
+        if ends {
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
         loop {
             std::thread::park();
         }
     });
     let (served, is_open) = posted(address);
     let answer = served.unwrap().answer;
-    assert_eq!(answer.status, 413);
     assert!(!answer.keep_alive && !is_open);
+    answer.status
+}
+
+#[test]
+fn no_more_of_a_body_is_sent_behind_an_answer_that_refuses_it() {
+    let error = "HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(refused(error, false), 413);
+    let last = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(refused(last, false), 200);
+    let good = "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(refused(good, true), 202, "the server has closed");
+}
+
+#[test]
+fn the_rest_of_a_body_follows_an_answer_that_takes_it() {
+    let (taken, bytes) = mpsc::channel();
+    let address = listen(move |reader| {
+        let answer = b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n";
+        reader.get_ref().write_all(answer).unwrap();
+        let mut body = reader.take(BODY_BYTES as u64);
+        let read = io::copy(&mut body, &mut io::sink()).unwrap();
+        taken.send(read).unwrap();
+        // The connection stays open.
+        loop {
+            std::thread::park();
+        }
+    });
+    let (served, is_open) = posted(address);
+    let answer = served.unwrap().answer;
+    assert_eq!(answer.status, 202);
+    assert!(answer.keep_alive && is_open);
+    assert_eq!(bytes.recv_timeout(PATIENCE), Ok(BODY_BYTES as u64));
 }

@@ -2,11 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
 use sooner_kernel::clock::monotonic_ns;
-use sooner_kernel::timer::PacingTimer;
+use sooner_kernel::timer::{PacingTimer, set_timer_slack_ns};
 use sooner_workload::Rng;
 use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, sleep_until};
@@ -257,7 +258,9 @@ async fn visits<K: Kit + 'static>(
         free: RefCell::new(Free::new(users, Rng::new(seed, FREE_PURPOSE))),
         waiting: RefCell::new(Waiting::new(arrivals.clone())),
     });
-    let timer = PacingTimer::new().map_err(|error| Unusable(format!("no timer: {error}")))?;
+    let no_timer = |error: io::Error| Unusable(format!("no timer: {error}"));
+    set_timer_slack_ns(1).map_err(no_timer)?;
+    let timer = PacingTimer::new().map_err(no_timer)?;
     let all = arrive(door.clone(), arrivals, timer, shared, visit);
     shared.ends(all, stop).await;
     door.closes(shared);

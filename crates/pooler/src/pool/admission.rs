@@ -122,20 +122,21 @@ impl AdmissionRequest<'_> {
     async fn wait(&self) -> Admitted {
         let mut login = None;
         let mut is_back = false;
+        let mut was_let_in = false;
         loop {
-            self.opened(is_back).await;
+            self.opened(is_back || was_let_in).await;
             let of_user = self.acquire_bounded(&self.user.limiter(), is_back).await;
             let of_database = self.acquire_bounded(&self.db.limiter, is_back).await;
             let class = self.class();
             let upstream = &self.db.upstream;
             let of_server = self.acquire(&upstream.limiter, &class, is_back).await;
-            // Meanwhile the database may have been paused, or the user been given a bound. It was its
-            // turn, and is again when there is a place.
+            // Meanwhile the database may have been paused, or the user been given a bound. It had no
+            // place yet that it could use: it queues again, before those who come later, and behind
+            // those of more important classes.
             let is_unbounded = of_user.is_none() && self.user.limiter().is_some();
             let permits = [of_user, of_database, of_server];
             if self.db.is_paused() || is_unbounded {
-                permits.into_iter().flatten().for_each(Permit::yield_place);
-                is_back = true;
+                was_let_in = true;
                 continue;
             }
             let must_log_in = self.must_log_in();
@@ -162,10 +163,10 @@ impl AdmissionRequest<'_> {
     }
 
     /// Waits for the database to be open; behind those who were let in before it was paused.
-    async fn opened(&self, is_back: bool) {
+    async fn opened(&self, was_let_in: bool) {
         if self.db.is_paused() {
             self.db.opened().await;
-            if !is_back {
+            if !was_let_in {
                 yield_now().await;
             }
         }

@@ -86,6 +86,15 @@ impl Destination {
             _ => None,
         }
     }
+
+    /// The same, before it is known who will open it.
+    pub fn link_remark(&self) -> Option<String> {
+        self.link_refusal()?;
+        Some(format!(
+            "{self} is a symbolic link: root would not follow it; if the server starts as root, \
+             name its target, or - for standard output"
+        ))
+    }
 }
 
 impl FromStr for Destination {
@@ -168,7 +177,8 @@ mod tests {
         }
         assert_eq!(Destination::File(file).link_refusal(), None);
         assert_eq!(Destination::File("/dev/stdout".into()).link_refusal(), None);
-        assert_eq!(Destination::File(link).link_refusal(), None);
+        assert_eq!(Destination::File(link.clone()).link_refusal(), None);
+        assert_eq!(Destination::File(link).link_remark(), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy)]
 pub struct CacheLimits {
     /// How many files at most; those not in memory hold a descriptor each, and of those in memory
-    /// the long ones.
+    /// the long ones. One that comes into memory holds both for a moment.
     pub files_max: usize,
     /// Longest file that is kept in memory.
     pub memory_file_bytes_max: u64,
@@ -303,6 +303,8 @@ mod tests {
         let (mut cache, id) = cache(folder.path(), 10, 1000);
         let start = Moment::now();
         let old = file(cache.find(id, b"a", false, start));
+        // One that is not in memory would be looked at each time.
+        assert_eq!(content(&old), "old");
         let same = file(cache.find(id, b"a", false, start + VALID_FOR));
         assert!(Arc::ptr_eq(&old, &same));
         std::fs::write(folder.path().join("a"), "newer").unwrap();

@@ -1,5 +1,6 @@
 //! The bytes of a file: in memory, or behind a descriptor.
 
+use super::file_systems::is_in_memory;
 use super::identity::Identity;
 use super::root::FileError;
 use bytes::Bytes;
@@ -7,12 +8,10 @@ use rustix::io::{Errno, ReadWriteFlags};
 use sooner_kernel::sealed_file::{self, SealedFile};
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What memory is given out in where it is a file as well.
 const PAGE_BYTES: u64 = 4096;
-/// What statfs(2) calls tmpfs and ramfs: their files have no disk to wait for.
-const MEMORY_FILE_SYSTEMS: [u32; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// Where the bytes of a file are.
 #[derive(Debug)]
@@ -23,7 +22,16 @@ pub enum Content {
     /// In the page cache, or on the disk.
     Disk(OnDisk),
     /// On the disk; here from the first read on that waits for it.
-    Wanted(OnDisk, OnceLock<Bytes>),
+    Wanted(WantedFile),
+}
+
+/// A file that comes into memory when it is first read.
+#[derive(Debug)]
+pub struct WantedFile {
+    len: u64,
+    /// There until its bytes are: nothing holds a descriptor longer than it is needed.
+    file: Mutex<Option<Arc<OnDisk>>>,
+    bytes: OnceLock<Bytes>,
 }
 
 /// A file that is read on demand.
@@ -56,7 +64,7 @@ impl Content {
         identity: &Identity,
         memory_bytes_max: u64,
     ) -> Result<Self, FileError> {
-        let never_waits = is_in_memory(&descriptor);
+        let never_waits = is_in_memory(&descriptor, identity.device());
         let file = OnDisk {
             descriptor,
             identity: *identity,
@@ -68,7 +76,7 @@ impl Content {
         Ok(match file.read_whole_cached()? {
             Attempt::Whole(content) if file.is_current() => Self::Memory(kept(content)),
             Attempt::Whole(_) | Attempt::Changed => Self::Disk(file),
-            Attempt::Waits => Self::Wanted(file, OnceLock::new()),
+            Attempt::Waits => Self::Wanted(WantedFile::new(file)),
         })
     }
 
@@ -77,7 +85,7 @@ impl Content {
         match self {
             Self::Memory(bytes) => Some(bytes),
             Self::Disk(_) => None,
-            Self::Wanted(_, bytes) => bytes.get(),
+            Self::Wanted(wanted) => wanted.bytes.get(),
         }
     }
 
@@ -86,7 +94,7 @@ impl Content {
         let len = match self {
             Self::Memory(bytes) => bytes.len() as u64,
             Self::Disk(_) => return 0,
-            Self::Wanted(file, _) => file.identity.len(),
+            Self::Wanted(wanted) => wanted.len,
         };
         if is_long(len) {
             len.next_multiple_of(PAGE_BYTES)
@@ -98,9 +106,10 @@ impl Content {
     /// Whether what it would give now is still the version that was opened. No system call for what
     /// is in memory.
     pub fn is_current(&self) -> bool {
-        match (self.in_memory(), self) {
-            (Some(_), _) | (None, Self::Memory(_)) => true,
-            (None, Self::Disk(file) | Self::Wanted(file, _)) => file.is_current(),
+        match self {
+            Self::Memory(_) => true,
+            Self::Disk(file) => file.is_current(),
+            Self::Wanted(wanted) => wanted.is_current(),
         }
     }
 
@@ -111,7 +120,7 @@ impl Content {
             (Some(bytes), _) | (None, Self::Memory(bytes)) => Ok(Some(part(bytes, offset, len))),
             (None, Self::Disk(file)) => file.read_cached(offset, len),
             // One read that waits brings all of it into memory.
-            (None, Self::Wanted(..)) => Ok(None),
+            (None, Self::Wanted(_)) => Ok(None),
         }
     }
 
@@ -120,12 +129,40 @@ impl Content {
         match (self.in_memory(), self) {
             (Some(bytes), _) | (None, Self::Memory(bytes)) => Ok(part(bytes, offset, len)),
             (None, Self::Disk(file)) => file.read_at(offset, len),
-            (None, Self::Wanted(file, all)) => {
-                let content = kept(file.read_whole()?);
-                // Others may have read it meanwhile: the same version, as it says.
-                Ok(part(all.get_or_init(|| content), offset, len))
-            }
+            (None, Self::Wanted(wanted)) => Ok(part(wanted.read()?, offset, len)),
         }
+    }
+}
+
+impl WantedFile {
+    fn new(file: OnDisk) -> Self {
+        Self {
+            len: file.identity.len(),
+            file: Mutex::new(Some(Arc::new(file))),
+            bytes: OnceLock::new(),
+        }
+    }
+
+    fn is_current(&self) -> bool {
+        // Where there is no file any more, its bytes are here.
+        self.bytes.get().is_some() || self.file().as_ref().is_none_or(|file| file.is_current())
+    }
+
+    /// Reads all of it, and waits for the disk, unless others have meanwhile.
+    fn read(&self) -> io::Result<&Bytes> {
+        // Not locked while it is read: the event loop asks whether it is current.
+        let file = self.file().clone();
+        if let Some(file) = file {
+            let content = file.read_whole()?;
+            // Several may read it at a time: the same version, as it says. One of them keeps it.
+            self.bytes.get_or_init(|| kept(content));
+            self.file().take();
+        }
+        Ok(self.bytes.get().expect("set before the file goes"))
+    }
+
+    fn file(&self) -> MutexGuard<'_, Option<Arc<OnDisk>>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -216,13 +253,6 @@ fn changed() -> io::Error {
         io::ErrorKind::UnexpectedEof,
         "the file has been changed while it was being sent",
     )
-}
-
-/// Whether a file lives in memory, where nothing waits for a disk.
-fn is_in_memory(descriptor: &OwnedFd) -> bool {
-    // The numbers have 32 bits, whatever the system's type for them.
-    rustix::fs::fstatfs(descriptor)
-        .is_ok_and(|system| MEMORY_FILE_SYSTEMS.contains(&(system.f_type as u32)))
 }
 
 /// Up to `len` of `bytes`, from `offset`.
@@ -340,7 +370,10 @@ mod tests {
             assert!(!content.is_current());
             let kind = io::ErrorKind::UnexpectedEof;
             assert_eq!(content.read_at(0, 4).unwrap_err().kind(), kind);
-            assert_eq!(content.read_cached(0, 4).unwrap_err().kind(), kind);
+            // Where the file system cannot tell whether it would wait, nothing is read at all.
+            let cached = content.read_cached(0, 4);
+            let is_refused = |error: io::Error| error.kind() == kind;
+            assert!(cached.map_or_else(is_refused, |read| read.is_none()));
         }
     }
 
@@ -390,6 +423,27 @@ mod tests {
         assert_eq!(content.in_memory().unwrap(), &all[..]);
         assert_eq!(content.read_cached(3, 20).unwrap().unwrap(), all[3..23]);
         assert_eq!(content.memory_bytes(), memory_bytes);
+        assert!(content.is_current());
+        let Content::Wanted(wanted) = &content else {
+            panic!("{content:?}");
+        };
+        assert!(wanted.file().is_none(), "its descriptor is closed");
+    }
+
+    #[test]
+    fn those_who_read_it_first_at_the_same_time_share_its_bytes() {
+        let Some((all, content)) = open_uncertain(1 << 20) else {
+            return;
+        };
+        let read = || content.read_at(0, all.len()).unwrap();
+        let parts = std::thread::scope(|scope| {
+            let readers = [(); 8].map(|()| scope.spawn(read));
+            readers.map(|reader| reader.join().unwrap())
+        });
+        for part in &parts {
+            assert_eq!(part, &all[..]);
+            assert_eq!(part.as_ptr(), parts[0].as_ptr());
+        }
     }
 
     #[test]
@@ -410,9 +464,11 @@ mod tests {
         let descriptor = OwnedFd::from(file.reopen().unwrap());
         let old = Identity::of(&rustix::fs::fstat(&descriptor).unwrap());
         file.as_file().set_len(20).unwrap();
-        assert!(matches!(
-            Content::new(descriptor, &old, 10),
-            Ok(Content::Disk(..))
-        ));
+        let content = Content::new(descriptor, &old, 10).unwrap();
+        assert!(!matches!(content, Content::Memory(_)));
+        // Wanted, where the file system cannot tell whether it would wait.
+        let kind = io::ErrorKind::UnexpectedEof;
+        assert_eq!(content.read_at(0, 4).unwrap_err().kind(), kind);
+        assert_eq!(content.in_memory(), None);
     }
 }

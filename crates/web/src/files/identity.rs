@@ -31,6 +31,11 @@ impl Identity {
         }
     }
 
+    /// The device that the file is on, as stat(2) numbers it.
+    pub fn device(&self) -> u64 {
+        self.device
+    }
+
     /// Its length in bytes.
     pub fn len(&self) -> u64 {
         self.len

@@ -13,7 +13,8 @@ use toml::Spanned;
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Longest request head, bytes; longer ones get status 431. 16 KiB: browsers stop at 8 KiB of
-    /// cookies a site, and a waiting head is memory that a stranger holds. 4096 to 1048576.
+    /// cookies a site, and a waiting head is memory that a stranger holds. 4096 to 1048576. Over
+    /// HTTP/1 as much of each response is read ahead of its client, see `Http1`.
     #[serde(deserialize_with = "quantity::spanned_bytes")]
     pub head_bytes: Spanned<u32>,
     /// Seconds for a request head, from its first byte (for the first request, from the connection)

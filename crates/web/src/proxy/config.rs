@@ -26,7 +26,7 @@ pub struct ProxyTable {
     #[serde(deserialize_with = "quantity::bytes")]
     pub response_buffer_bytes: usize,
     /// Bytes of all responses together that are read ahead; beyond it one piece each. As many of
-    /// requests that are looked at.
+    /// requests that are looked at, or that come in chunks for a script.
     #[serde(deserialize_with = "quantity::bytes")]
     pub buffer_bytes: usize,
     /// Bytes of a request's body that are looked at where a class names a field of it.

@@ -71,10 +71,12 @@ pub struct Facts {
 impl FactFinder {
     /// Of `request`, which is given back as it was. Takes as long as the beginning of its body
     /// takes to come, where that is looked at; or all of it, where its length has to be known: what
-    /// comes slowly must take no place meanwhile.
+    /// comes slowly must take no place meanwhile. While no server is up the length does not
+    /// matter: the request is refused.
     pub async fn find(&self, mut request: Request<RequestBody>) -> (Facts, Request<RequestBody>) {
         let (upstream, came_at) = (&self.route.upstream, SystemTime::now());
-        if self.route.runs_scripts() && request.body().size_hint().exact().is_none() {
+        let lacks_length = request.body().size_hint().exact().is_none();
+        if self.route.runs_scripts() && lacks_length && !upstream.is_down() {
             // In a place of its own: few requests need it.
             request = Box::pin(self.with_length(request)).await;
         }

@@ -71,16 +71,13 @@ impl Forwarding {
             () = self.grace_end.wait() => Err(Failure::Stopped),
             forwarded = self.run(request, facts, &report) => forwarded,
         };
-        let mut report = report.lock();
-        report.answered_at = Some(Instant::now());
-        forwarded.unwrap_or_else(|failure| {
-            let mut response = failure.response();
-            report.failure = Some(failure);
-            if is_head {
-                response.source = Source::Empty;
+        match forwarded {
+            Ok(response) => {
+                report.lock().answered_at = Some(Instant::now());
+                response
             }
-            response
-        })
+            Err(failure) => failed(failure, is_head, &report),
+        }
     }
 
     async fn run(
@@ -267,6 +264,18 @@ impl Forwarding {
         };
         Ok((client_response, tunnel))
     }
+}
+
+/// The response in place of the upstream's, as `failure` has it; noted in `report`.
+pub fn failed(failure: Failure, is_head: bool, report: &SharedReport) -> Response {
+    let mut response = failure.response();
+    if is_head {
+        response.source = Source::Empty;
+    }
+    let mut report = report.lock();
+    report.answered_at = Some(Instant::now());
+    report.failure = Some(failure);
+    response
 }
 
 /// The name in a `Host`, as nginx's `$host` has it.

@@ -143,6 +143,9 @@ impl RoutedRequest<'_> {
                     continue;
                 }
                 Choice::AllDown => {
+                    if attempts.last.is_some() {
+                        permit.fail();
+                    }
                     let all_down = || self.reject(upstream.all_down_failure());
                     return Err(attempts.last.unwrap_or_else(all_down));
                 }

@@ -164,6 +164,15 @@ fn a_head_for_a_script_may_be_as_long_as_the_settings_say() {
 const CHUNKED: &str = "POST /a.php HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n\
                        transfer-encoding: chunked\r\n\r\n";
 
+/// A client that has sent the beginning of such a body, which is waited for.
+fn begun(site: &Site) -> Client {
+    let mut client = site.connect();
+    client.send(CHUNKED);
+    assert_eq!(client.head().status, 100);
+    client.send("2\r\nab\r\n");
+    client
+}
+
 /// The whole body of a response without a length.
 fn text(client: &mut Client) -> String {
     let response: Response = client.head();
@@ -213,4 +222,37 @@ fn a_body_without_a_length_that_is_too_long_is_refused_before_it_waits() {
     assert!(told.try_recv().is_err(), "no script is asked");
     inside.send("ab");
     assert_eq!(inside.head().status, 200);
+}
+
+#[test]
+fn a_body_without_a_length_that_is_still_to_come_gets_503_when_the_grace_ends() {
+    let (scripts, told) = responder();
+    let top = "[log]\naccess = 'FOLDER/log'\n[limits]\ngrace_seconds = 1";
+    let (mut site, _folder) = site(scripts, top, "");
+    let mut client = begun(&site);
+    site.ask_to_stop();
+    let stopped = client.response("POST");
+    assert_eq!(stopped.status, 503);
+    assert!(stopped.text().contains("this server stops"));
+    let lines = site.log_lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let why = "this server stopped (limits.grace_seconds)";
+    assert_eq!(lines[0]["status"], 503);
+    assert_eq!(lines[0]["upstream_error"], why);
+    assert!(told.try_recv().is_err(), "no script is asked");
+}
+
+#[test]
+fn while_no_server_is_up_no_body_is_waited_for() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let refusing = listener.local_addr().unwrap();
+    drop(listener);
+    // Out by the first check, and until the second.
+    let keys = "fails = 1000\nhealth = { path = '/a.php', seconds = 1000, fails = 1 }";
+    let (site, _folder) = site(refusing, "", keys);
+    while ask(site.address, "GET", "/a.php", "", b"").status != 503 {}
+    let mut client = site.connect();
+    client.send(CHUNKED);
+    // Not 100: nothing of the body is wanted.
+    assert_eq!(client.response("POST").status, 503);
 }

@@ -71,6 +71,8 @@ fn ports_of_another_network_namespace_are_not_taken_for_those_of_this_one() {
     let from_there = || {
         let process = of(&Servers::Process(own));
         let group = of_group("control group `x`", BTreeSet::from([own]));
+        let beside = beside_or_of(&[8443, 443, 443], &Servers::Process(own));
+        assert_eq!(beside.unwrap(), [443, 8443]);
         Ok([process.map(drop), group.map(drop)])
     };
     let refused = netns::in_new(from_there).unwrap();
@@ -147,6 +149,8 @@ fn mistakes_say_what_would_be_right() {
         .to_string();
     assert!(group.starts_with("no control group `no/such`;"), "{group}");
     assert_eq!(of(&Servers::Behind(vec![443, 80])).unwrap(), [80, 443]);
+    let beside = beside_or_of(&[80], &Servers::Process(u32::MAX));
+    assert!(beside.unwrap_err().to_string().starts_with("no process "));
 }
 
 proptest! {

@@ -172,6 +172,100 @@ fn what_cannot_be_said_before_a_return_is_named() {
 }
 
 #[test]
+fn behind_what_keeps_clients_out_an_answer_is_no_answer() {
+    let of = |before: &str, last: &str| {
+        led(&format!(
+            "server {{ listen 80; server_name x.org; {before} {last} }}"
+        ))
+    };
+    let guard = "if ($remote_addr !~ ^10\\.) { return 403; }";
+    let told = "if ($uri = /status) { return 200 \"build 7\"; }";
+    let why = "# if ($uri = /status) {...}: these paths get 403, as an if before it may";
+    for (last, all) in [
+        ("return 200 ok;", "[/*] 403"),
+        ("return 404;", "[/*] 404"),
+        ("return 301 https://b.org/;", "/* > https://b.org/"),
+    ] {
+        let own = of(&format!("{guard} {told}"), last);
+        assert!(own.contains(&"[/status] 403".to_owned()), "{own:?}");
+        assert!(own.contains(&all.to_owned()), "{own:?}");
+        assert!(!own.iter().any(|own| own.ends_with(" 200")), "{own:?}");
+        assert!(own.iter().any(|own| own.starts_with(why)), "{own:?}");
+        assert!(
+            own.iter().any(|own| own.starts_with("# if ($remote_addr ")),
+            "{own:?}"
+        );
+        // nginx does not get to the guard.
+        let own = of(&format!("{told} {guard}"), last);
+        assert!(own.contains(&"[/status] 200".to_owned()), "{own:?}");
+        assert!(!own.iter().any(|own| own.starts_with(why)), "{own:?}");
+    }
+    for guard in [
+        "if ($uri !~ ^/s) { return 403; }",
+        "if ($http_x_key != secret) { return 403; }",
+        "if ($remote_addr = 10.0.0.1) { return 301 https://c.org/; }",
+    ] {
+        let own = of(&format!("{guard} {told}"), "return 404;");
+        assert!(own.contains(&"[/status] 403".to_owned()), "{guard} {own:?}");
+    }
+    for other in [
+        "if ($uri = /x) { return 403; }",
+        "if ($http_user_agent ~ bot) { return 403; }",
+        "if ($scheme = https) { return 403; }",
+    ] {
+        let own = of(&format!("{other} {told}"), "return 404;");
+        assert!(own.contains(&"[/status] 200".to_owned()), "{other} {own:?}");
+    }
+    // A refusal and a redirect give nothing away.
+    let others = "if ($uri = /old) { return 410; } if ($uri = /a) { return 302 /b; }";
+    let own = of(&format!("{guard} {others}"), "return 404;");
+    for expected in ["[/old] 410", "/a > /b", "[/*] 404"] {
+        assert!(own.contains(&expected.to_owned()), "{own:?}");
+    }
+}
+
+#[test]
+fn a_group_of_a_location_leads_not_to_itself() {
+    let of = |server: &str, to: &str| {
+        led(&format!(
+            "server {{ {server} server_name a.org; location ~ ^/app/ {{ proxy_pass http://a; }} \
+             location ~ ^/(.*)$ {{ return 301 {to}; }} }}"
+        ))
+    };
+    let tls = "listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k;";
+    for (server, to) in [
+        (tls, "https://$host/app/$1"),
+        (tls, "$scheme://$host/app/$1"),
+        ("listen 80;", "http://$host/app/$1"),
+        ("listen 80;", "$scheme://$host/$1"),
+    ] {
+        let told = of(server, to);
+        assert!(!told.iter().any(|own| own.contains(" > ")), "{to} {told:?}");
+        assert!(
+            told.iter().any(|own| own.ends_with(" 501")),
+            "{to} {told:?}"
+        );
+        let why = format!("# return 301 {to}: it leads to itself");
+        assert!(
+            told.iter().any(|own| own.starts_with(&why)),
+            "{to} {told:?}"
+        );
+    }
+    for (server, to) in [
+        ("listen 80;", "https://$host/app/$1"),
+        (tls, "https://b.org/app/$1"),
+    ] {
+        let told = of(server, to);
+        assert!(told.contains(&format!("/* > {to}")), "{to} {told:?}");
+    }
+    // A site for each scheme: one leads to the other.
+    let told = of(&format!("listen 80; {tls}"), "https://$host/app/$1");
+    let led = told.iter().filter(|own| own.contains(" > "));
+    assert_eq!(led.count(), 1, "{told:?}");
+    assert!(told.iter().any(|own| own.ends_with(" 501")), "{told:?}");
+}
+
+#[test]
 fn a_redirect_whatever_the_capitals_is_for_those_that_are_written() {
     let told = led("server { root /srv; location ~* ^/old { return 301 /new; } }");
     assert_eq!(told[..2], ["/old* > /new", "[/old*] 501"], "{told:?}");

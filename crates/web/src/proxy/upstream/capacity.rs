@@ -97,7 +97,8 @@ impl Upstream {
         }
     }
 
-    pub(super) fn is_down(&self) -> bool {
+    /// Whether no server is up, so that no request is admitted.
+    pub fn is_down(&self) -> bool {
         let now = self.now();
         self.settings()
             .servers
