@@ -25,8 +25,13 @@ pub fn connect(gate: &Gate) -> UnixStream {
 
 /// A session of a user's, and by what it is cancelled.
 pub fn session(gate: &Gate, user: &str) -> (UnixStream, Vec<u8>) {
+    session_with(gate, user, "")
+}
+
+/// As [`session`], with this besides in its first packet: names and values that end with zeros.
+pub fn session_with(gate: &Gate, user: &str, besides: &str) -> (UnixStream, Vec<u8>) {
     let mut stream = connect(gate);
-    let body = format!("\0\x03\0\0user\0{user}\0database\0postgres\0\0");
+    let body = format!("\0\x03\0\0user\0{user}\0database\0postgres\0{besides}\0");
     let packet = message(b' ', body.as_bytes());
     stream.write_all(&packet[1..]).unwrap();
     let mut key = Vec::new();

@@ -12,5 +12,5 @@ mod state;
 pub use changes::{ENTRY_BYTES, KEPT_BYTES_MAX, PossibleChanges, Ties};
 pub use own_commands::{WITHOUT_WAIT, without_timeouts};
 pub use prepared_here::PreparedHere;
-pub use query::{SessionQuery, begin, discard};
+pub use query::{SessionQuery, begin, discard, forget_resets};
 pub use state::{ClientState, ServerState, SessionRole, Unnamed};

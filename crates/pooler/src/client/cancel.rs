@@ -121,6 +121,10 @@ pub async fn cancel(pooler: &Pooler, process_id: i32, secret: &[u8], came_at: In
 pub async fn interrupt(handle: &ClientHandle, is_due: impl Fn() -> bool) -> bool {
     let running = handle.cancel_target.borrow().clone();
     let Some(target) = running else { return false };
+    // What is over already waits for nothing.
+    if !is_due() {
+        return false;
+    }
     let mut may_still_come = target.cancel_lock.lock().await;
     // Meanwhile the connection may have gone to another client.
     let is_still_there = handle
@@ -175,16 +179,13 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::configuration::Configuration;
+    use std::net::SocketAddr;
     use std::time::SystemTime;
     use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
 
-    /// The server's name may lead to another one since the session began.
-    #[tokio::test]
-    async fn a_cancel_request_goes_where_its_session_is() {
-        let here = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let named = elsewhere.local_addr().unwrap().port();
+    /// A session there, of a server that has this port by its name.
+    fn target(peer: Option<SocketAddr>, named: u16) -> CancelTarget {
         let text = format!(
             "auth = \"trust\"\n[[database]]\nname = \"shop\"\n\
              server = \"postgresql://127.0.0.1:{named}?sslmode=disable\"\n"
@@ -192,7 +193,7 @@ mod tests {
         let config = Config::parse(&text).unwrap();
         let (configuration, _) = Configuration::load(config, SystemTime::now()).unwrap();
         let address = configuration.config.database[0].server.get_ref().clone();
-        let target = CancelTarget {
+        CancelTarget {
             key: ServerKey {
                 process_id: 7,
                 secret: vec![1, 2, 3, 4],
@@ -202,11 +203,30 @@ mod tests {
             shown: Rc::new(ShownConnection {
                 opened_at: Instant::now(),
                 user: "ann".into(),
-                peer: here.local_addr().ok(),
+                peer,
                 local: None,
                 tls: None,
             }),
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_due_does_not_wait_for_what_holds_the_connection() {
+        let target = target(None, 1);
+        let handle = ClientHandle::new(1, "ann", "shop", None, None, None);
+        handle.cancel_target.replace(Some(target.clone()));
+        let _held = target.cancel_lock.lock().await;
+        let told = tokio::time::timeout(COMMAND_PATIENCE, interrupt(&handle, || false));
+        assert_eq!(told.await, Ok(false));
+    }
+
+    /// The server's name may lead to another one since the session began.
+    #[tokio::test]
+    async fn a_cancel_request_goes_where_its_session_is() {
+        let here = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let named = elsewhere.local_addr().unwrap().port();
+        let target = target(here.local_addr().ok(), named);
         let taken = async {
             let (mut stream, _) = tokio::select! {
                 taken = here.accept() => taken.unwrap(),

@@ -63,7 +63,7 @@ pub async fn apply_parameters(
 
 /// Asks what the turn that is over has changed, and gives back what the first packet set where that
 /// was lost; gives what the client is to be told besides. No cancel request of the client's reaches
-/// that: what it meant is over.
+/// that: what came before this is over, and what comes meanwhile waits until this is.
 pub async fn read_back(
     client: &mut ClientState,
     requested: &RequestedParameters,
@@ -72,12 +72,13 @@ pub async fn read_back(
     by_session: bool,
 ) -> Result<BytesMut, Departure> {
     let was_tied = handle.pinned_by.get().is_some();
+    // What has come to be cancelled until now is over.
+    handle.asked_at.set(Instant::now());
     let cancel_lock = lease.server.as_ref();
     let cancel_lock = cancel_lock.map(|server| server.cancel_lock.clone());
     let cancel_lock = cancel_lock.unwrap_or_default();
     let no_cancel = cancel_lock.lock().await;
     let for_client = query_and_restore(client, requested, lease, by_session).await;
-    handle.asked_at.set(Instant::now());
     drop(no_cancel);
     let tied_by = client.tied_by();
     handle.pinned_by.set(tied_by);
@@ -116,7 +117,11 @@ async fn query_and_restore(
     {
         Box::pin(ask(query, client, requested, server)).await?;
     }
-    let has_reset = !client.changes.is_unanswered && client.changes.end_turn();
+    let has_reset = if client.changes.is_unanswered {
+        session::forget_resets(client, requested, &mut server.state)
+    } else {
+        client.changes.end_turn()
+    };
     if !is_kept && !client.changes.is_unanswered {
         client.changes = PossibleChanges::default();
     }

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::bytes::{connect, hear, query, session};
+use crate::bytes::{connect, hear, query, session, session_with};
 use crate::support::{Database, Gate, Talk, transactions, until};
 
 /// After RESET the gate asks by this view how each setting came to be what it is.
@@ -14,6 +14,7 @@ const VIEW: &str = "pg_catalog.pg_settings";
 const CHANGES: &str = "SET work_mem = '7MB'; RESET enable_seqscan";
 const MEMORY: &str = "SHOW work_mem";
 const TIMEOUT: &str = "SHOW statement_timeout";
+const PATH: &str = "SHOW search_path";
 
 fn start(test: &str) -> Option<(Database, Gate)> {
     let database = Database::start(test)?;
@@ -116,7 +117,7 @@ fn a_client_of_which_the_server_does_not_tell_the_settings_keeps_its_connection(
         return;
     };
     database.ask(&format!("REVOKE SELECT ON {VIEW} FROM public"));
-    let (mut client, _) = session(&gate, "bob");
+    let (mut client, _) = session_with(&gate, "bob", "search_path\0app\0");
     let (mut other, _) = session(&gate, "bob");
     ask(&mut client, CHANGES);
     let usual = ask(&mut other, MEMORY);
@@ -126,10 +127,21 @@ fn a_client_of_which_the_server_does_not_tell_the_settings_keeps_its_connection(
     let shown = || gate.admin(&database, "SHOW CLIENTS");
     let active = || shown().matches("C|bob|postgres|active|").count();
     until("it keeps its connection", || active() == 1);
+    // What its first packet has set is back after RESET, and the rest stays.
+    ask(&mut client, "RESET search_path");
+    assert_eq!(ask(&mut client, PATH), "app");
+    assert_eq!(ask(&mut client, MEMORY), "7MB");
+    ask(&mut client, "SET search_path = later; RESET ALL");
+    assert_eq!(ask(&mut client, PATH), "app");
+    assert_eq!(ask(&mut client, MEMORY), usual);
+    ask(&mut client, "SET search_path = later; SET work_mem = '7MB'");
+    assert_eq!(ask(&mut client, PATH), "later");
+    assert_ne!(ask(&mut other, PATH), "later");
     // As soon as it tells them, that is over.
     database.ask(&format!("GRANT SELECT ON {VIEW} TO public"));
     assert_eq!(ask(&mut client, MEMORY), "7MB");
     until("it keeps none", || active() == 0);
+    assert_eq!(ask(&mut client, PATH), "later");
     assert_eq!(ask(&mut other, MEMORY), usual);
     assert_eq!(ask(&mut client, MEMORY), "7MB");
 }

@@ -3,6 +3,7 @@
 
 use super::commits::Effects;
 use super::expected::{Described, Expected};
+use super::prepared::LONG_STATEMENT;
 use super::{RewriteError, Rewriter, STATEMENT_ERRORS};
 use crate::parameters;
 use crate::pipeline::{AnswerTo, Answered, OutOfStep};
@@ -319,7 +320,9 @@ impl Rewriter<'_> {
         self.server.statements.forget_all();
         self.client.statements.close_named();
         if discards {
-            self.client.pinned_by = None;
+            // PostgreSQL keeps the statement without a name: no other client is to reach it.
+            let is_left = matches!(self.server.unnamed, Unnamed::PassedOn);
+            self.client.pinned_by = is_left.then_some(LONG_STATEMENT);
             self.client.ties = Ties::default();
             self.client.prepared_here.clear();
             self.client.changes = PossibleChanges::default();

@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 /// A statement that stands in for one where the name is taken.
 pub(super) const STAND_IN: &str = "sooner_~";
+/// Why a client keeps its server connection that has a statement there which is not kept here.
+pub(super) const LONG_STATEMENT: &str = "a long statement, or many";
 /// No text and no parameters, as they stand in a Parse.
 const EMPTY: [u8; 3] = [0, 0, 0];
 
@@ -95,9 +97,7 @@ impl Rewriter<'_> {
     /// in the server itself: it is this connection's, and so is the client.
     fn pass_on_parse(&mut self, piece: &Piece<'_>, name: &[u8], is_raw: bool, out: &mut BytesMut) {
         if !is_raw {
-            self.client
-                .pinned_by
-                .get_or_insert("a long statement, or many");
+            self.client.pinned_by.get_or_insert(LONG_STATEMENT);
         }
         if name.is_empty() {
             self.client.statements.close(b"");

@@ -125,6 +125,12 @@ impl PossibleChanges {
         self.resets.clear();
     }
 
+    /// Settings that are reset, whatever the server says of them.
+    pub fn resets(&self) -> impl Iterator<Item = &Vec<u8>> {
+        let is_certain = |(_, hidden): &(&Vec<u8>, &Hidden)| !matches!(hidden, Hidden::Unless(_));
+        self.resets.iter().filter(is_certain).map(|(name, _)| name)
+    }
+
     /// Whether a setting of this value is reset, though the server calls it one of the session.
     pub fn is_hidden_reset(&self, name: &[u8], value: &[u8]) -> bool {
         match self.resets.get(name) {
@@ -151,6 +157,7 @@ impl PossibleChanges {
     /// These have been answered.
     pub fn remove(&mut self, names: &[Vec<u8>]) {
         for name in names {
+            self.resets.remove(name);
             if self.parameters.remove(name).is_some() {
                 let entry_bytes = ENTRY_BYTES + name.len();
                 assert!(

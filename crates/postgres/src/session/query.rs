@@ -313,6 +313,34 @@ pub fn discard(client: &mut ClientState, requested: &RequestedParameters) {
     client.changes = PossibleChanges::default();
 }
 
+/// The server has not said what a turn changed: forgets what the client has reset of its first
+/// packet, so that it is given back. Whether something is to be.
+///
+/// Nothing is where the role may have changed: that would be undone.
+pub fn forget_resets(
+    client: &mut ClientState,
+    requested: &RequestedParameters,
+    server: &mut ServerState,
+) -> bool {
+    let changes = &client.changes;
+    if changes.parameters.keys().any(|name| is_role(name)) {
+        return false;
+    }
+    let lost = changes.resets().filter(|name| requested.names(name));
+    let lost: Vec<Vec<u8>> = lost.cloned().collect();
+    for name in &lost {
+        let is_it = |known: &[u8]| known.eq_ignore_ascii_case(name);
+        client.reported.retain(|known, _| !is_it(known));
+        client.unreported.remove(name);
+        server.unreported.remove(name);
+        if name == b"search_path" {
+            client.note_path(requested.has_temporary_path());
+        }
+    }
+    client.changes.remove(&lost);
+    client.changes.has_reset
+}
+
 /// What the settings that are reported to a client become where nothing has been reported yet, or
 /// is believed no longer: what new sessions have.
 pub fn begin(client: &mut ClientState, requested: &RequestedParameters, initial: &Parameters) {
@@ -324,6 +352,42 @@ pub fn begin(client: &mut ClientState, requested: &RequestedParameters, initial:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::{Startup, Version};
+
+    /// What it has set since is its own, and so is a role that it may have taken.
+    #[test]
+    fn resets_that_are_not_answered_give_the_first_packet_back() {
+        let requested = RequestedParameters::read(&Startup {
+            version: Version::V3_0,
+            parameters: ["search_path", "geqo", "a.b"]
+                .map(|name| (name.into(), b"first".to_vec()))
+                .into(),
+        });
+        let requested = requested.unwrap();
+        let lost = |role: Option<&[u8]>| {
+            let mut client = ClientState::of(&requested);
+            let mut server = ServerState::new(1, Parameters::new());
+            server.unreported = requested.unreported(&server.reported);
+            let changes = &mut client.changes;
+            changes.has_reset = true;
+            for name in [&b"search_path"[..], b"geqo", b"a.b", b"work_mem"] {
+                changes.add(name, true);
+                changes.note_reset(name);
+            }
+            changes.note_set(b"geqo");
+            changes.note_either(b"a.b", Some(b"other"));
+            if let Some(role) = role {
+                changes.add(role, false);
+            }
+            let is_lost = forget_resets(&mut client, &requested, &mut server);
+            let is_gone = |name: &[u8]| !server.unreported.contains_key(name);
+            let names = [&b"search_path"[..], b"geqo", b"a.b"];
+            assert!(client.changes.parameters.contains_key(&b"work_mem"[..]));
+            (is_lost, names.map(is_gone))
+        };
+        assert_eq!(lost(None), (true, [true, false, false]));
+        assert_eq!(lost(Some(b"role")), (false, [false; 3]));
+    }
 
     /// While it holds that nothing ends what takes long, the session's own values are hidden.
     #[test]
