@@ -15,7 +15,7 @@ use crate::{admin, lock_waits, priorities, upkeep};
 use sooner_operate::AcceptFailures;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, UnixListener};
 
 /// How the configuration is read again; a mistake in words.
@@ -109,7 +109,7 @@ const ENDED_FOR_DESCRIPTORS: usize = 16;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 async fn accept(pooler: Rc<Pooler>, listener: Listener) {
-    let mut failures = AcceptFailures::new("cannot accept clients", "going on");
+    let mut failures = AcceptFailures::new("cannot accept clients", "trying again");
     loop {
         match listener.accept().await {
             Ok(stream) => {
@@ -122,10 +122,9 @@ async fn accept(pooler: Rc<Pooler>, listener: Listener) {
                 tokio::task::spawn_local(connection::serve(pooler.clone(), stream, login_slot));
             }
             Err(error) => {
-                pooler.unaccepted.log(1, |times| match times {
-                    1 => format!("cannot accept a client: {error}"),
-                    _ => format!("cannot accept clients: {error}: {times} times"),
-                });
+                if let Some(line) = failures.line(&error, Instant::now()) {
+                    log(&line);
+                }
                 if failures.is_ours(&error) {
                     // For want of a descriptor, connections that say nothing give theirs.
                     pooler.slots.end_for_room(ENDED_FOR_DESCRIPTORS);

@@ -42,8 +42,6 @@ pub struct Pooler {
     pub slots: Slots,
     /// Those that had to end before they were proved, because others came.
     pub crowded_out: Seldom,
-    /// Those that could not be accepted.
-    pub unaccepted: Seldom,
     /// Those that took too long.
     pub overdue: Seldom,
     /// Clients that were let in, by number.
@@ -93,7 +91,6 @@ impl Pooler {
             cancel_keys: RefCell::default(),
             slots: Slots::default(),
             crowded_out: Seldom::default(),
-            unaccepted: Seldom::default(),
             consoles: RefCell::default(),
             overdue: Seldom::default(),
             clients: RefCell::default(),
