@@ -105,7 +105,13 @@ fn beside(place: &Path) -> io::Result<NamedTempFile> {
     builder.prefix(".sooner-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(MODE));
-    builder.tempfile_in(folder)
+    // What the crate adds to an error is the name of a file that no caller knows.
+    let plain = |error: io::Error| {
+        let words = error.to_string();
+        let words = words.split(" at path ").next().unwrap_or_default();
+        io::Error::new(error.kind(), format!("{words}: {}", folder.display()))
+    };
+    builder.tempfile_in(folder).map_err(plain)
 }
 
 #[cfg(test)]
@@ -127,7 +133,11 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(fs::read_dir(&folder)?.count(), 2);
         assert!(check(folder.path()).is_err());
-        assert!(check(&folder.path().join("none/page")).is_err());
+        let none = folder.path().join("none");
+        let error = check(&none.join("page")).expect_err("there is no such folder");
+        let words = error.to_string();
+        assert!(words.ends_with(&format!(": {}", none.display())), "{words}");
+        assert!(!words.contains(".sooner-"), "{words}");
         check(Path::new("/dev/null"))?;
         write(Path::new("/dev/null"), "gone")
     }
