@@ -116,6 +116,46 @@ fn decide(order: Order, jobs: u64, expected_ns: fn(&mut Scattered) -> u64) -> (V
     (took, most_grants)
 }
 
+/// What one job costs of a class with a cap, ns, where it alone holds those who wait: it comes, one
+/// inside leaves, the next goes in.
+fn below_a_cap(order: Order, jobs: u64) -> u128 {
+    const CAP: u64 = 12;
+    const ROUNDS: u64 = 200_000;
+    let mut queue = AdmissionQueue::new(order, 16, None);
+    queue.set_tuning(TUNING);
+    queue.set_caps(&[(1, CAP as usize)], Time::ZERO);
+    let mut inside = std::collections::VecDeque::new();
+    let mut began = Instant::now();
+    for job in 0..jobs + CAP + ROUNDS {
+        if job == jobs + CAP {
+            began = Instant::now();
+        }
+        let request = Request {
+            class: 1,
+            number: 1,
+            expected_ns: Some(MS),
+            payer: Some(Payer {
+                client: ClientId(job % 4),
+                network: None,
+            }),
+            ..Request::default()
+        };
+        let now = Time::from_ns(job * MS);
+        let arrived = queue.arrive(JobId(job), request, now);
+        assert!(arrived.is_ok(), "as many may wait as come");
+        if job >= jobs + CAP
+            && let Some(first) = inside.pop_front()
+        {
+            queue.settle(first, MS + job % 7);
+            queue.leave(first, now);
+        }
+        while let Some(next) = queue.admit(now) {
+            inside.push_back(next);
+        }
+    }
+    began.elapsed().as_nanos() / u128::from(ROUNDS)
+}
+
 /// How long it takes to expect half of what was expected of so many jobs that wait.
 fn expect_less(order: Order, jobs: u64) -> Duration {
     let mut queue = AdmissionQueue::new(order, 0, None);
@@ -157,6 +197,11 @@ fn main() -> ExitCode {
     println!("\norder                    to expect less of all, us");
     for (name, order) in ORDERS {
         let took = expect_less(order, jobs).as_micros();
+        println!("{name:<24} {took:>8}");
+    }
+    println!("\norder                    a job of a class with a cap while {jobs} wait, ns");
+    for (name, order) in ORDERS {
+        let took = below_a_cap(order, jobs);
         println!("{name:<24} {took:>8}");
     }
     ExitCode::SUCCESS

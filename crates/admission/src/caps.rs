@@ -6,7 +6,8 @@
 //! with and those without a promise, those of each payer), and its oldest, which is the guard's.
 //! All others of the class come after the one or the other, so what goes in is the same as if all
 //! were in the order, and a decision looks at lines and not at jobs: O(payers) where those share
-//! who wait.
+//! who wait. Which those are is looked at when a job may go in and not at each event, so a class
+//! that is full keeps its heads where they are until then.
 
 use sooner_policy::{ClientId, JobId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,8 @@ struct Capped {
     by_age: BTreeSet<(u64, JobId)>,
     /// Those that are in the order.
     in_order: BTreeSet<JobId>,
+    /// Whether others may have to be in it by now.
+    is_stale: bool,
 }
 
 /// What changes in the order of those who wait.
@@ -62,6 +65,16 @@ pub(crate) struct Changes {
 impl Capped {
     fn has_room(&self) -> bool {
         self.inside < self.inside_max
+    }
+
+    fn is_first_of_line(&self, place: Place) -> bool {
+        let begin = Place {
+            rank: 0,
+            sequence: 0,
+            job: JobId(0),
+            ..place
+        };
+        self.by_rank.range(begin..place).next().is_none()
     }
 
     /// Those that could be next.
@@ -97,6 +110,7 @@ impl Caps {
                 by_rank: BTreeSet::new(),
                 by_age: BTreeSet::new(),
                 in_order: BTreeSet::new(),
+                is_stale: false,
             };
             (number, empty)
         };
@@ -142,6 +156,7 @@ impl Caps {
     pub(crate) fn entered(&mut self, number: u8) {
         if let Some(class) = self.classes.get_mut(&number) {
             class.inside += 1;
+            class.is_stale = true;
         }
     }
 
@@ -150,56 +165,74 @@ impl Caps {
         if let Some(class) = self.classes.get_mut(&number) {
             assert!(class.inside > 0, "a job leaves that is inside");
             class.inside -= 1;
+            class.is_stale = true;
         }
     }
 
-    /// A job of a class waits, and is in the order so far.
-    pub(crate) fn came(&mut self, number: u8, place: Place) {
+    /// A job of a class waits; gives whether it is in the order for now, because it could be next.
+    pub(crate) fn came(&mut self, number: u8, place: Place) -> bool {
         let Some(class) = self.classes.get_mut(&number) else {
-            return;
+            return true;
         };
         let is_new = class.by_rank.insert(place);
         assert!(is_new, "a job waits once");
         class.by_age.insert((place.sequence, place.job));
-        class.in_order.insert(place.job);
         self.places.insert(place.job, (number, place));
+        let is_oldest = class.by_age.first() == Some(&(place.sequence, place.job));
+        let may_be_next = class.has_room() && (is_oldest || class.is_first_of_line(place));
+        if may_be_next {
+            class.in_order.insert(place.job);
+            class.is_stale = true;
+        }
+        may_be_next
     }
 
-    /// A job waits no more; gives the number of its class, if that has a cap.
-    pub(crate) fn gone(&mut self, job: JobId) -> Option<u8> {
-        let (number, place) = self.places.remove(&job)?;
-        let class = self.classes.get_mut(&number)?;
+    /// A job waits no more.
+    pub(crate) fn gone(&mut self, job: JobId) {
+        let Some((number, place)) = self.places.remove(&job) else {
+            return;
+        };
+        let Some(class) = self.classes.get_mut(&number) else {
+            return;
+        };
         let was_there = class.by_rank.remove(&place);
         assert!(was_there, "a job is found where it was put");
         class.by_age.remove(&(place.sequence, job));
-        class.in_order.remove(&job);
-        Some(number)
+        if class.in_order.remove(&job) {
+            class.is_stale = true;
+        }
     }
 
-    /// A job that waits has another rank now; gives the number of its class, if that matters.
-    pub(crate) fn moved(&mut self, job: JobId, rank: u64) -> Option<u8> {
-        let (number, place) = self.places.get_mut(&job)?;
+    /// A job that waits has this rank now.
+    pub(crate) fn moved(&mut self, job: JobId, rank: u64) {
+        let Some((number, place)) = self.places.get_mut(&job) else {
+            return;
+        };
         if place.rank == rank {
-            return None;
+            return;
         }
-        let class = self.classes.get_mut(number)?;
+        let Some(class) = self.classes.get_mut(number) else {
+            return;
+        };
         let was_there = class.by_rank.remove(place);
         assert!(was_there, "a job is found where it was put");
         place.rank = rank;
         class.by_rank.insert(*place);
-        Some(*number)
+        class.is_stale = true;
     }
 
-    /// What changes in the order because of what happened to a class.
-    pub(crate) fn changes(&mut self, number: u8) -> Changes {
-        let Some(class) = self.classes.get_mut(&number) else {
-            return Changes::default();
-        };
-        let heads = class.heads();
-        let before = std::mem::replace(&mut class.in_order, heads);
-        let put_in = class.in_order.difference(&before).copied().collect();
-        let taken_out = before.difference(&class.in_order).copied().collect();
-        Changes { put_in, taken_out }
+    /// What changes in the order because of what happened to classes since the last call.
+    pub(crate) fn changes(&mut self) -> Changes {
+        let mut changes = Changes::default();
+        let stale = self.classes.values_mut().filter(|class| class.is_stale);
+        for class in stale {
+            let heads = class.heads();
+            let before = std::mem::replace(&mut class.in_order, heads);
+            changes.put_in.extend(class.in_order.difference(&before));
+            changes.taken_out.extend(before.difference(&class.in_order));
+            class.is_stale = false;
+        }
+        changes
     }
 
     /// Those that are not in the order.
@@ -228,7 +261,7 @@ mod tests {
 
     /// Those in the order after the change.
     fn heads(caps: &mut Caps) -> Vec<u64> {
-        caps.changes(3);
+        caps.changes();
         caps.classes[&3].in_order.iter().map(|job| job.0).collect()
     }
 
@@ -254,7 +287,7 @@ mod tests {
             },
         );
         assert_eq!(heads(&mut caps), [0, 2, 4]);
-        assert_eq!(caps.gone(JobId(2)), Some(3));
+        caps.gone(JobId(2));
         caps.entered(3);
         assert_eq!(heads(&mut caps), [0; 0]);
         assert_eq!((caps.held(), caps.has_room(3)), (3, false));

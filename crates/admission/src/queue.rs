@@ -174,8 +174,9 @@ impl AdmissionQueue {
         };
         self.arrivals += 1;
         self.waiting.insert(job, waiting);
-        self.enqueue(job, waiting);
-        self.renew_heads(request.number, now);
+        if !self.enqueue(job, waiting) {
+            self.ranking.scheduler().block(job, now);
+        }
         Ok(())
     }
 
@@ -207,33 +208,40 @@ impl AdmissionQueue {
         self.arrivals += 1;
     }
 
-    /// Into the order, whether its cap lets it be in it or not.
-    fn enqueue(&mut self, job: JobId, waiting: Waiting) {
+    /// Into the order; `false` where it cannot be next, and is to be blocked.
+    fn enqueue(&mut self, job: JobId, waiting: Waiting) -> bool {
         let request = waiting.request;
         let arrival = Arrival {
             size: request.expected_ns.map(|_| waiting.left_ns),
             ..request.arrival(job)
         };
         let scheduler = self.ranking.scheduler();
-        scheduler.arrive(arrival, waiting.arrived_at);
+        let is_held = !self.caps.has_room(request.number);
+        if is_held {
+            scheduler.arrive_blocked(arrival, waiting.arrived_at);
+        } else {
+            scheduler.arrive(arrival, waiting.arrived_at);
+        }
         if let Some(promise) = request.promise {
             self.ranking.promise(job, promise);
         }
-        self.hold(job, request, waiting.sequence);
+        self.hold(job, request, waiting.sequence) || is_held
     }
 
-    /// A job in the order is one of a class with a cap, if its class has one.
-    fn hold(&mut self, job: JobId, request: Request, sequence: u64) {
-        if self.caps.is_capped(request.number) {
-            let rank = self.ranking.rank_in_line(job);
-            let place = Place {
-                line: self.line(request, rank),
-                rank,
-                sequence,
-                job,
-            };
-            self.caps.came(request.number, place);
+    /// A job that waits is one of a class with a cap, if its class has one; gives whether it stays
+    /// in the order.
+    fn hold(&mut self, job: JobId, request: Request, sequence: u64) -> bool {
+        if !self.caps.is_capped(request.number) {
+            return true;
         }
+        let rank = self.ranking.rank_in_line(job);
+        let place = Place {
+            line: self.line(request, rank),
+            rank,
+            sequence,
+            job,
+        };
+        self.caps.came(request.number, place)
     }
 
     /// In which line of its class a job of this rank waits.
@@ -251,9 +259,9 @@ impl AdmissionQueue {
         }
     }
 
-    /// Those of a class are in the order that may be next.
-    fn renew_heads(&mut self, number: u8, now: Time) {
-        let changes = self.caps.changes(number);
+    /// Those of classes with a cap are in the order that may be next.
+    fn renew_heads(&mut self, now: Time) {
+        let changes = self.caps.changes();
         let scheduler = self.ranking.scheduler();
         changes
             .put_in
@@ -270,15 +278,14 @@ impl AdmissionQueue {
         self.charged.remove(&job);
         if let Some(request) = self.inside.remove(&job) {
             self.caps.left(request.number);
-            self.renew_heads(request.number, now);
         }
         if let Some(at) = self.back_at.remove(&job) {
             self.back.remove(&at);
         }
         if let Some(one) = self.waiting.remove(&job) {
-            if let Some(number) = self.caps.gone(job) {
-                self.renew_heads(number, now);
-            }
+            self.caps.gone(job);
+            // Before it goes: a class is not without a job for a moment.
+            self.renew_heads(now);
             let scheduler = self.ranking.scheduler();
             scheduler.depart(job, now);
             // What it had was imagined: about as much is given back, as if it had been charged at once.
@@ -334,8 +341,10 @@ impl AdmissionQueue {
         };
         assert!(self.caps.has_room(request.number), "a cap is kept");
         self.caps.entered(request.number);
-        // Before it goes: a class is not without a job for a moment.
-        self.renew_heads(request.number, now);
+        // As in [`leave`](Self::leave), where more of the class may go in.
+        if self.caps.has_room(request.number) {
+            self.renew_heads(now);
+        }
         self.ranking.scheduler().depart(job, now);
         let charged = Charged {
             at: now,
@@ -351,6 +360,10 @@ impl AdmissionQueue {
 
     /// Serves the waiting jobs in the imagination until one has had all it is expected to need.
     fn first_done(&mut self, now: Time) -> Option<JobId> {
+        if self.waiting.len() == self.caps.held() {
+            return None;
+        }
+        self.renew_heads(now);
         loop {
             let grant = self.ranking.scheduler().next(now)?;
             self.grants += 1;
@@ -365,9 +378,8 @@ impl AdmissionQueue {
                 return Some(grant.job);
             }
             let rank = self.ranking.rank_in_line(grant.job);
-            if let Some(number) = self.caps.moved(grant.job, rank) {
-                self.renew_heads(number, now);
-            }
+            self.caps.moved(grant.job, rank);
+            self.renew_heads(now);
         }
     }
 

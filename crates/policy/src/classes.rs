@@ -36,10 +36,8 @@ impl<O: Order + Clone> Classes<O> {
             .entry(class)
             .or_insert_with(|| Queue::new(prototype.clone()))
     }
-}
 
-impl<O: Order + Clone> Scheduler for Classes<O> {
-    fn arrive(&mut self, arrival: Arrival, now: Time) {
+    fn come(&mut self, arrival: Arrival, is_ready: bool, now: Time) {
         if self.class_of.contains_key(&arrival.id) {
             return;
         }
@@ -47,7 +45,17 @@ impl<O: Order + Clone> Scheduler for Classes<O> {
         let sequence = self.arrivals;
         self.arrivals += 1;
         self.queue_for(arrival.class)
-            .arrive_as(arrival, sequence, now);
+            .arrive_as(arrival, sequence, is_ready, now);
+    }
+}
+
+impl<O: Order + Clone> Scheduler for Classes<O> {
+    fn arrive(&mut self, arrival: Arrival, now: Time) {
+        self.come(arrival, true, now);
+    }
+
+    fn arrive_blocked(&mut self, arrival: Arrival, now: Time) {
+        self.come(arrival, false, now);
     }
 
     fn progress(&mut self, job: JobId, amount: u64, now: Time) {

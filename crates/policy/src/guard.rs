@@ -226,6 +226,40 @@ impl<S: Scheduler> Guard<S> {
         self.inner
     }
 
+    /// A job is watched that cannot be served yet; gives whether it was not before.
+    fn enter(&mut self, arrival: &Arrival, now: Time) -> bool {
+        if self.jobs.contains_key(&arrival.id) {
+            return false;
+        }
+        let trickle = self.limits.trickle.max(arrival.trickle).max(1);
+        self.trickle_credit.hold(trickle);
+        let turn = self.limits.turn_of(arrival.size);
+        self.oldest_credit.hold(turn);
+        let watched = Watched {
+            arrived_at: now,
+            client: arrival.client,
+            sequence: self.arrivals,
+            heard_at: now,
+            unheard: 0,
+            trickle,
+            left: arrival.size,
+            turn,
+            // Records need not begin where a trickle does: in two of them is always the end of one,
+            // and with it something to notice.
+            within_ns: if trickle > self.limits.trickle {
+                self.limits.silence_ns_max / 2
+            } else {
+                self.limits.silence_ns_max
+            },
+            ready: false,
+        };
+        self.arrivals += 1;
+        self.by_age.insert((watched.sequence, arrival.id));
+        self.jobs.insert(arrival.id, watched);
+        self.clients.enter(arrival.client);
+        true
+    }
+
     fn set_ready(&mut self, id: JobId, ready: bool) {
         let Some(watched) = self.jobs.get_mut(&id) else {
             return;
@@ -268,37 +302,16 @@ impl<S: Scheduler> Guard<S> {
 
 impl<S: Scheduler> Scheduler for Guard<S> {
     fn arrive(&mut self, arrival: Arrival, now: Time) {
-        if self.jobs.contains_key(&arrival.id) {
-            return;
+        if self.enter(&arrival, now) {
+            self.set_ready(arrival.id, true);
+            self.inner.arrive(arrival, now);
         }
-        let trickle = self.limits.trickle.max(arrival.trickle).max(1);
-        self.trickle_credit.hold(trickle);
-        let turn = self.limits.turn_of(arrival.size);
-        self.oldest_credit.hold(turn);
-        let watched = Watched {
-            arrived_at: now,
-            client: arrival.client,
-            sequence: self.arrivals,
-            heard_at: now,
-            unheard: 0,
-            trickle,
-            left: arrival.size,
-            turn,
-            // Records need not begin where a trickle does: in two of them is always the end of one,
-            // and with it something to notice.
-            within_ns: if trickle > self.limits.trickle {
-                self.limits.silence_ns_max / 2
-            } else {
-                self.limits.silence_ns_max
-            },
-            ready: false,
-        };
-        self.arrivals += 1;
-        self.by_age.insert((watched.sequence, arrival.id));
-        self.jobs.insert(arrival.id, watched);
-        self.clients.enter(arrival.client);
-        self.set_ready(arrival.id, true);
-        self.inner.arrive(arrival, now);
+    }
+
+    fn arrive_blocked(&mut self, arrival: Arrival, now: Time) {
+        if self.enter(&arrival, now) {
+            self.inner.arrive_blocked(arrival, now);
+        }
     }
 
     fn progress(&mut self, id: JobId, amount: u64, now: Time) {

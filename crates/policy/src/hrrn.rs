@@ -66,7 +66,7 @@ impl Hrrn {
     }
 
     /// A job comes in at `sequence` in the order of arrival, which the caller counts.
-    pub(crate) fn arrive_as(&mut self, arrival: Arrival, sequence: u64, now: Time) {
+    pub(crate) fn arrive_as(&mut self, arrival: Arrival, sequence: u64, is_ready: bool, now: Time) {
         if self.jobs.contains_key(&arrival.id) {
             return;
         }
@@ -76,7 +76,7 @@ impl Hrrn {
             size: arrival.size,
             arrived_at: now,
             sequence,
-            is_ready: true,
+            is_ready,
             has_begun: false,
         };
         self.put(Moved(arrival.id, waiting));
@@ -161,7 +161,7 @@ impl Scheduler for Hrrn {
     fn arrive(&mut self, arrival: Arrival, now: Time) {
         let sequence = self.arrivals;
         self.arrivals += 1;
-        self.arrive_as(arrival, sequence, now);
+        self.arrive_as(arrival, sequence, true, now);
     }
 
     fn progress(&mut self, job: JobId, amount: u64, _now: Time) {

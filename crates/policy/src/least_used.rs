@@ -119,19 +119,41 @@ impl<O: Order + Clone> LeastUsed<O> {
         network.entry(member.client, came, || prototype.clone())
     }
 
+    fn come(&mut self, arrival: Arrival, is_ready: bool, now: Time) {
+        if self.jobs.contains_key(&arrival.id) {
+            return;
+        }
+        let (class, member) = (arrival.class, Member::of(&arrival));
+        self.jobs.insert(arrival.id, (class, member));
+        let sequence = self.arrivals;
+        self.arrivals += 1;
+        self.clients.enter(member.client);
+        self.networks.enter(member.network);
+        self.queue_for(class, member)
+            .arrive_as(arrival, sequence, is_ready, now);
+        self.place(class, member, now);
+    }
+
     /// Changes a job's queue, and puts its client where it then belongs.
     fn change(&mut self, job: JobId, now: Time, change: impl FnOnce(&mut Inner<O>)) {
-        let Some(&(class, member)) = self.jobs.get(&job) else {
-            return;
-        };
-        if let Some(queue) = self.queue_of(job) {
-            change(queue);
+        if let Some(&(class, member)) = self.jobs.get(&job) {
+            self.place_after(class, member, now, change);
         }
-        self.place(class, member, now);
     }
 
     /// Puts a client and its network where they belong in a class.
     fn place(&mut self, class: u8, member: Member, now: Time) {
+        self.place_after(class, member, now, |_| {});
+    }
+
+    /// The same when the client's queue there has changed.
+    fn place_after(
+        &mut self,
+        class: u8,
+        member: Member,
+        now: Time,
+        change: impl FnOnce(&mut Inner<O>),
+    ) {
         let had = self.clients.had(member.client);
         let network_had = self.networks.had(member.network) / NETWORK_PART;
         let Some(line) = self.classes.get_mut(&class) else {
@@ -141,6 +163,7 @@ impl<O: Order + Clone> LeastUsed<O> {
             return;
         };
         if let Some(queue) = network.get(member.client) {
+            change(queue);
             let (is_empty, can_go) = (queue.is_empty(), queue.next(now).is_some());
             network.put(member.client, can_go.then_some(had));
             if is_empty {
@@ -167,13 +190,18 @@ impl<O: Order + Clone> LeastUsed<O> {
         if bits > 0 {
             self.shrink(bits, now);
         }
-        let [more, less] = [more, less].map(|amount| self.inflation.count(amount, now));
+        let count = |amount: u64| (amount > 0).then(|| self.inflation.count(amount, now));
+        let (more, less) = (count(more), count(less));
         for (usage, id) in [
             (&mut self.clients, member.client),
             (&mut self.networks, member.network),
         ] {
-            usage.add(id, more);
-            usage.take_off(id, less);
+            if let Some(count) = more {
+                usage.add(id, count);
+            }
+            if let Some(count) = less {
+                usage.take_off(id, count);
+            }
         }
         let classes: Vec<u8> = self.classes.keys().copied().collect();
         for class in classes {
@@ -197,18 +225,11 @@ impl<O: Order + Clone> LeastUsed<O> {
 
 impl<O: Order + Clone> Scheduler for LeastUsed<O> {
     fn arrive(&mut self, arrival: Arrival, now: Time) {
-        if self.jobs.contains_key(&arrival.id) {
-            return;
-        }
-        let (class, member) = (arrival.class, Member::of(&arrival));
-        self.jobs.insert(arrival.id, (class, member));
-        let sequence = self.arrivals;
-        self.arrivals += 1;
-        self.clients.enter(member.client);
-        self.networks.enter(member.network);
-        self.queue_for(class, member)
-            .arrive_as(arrival, sequence, now);
-        self.place(class, member, now);
+        self.come(arrival, true, now);
+    }
+
+    fn arrive_blocked(&mut self, arrival: Arrival, now: Time) {
+        self.come(arrival, false, now);
     }
 
     fn progress(&mut self, job: JobId, amount: u64, now: Time) {

@@ -66,7 +66,7 @@ impl<O: Order> Queue<O> {
     }
 
     /// A job comes in at `sequence` in the order of arrival, which the caller counts.
-    pub(crate) fn arrive_as(&mut self, arrival: Arrival, sequence: u64, now: Time) {
+    pub(crate) fn arrive_as(&mut self, arrival: Arrival, sequence: u64, is_ready: bool, now: Time) {
         if self.jobs.contains_key(&arrival.id) {
             return;
         }
@@ -80,7 +80,7 @@ impl<O: Order> Queue<O> {
             tag: 0,
         };
         self.order.arrived(&mut job);
-        self.insert(job, true);
+        self.insert(job, is_ready);
     }
 
     /// Takes a job out for another queue.
@@ -133,7 +133,7 @@ impl<O: Order> Scheduler for Queue<O> {
     fn arrive(&mut self, arrival: Arrival, now: Time) {
         let sequence = self.arrivals;
         self.arrivals += 1;
-        self.arrive_as(arrival, sequence, now);
+        self.arrive_as(arrival, sequence, true, now);
     }
 
     fn progress(&mut self, id: JobId, amount: u64, _now: Time) {

@@ -16,7 +16,7 @@ pub struct Grant {
 
 /// Decides which job is served next.
 ///
-/// The order of calls: [`arrive`](Self::arrive) once; then any number of [`next`](Self::next),
+/// The order of calls: [`arrive`](Self::arrive) or [`arrive_blocked`](Self::arrive_blocked) once; then any number of [`next`](Self::next),
 /// [`progress`](Self::progress), [`block`](Self::block), [`unblock`](Self::unblock),
 /// [`enlarge`](Self::enlarge), [`reclassify`](Self::reclassify) and [`observe`](Self::observe);
 /// [`depart`](Self::depart) once, when the job is done or given up. `now` never goes back. Calls
@@ -25,6 +25,14 @@ pub struct Grant {
 pub trait Scheduler {
     /// A job comes in, ready to be served.
     fn arrive(&mut self, arrival: Arrival, now: Time);
+
+    /// A job comes in that cannot take service for now: in one step what `arrive` and `block` do in
+    /// two.
+    fn arrive_blocked(&mut self, arrival: Arrival, now: Time) {
+        let job = arrival.id;
+        self.arrive(arrival, now);
+        self.block(job, now);
+    }
 
     /// A job was served by `amount`.
     fn progress(&mut self, job: JobId, amount: u64, now: Time);
@@ -67,6 +75,10 @@ pub trait Scheduler {
 impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     fn arrive(&mut self, arrival: Arrival, now: Time) {
         (**self).arrive(arrival, now);
+    }
+
+    fn arrive_blocked(&mut self, arrival: Arrival, now: Time) {
+        (**self).arrive_blocked(arrival, now);
     }
 
     fn progress(&mut self, job: JobId, amount: u64, now: Time) {

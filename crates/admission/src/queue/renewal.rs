@@ -125,13 +125,12 @@ impl AdmissionQueue {
         let waiting = self.waiting.iter();
         let mut waiting: Vec<(JobId, Waiting)> = waiting.map(|(&job, &one)| (job, one)).collect();
         waiting.sort_unstable_by_key(|(_, one)| one.sequence);
-        for (job, one) in waiting {
-            self.enqueue(job, one);
-        }
-        // Once for all of a class: a look at its heads grows with those who are charged in it.
-        for (number, _) in self.caps.maxima() {
-            self.renew_heads(number, now);
-        }
+        waiting.retain(|&(job, one)| !self.enqueue(job, one));
+        // After all of them: time does not go back.
+        let scheduler = self.ranking.scheduler();
+        waiting
+            .iter()
+            .for_each(|&(job, _)| scheduler.block(job, now));
     }
 
     /// From now on at most so many of these classes, by number, may be inside; those beyond it stay
@@ -148,10 +147,9 @@ impl AdmissionQueue {
             .map(|(&job, one)| (job, one.request, one.sequence))
             .collect();
         for (job, request, sequence) in all {
-            self.hold(job, request, sequence);
-        }
-        for &(number, _) in maxima {
-            self.renew_heads(number, now);
+            if !self.hold(job, request, sequence) {
+                self.ranking.scheduler().block(job, now);
+            }
         }
     }
 

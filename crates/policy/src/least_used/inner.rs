@@ -32,13 +32,13 @@ impl<O: Order> Inner<O> {
     }
 
     /// A job comes in at `sequence` in the order of arrival.
-    pub(super) fn arrive_as(&mut self, arrival: Arrival, sequence: u64, now: Time) {
+    pub(super) fn arrive_as(&mut self, arrival: Arrival, sequence: u64, is_ready: bool, now: Time) {
         // All are of the class that this is in.
         let arrival = Arrival {
             class: 0,
             ..arrival
         };
-        either!(self, queue => queue.arrive_as(arrival, sequence, now));
+        either!(self, queue => queue.arrive_as(arrival, sequence, is_ready, now));
     }
 
     pub(super) fn take(&mut self, job: JobId) -> Option<Moved> {
