@@ -117,7 +117,7 @@ impl Client {
         loop {
             // A client with a lease waits for its server connection as well.
             let is_awaited = held.is_none() || self.failed.is_some();
-            if self.input.is_empty() && is_awaited && !self.hear().await? {
+            if is_awaited && !self.has_spoken()? && !self.hear().await? {
                 return Ok(());
             }
             if rows::come_first(&self.input) {
@@ -159,13 +159,12 @@ impl Client {
             .configuration()
             .by_session(&self.handle.user, &db.table);
         self.renew_parameters(&db, &owner).await?;
-        let secret_of = {
-            let pool = db.upstream.pool.borrow();
-            let initial = pool.initial_parameters(&owner);
-            initial.and_then(|initial| self.requested.reported_at_start(initial))
+        let known = {
+            let mut pool = db.upstream.pool.borrow_mut();
+            pool.initial.answer(&owner, &self.requested)
         };
         let (mut held, mut notices) = (None, BytesMut::new());
-        match secret_of {
+        match known {
             Some(settings) => {
                 self.state.reported = settings;
                 if by_session {

@@ -36,7 +36,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads all files; `now` is the time certificates must be valid at. Gives warnings besides.
+    /// Reads all files. Gives warnings besides, also of certificates that are not valid at `now`.
     pub fn load(
         config: Config,
         now: SystemTime,

@@ -275,7 +275,6 @@ impl Pool {
             self.closed();
         }
         self.close_unused(&is_theirs);
-        self.initial.forget(is_theirs);
     }
 
     /// Closes the idle ones of these owners.
@@ -346,14 +345,14 @@ impl Pool {
         self.initial.get(owner)
     }
 
-    /// A new session has been told this now.
+    /// A new session has been told this now; the version of it.
     pub fn note_initial_parameters(
         &mut self,
         owner: &Owner,
         parameters: &Parameters,
         now: Instant,
-    ) {
-        self.initial.note(owner, parameters, now);
+    ) -> u64 {
+        self.initial.note(owner, parameters, now)
     }
 }
 

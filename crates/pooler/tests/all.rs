@@ -12,6 +12,8 @@ mod ending;
 mod moved;
 mod operating;
 mod ordering;
+mod parts;
+mod places;
 mod preemption;
 mod promoted;
 mod raw_bytes;

@@ -6,6 +6,7 @@
 //! the next client can be rid of them. What a client sets later and the server does not report, the
 //! gate asks the server about ([`crate::session`]), and it follows as well.
 
+mod at_start;
 mod client_name;
 pub mod encoding;
 pub mod idle_session;
@@ -137,26 +138,6 @@ impl RequestedParameters {
         })
     }
 
-    /// What a client that asks for it is told on a server that greets new sessions with these
-    /// settings, where that is known without asking the server: it asks for what every session has,
-    /// or for what is taken as it is.
-    pub fn reported_at_start(&self, initial: &Parameters) -> Option<Parameters> {
-        let mut told = initial.clone();
-        for (name, value) in &self.parameters {
-            let (name, usual) = initial
-                .iter()
-                .find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-            let is_usual = usual == value || is_same_encoding(name, usual, value);
-            if !is_usual && !is_taken_as_it_is(name, value) {
-                return None;
-            }
-            if !is_usual {
-                told.insert(name.clone(), value.clone());
-            }
-        }
-        Some(told)
-    }
-
     /// What a client that asks for it has besides, on a server that greets new sessions with these
     /// settings.
     pub fn missing_from(&self, initial: &Parameters) -> Parameters {
@@ -190,21 +171,6 @@ impl RequestedParameters {
     pub fn names(&self, name: &[u8]) -> bool {
         find(&self.parameters, name).is_some()
     }
-}
-
-/// A name of the client; PostgreSQL cuts longer ones, and replaces what is not printable.
-fn is_taken_as_it_is(name: &[u8], value: &[u8]) -> bool {
-    const NAME_BYTES_MAX: usize = 63;
-    let is_plain = |byte: &u8| (b' '..=b'~').contains(byte);
-    name == b"application_name" && value.len() <= NAME_BYTES_MAX && value.iter().all(is_plain)
-}
-
-/// Whether two names of encodings mean the same; only the one that nearly every client has is known
-/// by more than one.
-fn is_same_encoding(name: &[u8], usual: &[u8], value: &[u8]) -> bool {
-    let names: [&[u8]; 5] = [b"utf8", b"utf-8", b"'utf-8'", b"'utf8'", b"unicode"];
-    let is_utf8 = names.iter().any(|name| value.eq_ignore_ascii_case(name));
-    name == b"client_encoding" && usual == b"UTF8" && is_utf8
 }
 
 /// What no setting can be: a text without a zero.

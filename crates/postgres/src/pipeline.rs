@@ -431,10 +431,10 @@ impl Pipeline {
         sent.any(|(sent, _)| *sent == Sent::Execute)
     }
 
-    /// Whether a Parse is to be answered next.
-    pub fn is_parse_next(&self) -> bool {
+    /// Whether this is to be answered next.
+    pub fn is_next(&self, message: Sent) -> bool {
         let front = self.unanswered.front();
-        front.is_some_and(|(sent, _)| *sent == Sent::Parse)
+        front.is_some_and(|(sent, _)| *sent == message)
     }
 
     /// Whether no transaction was open when the server was last ready.

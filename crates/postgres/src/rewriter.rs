@@ -72,8 +72,8 @@ fn is_ours(name: &[u8]) -> bool {
     name.starts_with(OURS)
 }
 
-/// There is no such statement, or one of this name already: what is believed here is wrong, unless
-/// the client is.
+/// There is no such statement, or one of this name already: the client is wrong, or what is believed
+/// here.
 const STATEMENT_ERRORS: [&[u8]; 2] = [b"26000", b"42P05"];
 
 /// A turn.
@@ -196,9 +196,11 @@ impl<'a> Rewriter<'a> {
         self.pipeline.is_answered()
     }
 
-    /// Whether a transaction is open and nothing is asked of it.
+    /// Whether a transaction is open and nothing is asked of it. PostgreSQL has one open from the
+    /// first message of a batch to its Sync.
     pub fn is_idle_in_transaction(&self) -> bool {
-        !self.pipeline.is_idle() && self.pipeline.is_answered()
+        let is_open = !self.pipeline.is_idle() || self.pipeline.is_unsynced();
+        is_open && self.pipeline.is_answered()
     }
 
     /// Whether the server says what comes next because of a Flush of the gate's own: that stays

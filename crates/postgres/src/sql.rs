@@ -46,6 +46,8 @@ pub enum Tie {
     HeldCursor,
     /// A statement prepared by SQL.
     PreparedBySql,
+    /// One prepared by the protocol that the gate does not keep. No text says so.
+    PreparedUnkept,
 }
 
 /// Something that outlives a transaction.
@@ -148,12 +150,13 @@ fn is_one_of(word: &[u8], keywords: &[&str]) -> bool {
 
 impl Tie {
     /// All of them.
-    pub const ALL: [Tie; 5] = [
+    pub const ALL: [Tie; 6] = [
         Self::Listening,
         Self::Temporary,
         Self::AdvisoryLock,
         Self::HeldCursor,
         Self::PreparedBySql,
+        Self::PreparedUnkept,
     ];
 
     /// In words, for the operator.
@@ -164,6 +167,7 @@ impl Tie {
             Self::AdvisoryLock => "an advisory lock of the session",
             Self::HeldCursor => "a cursor WITH HOLD",
             Self::PreparedBySql => "PREPARE",
+            Self::PreparedUnkept => "a long statement, or many",
         }
     }
 }
@@ -335,6 +339,7 @@ mod tests {
                 (_, Tie::AdvisoryLock) => 'A',
                 (_, Tie::HeldCursor) => 'H',
                 (_, Tie::PreparedBySql) => 'P',
+                (_, Tie::PreparedUnkept) => unreachable!("no text says so"),
             },
             SessionChange::Library => 'B',
             SessionChange::ResetAll => 'R',

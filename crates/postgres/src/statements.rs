@@ -27,10 +27,11 @@ pub use server::{ServerStatement, ServerStatements};
 #[derive(Debug)]
 pub struct Text {
     id: u64,
-    /// Under which it is understood; `None` where no other client may share it.
-    settings: Option<Vec<u8>>,
-    /// What stands behind the name in a Parse.
-    parse_rest: Vec<u8>,
+    /// The settings under which it is understood and a zero, where other clients may share it, and
+    /// what stands behind the name in a Parse.
+    key: Arc<[u8]>,
+    /// Where the latter begins.
+    rest_at: usize,
     /// Read when it is needed first.
     hints: OnceLock<Hints>,
     /// Noted at its first Parse.
@@ -44,7 +45,19 @@ pub struct Text {
 impl Text {
     /// Whether a Parse under these settings gives what other clients may share.
     pub fn is_shared_under(&self, settings: &[u8]) -> bool {
-        self.settings.as_deref() == Some(settings)
+        let settings_end = self.rest_at.checked_sub(1);
+        settings_end.is_some_and(|end| self.key[..end] == *settings)
+    }
+
+    /// What stands behind the name in a Parse.
+    fn parse_rest(&self) -> &[u8] {
+        &self.key[self.rest_at..]
+    }
+
+    /// What is kept of it, with all that may be read off it.
+    fn kept_bytes(&self) -> usize {
+        let read_bytes = self.read.get().map_or(0, Vec::len);
+        self.key.len() + read_bytes + self.key.len().min(READ_OFF_BYTES_MAX)
     }
 }
 
@@ -125,7 +138,7 @@ impl Statement {
 
     /// Its text alone.
     pub fn sql(&self) -> &[u8] {
-        let text = self.text.parse_rest.split(|byte| *byte == 0).next();
+        let text = self.text.parse_rest().split(|byte| *byte == 0).next();
         text.unwrap_or_default()
     }
 
@@ -152,7 +165,7 @@ impl Statement {
     pub fn parse_rest(&self) -> Vec<u8> {
         match self.description.get() {
             Some(description) => [self.sql(), b"\0", description.parameters()].concat(),
-            None => self.text.parse_rest.clone(),
+            None => self.text.parse_rest().to_vec(),
         }
     }
 
@@ -179,7 +192,7 @@ impl Statement {
 
     /// What stands behind its text in a Parse, as the client sent it.
     pub fn types(&self) -> &[u8] {
-        &self.text.parse_rest[self.sql().len()..]
+        &self.text.parse_rest()[self.sql().len()..]
     }
 
     /// Whether a client that has either may be given the other.
@@ -212,7 +225,7 @@ pub fn server_name(number: u64) -> Vec<u8> {
 /// forgotten.
 #[derive(Debug, Default)]
 pub struct Statements {
-    by_text: HashMap<Vec<u8>, Weak<Text>>,
+    by_text: HashMap<Arc<[u8]>, Weak<Text>>,
     texts: u64,
     made: u64,
     kept_bytes: usize,
@@ -224,26 +237,36 @@ pub struct Statements {
 const SWEEP_MIN_BYTES: usize = 1 << 20;
 /// Of a statement beside its text.
 const ENTRY_BYTES: usize = 240;
+/// The most that is read off a text besides: its shape, and the tags of its comments.
+const READ_OFF_BYTES_MAX: usize = 4 << 10;
 
 impl Statements {
     /// A statement of this text and these types, as it is understood under `settings`: a constant's
     /// meaning is settled by Parse.
     pub fn share(&mut self, settings: &[u8], parse_rest: &[u8]) -> Arc<Statement> {
         let key = [settings, b"\0", parse_rest].concat();
-        if let Some(text) = self.by_text.get(&key).and_then(Weak::upgrade) {
+        if let Some(text) = self.by_text.get(key.as_slice()).and_then(Weak::upgrade) {
             return self.make(text);
         }
         self.kept_bytes += ENTRY_BYTES + key.len();
         self.sweep();
-        let text = self.text(Some(settings), parse_rest);
-        self.by_text.insert(key, Arc::downgrade(&text));
+        // A map keeps the key that it has, and the text would not be the same bytes.
+        self.by_text.remove(key.as_slice());
+        let text = self.text(key.into(), settings.len() + 1);
+        self.by_text.insert(text.key.clone(), Arc::downgrade(&text));
         self.make(text)
     }
 
     /// A statement of a text that no other client shares.
     pub fn own(&mut self, parse_rest: &[u8]) -> Arc<Statement> {
-        let text = self.text(None, parse_rest);
+        let text = self.text(parse_rest.into(), 0);
         self.make(text)
+    }
+
+    /// The number of a statement that is not kept.
+    pub fn next_number(&mut self) -> u64 {
+        self.made += 1;
+        self.made
     }
 
     /// How many statements were made: a Parse sent now is no older than any of them.
@@ -251,12 +274,12 @@ impl Statements {
         self.made
     }
 
-    fn text(&mut self, settings: Option<&[u8]>, parse_rest: &[u8]) -> Arc<Text> {
+    fn text(&mut self, key: Arc<[u8]>, rest_at: usize) -> Arc<Text> {
         self.texts += 1;
         Arc::new(Text {
             id: self.texts,
-            settings: settings.map(<[u8]>::to_vec),
-            parse_rest: parse_rest.to_vec(),
+            key,
+            rest_at,
             hints: OnceLock::new(),
             effects: OnceLock::new(),
             read: OnceLock::new(),
@@ -265,9 +288,8 @@ impl Statements {
     }
 
     fn make(&mut self, text: Arc<Text>) -> Arc<Statement> {
-        self.made += 1;
         Arc::new(Statement {
-            number: self.made,
+            number: self.next_number(),
             text,
             description: OnceLock::new(),
             context: OnceLock::new(),

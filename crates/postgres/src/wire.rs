@@ -20,13 +20,13 @@ pub use fatal::write_as_fatal;
 pub use fields::Malformed;
 pub use frame::{FrameError, HEADER_BYTES, Look, Part, Piece, Splitter};
 pub use frontend::{
-    FrontendMessage, Target, look_at_frontend, write_bind, write_close_portal,
+    FrontendMessage, STATEMENT_BYTES_MAX, Target, look_at_frontend, write_bind, write_close_portal,
     write_close_statement, write_describe_statement, write_flush, write_parse, write_password,
-    write_query, write_run, write_sasl_first, write_sync, write_terminate,
+    write_query, write_renamed_parse, write_run, write_sasl_first, write_sync, write_terminate,
 };
 pub use rows::{
     Column, ColumnType, columns, names_of_columns, texts_of_row, write_columns, write_complete,
-    write_empty, write_question, write_row,
+    write_empty, write_parameter_types, write_question, write_row,
 };
 pub use startup::{
     FIRST_PACKET_BYTES_MAX, FirstPacket, Startup, StartupError, Version, truncate_name,

@@ -1,8 +1,9 @@
 //! What a client is told at its login where every place inside is taken: a login is no transaction,
 //! and waits for no place of one.
 //!
-//! The gate logs in to the server for it, as the server itself would let it in, and reads what a new
-//! session is told. That connection goes to the pool, or is closed where there are as many as may be.
+//! Where no client with these settings has been told before, the gate logs in to the server for it,
+//! as the server itself would let it in, and reads what a new session is told. That connection goes
+//! to the pool, or is closed where there are as many as may be.
 
 use super::Client;
 use crate::client::refusal::{Departure, Refusal};
@@ -11,10 +12,30 @@ use crate::pool::admission::{Interrupted, interruption};
 use crate::pool::database::Database;
 use crate::pool::lease::{COMMAND_PATIENCE, Lease, LeaseRequest, in_time, owner};
 use crate::pool::server_session::LoginError;
+use crate::pool::{Owner, ServerConnection};
 use bytes::BytesMut;
-use sooner_postgres::parameters::Parameters;
+use sooner_postgres::parameters::{Parameters, RequestedParameters};
 use std::rc::Rc;
 use std::time::Instant;
+
+/// A server has accepted what a client asks for, by commands of the gate's, while the initial
+/// parameters were of this version: the next client that asks for the same is told the same without
+/// a server. Where the server remarks on it, each client is to hear that.
+pub(super) fn note_answer(
+    db: &Database,
+    owner: &Owner,
+    requested: &RequestedParameters,
+    server: &ServerConnection,
+    version: u64,
+) {
+    // One that is replaced meanwhile says nothing about the next.
+    if server.session.notices.is_empty() && db.keeps(server) {
+        let mut pool = db.upstream.pool.borrow_mut();
+        let reported = &server.state.reported;
+        let initial = &mut pool.initial;
+        initial.note_answer(owner, requested, reported, version);
+    }
+}
 
 impl Client {
     /// A lease, if it need not wait for one; none as well where the server connections are all in
@@ -54,22 +75,24 @@ impl Client {
             let configuration = pooler.configuration();
             let mut server = request.open(&configuration, &owner).await?;
             let initial = server.state.reported.clone();
-            let has_room = {
+            let (has_room, version) = {
                 let mut pool = db.upstream.pool.borrow_mut();
-                pool.note_initial_parameters(&owner, &initial, Instant::now());
+                let version = pool.note_initial_parameters(&owner, &initial, Instant::now());
                 let most = db.upstream.connections(&configuration.config.limits);
                 let has_room = pool.open() < most;
                 if has_room {
                     pool.opens();
                 }
-                has_room
+                (has_room, version)
             };
             // One that has been counted is counted down when the lease drops it.
             let server = match has_room {
                 true => &mut **lease.server.insert(server),
                 false => &mut *server,
             };
-            apply_parameters(state, requested, Some(&initial), server).await?;
+            if apply_parameters(state, requested, Some(&initial), server).await? {
+                note_answer(db, &owner, requested, server, version);
+            }
             let notices = std::mem::take(&mut server.session.notices);
             let reported = server.state.reported.clone();
             lease.give_back(false).await;

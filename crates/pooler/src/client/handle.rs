@@ -108,6 +108,8 @@ pub struct ClientHandle {
     pub asked_at: Cell<Instant>,
     /// Since when its open transaction has nothing to do, if it is so.
     pub idle_in_transaction_since: Cell<Option<Instant>>,
+    /// Since when it sends nothing more of a message that it has begun inside, if it is so.
+    pub cut_off_since: Cell<Option<Instant>>,
     /// Why it keeps its server connection.
     pub pinned_by: Cell<Option<&'static str>>,
     /// There while it keeps a server connection and does not use it.
@@ -177,6 +179,7 @@ impl ClientHandle {
             activity_since: Cell::new(Instant::now()),
             asked_at: Cell::new(Instant::now()),
             idle_in_transaction_since: Cell::new(None),
+            cut_off_since: Cell::new(None),
             pinned_by: Cell::new(None),
             idle_lease: RefCell::default(),
             cancel_target: RefCell::default(),
@@ -272,6 +275,7 @@ impl ClientHandle {
             self.leave_place();
         }
         self.idle_in_transaction_since.set(None);
+        self.cut_off_since.set(None);
         self.activity.set(activity);
         self.activity_since.set(Instant::now());
     }
@@ -325,13 +329,14 @@ impl ClientHandle {
 
     /// What it holds and does not use at the moment, and since when.
     pub fn idle_hold(&self) -> Option<(IdleHold, Instant)> {
+        let connection = |since| (IdleHold::Connection, since);
         match self.activity.get() {
             Activity::Active => {
-                Some((IdleHold::Transaction, self.idle_in_transaction_since.get()?))
+                let transaction = |since| (IdleHold::Transaction, since);
+                let idle = self.idle_in_transaction_since.get().map(transaction);
+                idle.or(self.cut_off_since.get().map(connection))
             }
-            Activity::Idle if self.has_lease() => {
-                Some((IdleHold::Connection, self.activity_since.get()))
-            }
+            Activity::Idle if self.has_lease() => Some(connection(self.activity_since.get())),
             _ => None,
         }
     }
@@ -388,6 +393,21 @@ fn note(noted: &RefCell<String>, text: &str) {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn what_stops_in_the_middle_of_a_message_holds_a_connection() {
+        let handle = ClientHandle::new(1, "ann", "shop", None, None, None);
+        handle.set_active();
+        assert_eq!(handle.idle_hold(), None);
+        let (early, late) = (Instant::now(), Instant::now() + Duration::from_secs(1));
+        handle.cut_off_since.set(Some(early));
+        assert_eq!(handle.idle_hold(), Some((IdleHold::Connection, early)));
+        handle.idle_in_transaction_since.set(Some(late));
+        assert_eq!(handle.idle_hold(), Some((IdleHold::Transaction, late)));
+        handle.set_activity(Activity::Idle);
+        handle.set_activity(Activity::Active);
+        assert_eq!(handle.idle_hold(), None);
+    }
 
     #[test]
     fn what_has_to_wait_again_has_waited_since_it_came() {

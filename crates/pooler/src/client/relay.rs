@@ -234,7 +234,8 @@ impl Relay<'_, '_> {
         }
     }
 
-    /// Notes since when the server has something to do, and for how long it had.
+    /// Notes since when the server has something to do, for how long it had, and whether what the
+    /// client has sent may commit something.
     fn note_busy(&mut self) {
         match (self.busy_since, self.rewriter.is_answered()) {
             (None, false) => {
@@ -253,6 +254,10 @@ impl Relay<'_, '_> {
             }
             _ => {}
         }
+        // A batch that waits for its end is committed by it.
+        let is_open_batch = self.rewriter.is_answered() && self.rewriter.is_unsynced();
+        let may_commit = self.rewriter.may_commit() || is_open_batch;
+        self.handle.preemption.may_commit.set(may_commit);
     }
 
     fn is_over(&self) -> bool {
@@ -352,8 +357,6 @@ impl Relay<'_, '_> {
             self.received_bytes += count as u64;
             moved = true;
             self.follow_up();
-            let may_commit = self.rewriter.may_commit();
-            self.handle.preemption.may_commit.set(may_commit);
             let is_more = |cycle: &BytesMut| self.received_bytes > cycle.len() as u64;
             if self.repeatable.as_ref().is_some_and(is_more) {
                 self.forget_cycle();
@@ -431,10 +434,24 @@ impl Relay<'_, '_> {
             return false;
         }
         match self.client.poll_more(cx, self.input) {
-            Poll::Pending => return false,
-            Poll::Ready(Ok(1..)) => {}
+            Poll::Pending => {
+                self.note_cut_off();
+                return false;
+            }
+            Poll::Ready(Ok(1..)) => self.handle.cut_off_since.set(None),
             Poll::Ready(_) => self.leave(Leaving::Gone),
         }
         true
+    }
+
+    /// Notes since when the rest of a message does not come: the server waits for it. Rows of a
+    /// COPY may come slowly, and where a pause falls says nothing.
+    fn note_cut_off(&self) {
+        let is_cut_off = self.input.is_empty()
+            && !self.from_client.is_between_messages()
+            && !self.rewriter.is_copying();
+        if is_cut_off && self.handle.cut_off_since.get().is_none() {
+            self.handle.cut_off_since.set(Some(Instant::now()));
+        }
     }
 }

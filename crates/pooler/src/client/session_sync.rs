@@ -18,13 +18,13 @@ const CANCELLED: &[u8] = b"57014";
 /// A setting cannot have a value.
 const BAD_VALUE: &[u8] = b"22023";
 
-/// Gives a server connection a client's settings.
+/// Gives a server connection a client's settings; whether it did not have them already.
 pub async fn apply_parameters(
     client: &mut ClientState,
     requested: &RequestedParameters,
     initial: Option<&Parameters>,
     server: &mut ServerConnection,
-) -> Result<(), LoginError> {
+) -> Result<bool, LoginError> {
     // Before anything was reported to it, and after it threw that away, a client has what new ones
     // have.
     if let Some(initial) = initial {
@@ -35,7 +35,7 @@ pub async fn apply_parameters(
     client.reported.unite(&mut server.state.reported);
     let commands = parameters::commands_to_apply(requested, client, &server.state);
     let Some(commands) = commands else {
-        return Ok(());
+        return Ok(false);
     };
     let sql = WITHOUT_WAIT.to_owned() + &commands.sql;
     let mut applied = Box::pin(run(server, sql.as_bytes())).await;
@@ -56,7 +56,7 @@ pub async fn apply_parameters(
         Ok(()) => {
             server.state.unreported = commands.unreported;
             server.state.set_for_clients.extend(commands.set);
-            Ok(())
+            Ok(true)
         }
     }
 }
@@ -101,6 +101,9 @@ async fn query_and_restore(
         return Ok(BytesMut::new());
     };
     server.session.for_client.clear();
+    if must_wait(client, requested) {
+        return Ok(BytesMut::new());
+    }
     let has_discarded = std::mem::take(&mut client.has_discarded);
     if has_discarded {
         session::discard(client, requested);
@@ -146,6 +149,16 @@ async fn query_and_restore(
         client.reported.extend(reported);
     }
     Ok(std::mem::take(&mut server.session.for_client))
+}
+
+/// Whether the server is asked when a later turn is over: a question takes the place of a statement
+/// without a name that the client has yet to bind. What the client may have lost of its first
+/// packet is given back at once all the same: it would go on with settings that are not its own.
+fn must_wait(client: &ClientState, requested: &RequestedParameters) -> bool {
+    let changes = &client.changes;
+    let mut changed = changes.parameters.keys();
+    let has_reset = changes.has_reset && changed.any(|name| requested.names(name));
+    client.statements.awaits_bind() && !client.has_discarded && !has_reset
 }
 
 async fn ask(

@@ -2,6 +2,7 @@
 
 use super::Client;
 use crate::client::cancel_queued::{CANCELLED, refuse_cycle};
+use crate::client::greeting;
 use crate::client::handle::Activity;
 use crate::client::refusal::{Departure, Refusal};
 use crate::client::session_sync;
@@ -145,8 +146,13 @@ impl Client {
             // Copied only where it is needed, which is not at every transaction.
             let is_new = state.reported.is_empty();
             let pool = is_new.then(|| db.upstream.pool.borrow());
-            let initial = pool.and_then(|pool| pool.initial_parameters(&owner).cloned());
-            session_sync::apply_parameters(state, requested, initial.as_ref(), server).await
+            let initial = pool.and_then(|pool| pool.initial.with_version(&owner));
+            let parameters = initial.as_ref().map(|(parameters, _)| parameters);
+            let applied = session_sync::apply_parameters(state, requested, parameters, server);
+            if let (true, Some((_, version))) = (applied.await?, &initial) {
+                greeting::note_answer(&db, &owner, requested, server, *version);
+            }
+            Ok(())
         };
         let leasing = request.lease(&self.pooler, admitted, apply);
         tokio::select! {

@@ -91,7 +91,7 @@ pub(super) async fn until_unused(pooler: &Pooler, db: &Database) -> Result<(), F
         return Err(words.into());
     }
     if let Some(now) = present() {
-        now.reconnect();
+        now.replace_connections();
     }
     Ok(())
 }

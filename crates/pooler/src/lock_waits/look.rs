@@ -232,8 +232,7 @@ fn states(
                 locks: locks.get(process_id).copied().unwrap_or(0),
                 is_idle: idle.is_some(),
                 is_idle_for_long: idle.is_some_and(|since| since.elapsed() >= IDLE_MIN),
-                may_commit: handle.preemption.may_commit.get()
-                    && handle.preemption.busy_since.get().is_some(),
+                may_commit: handle.preemption.may_commit.get(),
                 is_repeatable: handle.preemption.is_repeatable.get(),
                 is_spared: handle.preemption.is_spared(),
             };

@@ -74,9 +74,12 @@ impl Database {
         self.is_paused.set(true);
     }
 
-    /// And no longer.
+    /// And no longer. The server may be another one by now: what new sessions are told is asked
+    /// again. Until then clients were told what those of before the pause were.
     pub fn resume(&self) {
-        self.is_paused.set(false);
+        if self.is_paused.replace(false) {
+            self.forget_initial_parameters();
+        }
         self.leases.notify();
     }
 
@@ -111,12 +114,29 @@ impl Database {
         self.leases.wait_until(|| self.is_replaced()).await;
     }
 
-    /// All server connections are replaced: idle ones now, the others when they come back.
+    /// All server connections are replaced: idle ones now, the others when they come back; and so is
+    /// what is known of what new sessions are told.
     pub fn reconnect(&self) {
+        self.replace_connections();
+        self.forget_initial_parameters();
+    }
+
+    /// The connections alone.
+    pub fn replace_connections(&self) {
         self.leases.retire();
         let is_its = |owner: &Owner| owner.database == self.name;
         self.upstream.pool.borrow_mut().close_idle(is_its);
         self.upstream.lookup_pool.borrow_mut().close_idle(is_its);
+    }
+
+    fn forget_initial_parameters(&self) {
+        let is_its = |owner: &Owner| owner.database == self.name;
+        self.upstream.pool.borrow_mut().initial.forget(is_its);
+        self.upstream
+            .lookup_pool
+            .borrow_mut()
+            .initial
+            .forget(is_its);
     }
 }
 

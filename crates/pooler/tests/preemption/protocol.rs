@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::{
-    AGAIN, LATE, REPEATS, ask, direct, hear, say, shown, start, start_with, talk, until_waiting,
+    AGAIN, LATE, REPEATS, ROLLED_BACK, ask, direct, hear, say, shown, start, start_with, talk,
+    until_waiting,
 };
 use crate::conversations::session::Session;
 use crate::support::{Database, Gate, Talk, printed, until};
@@ -143,6 +144,31 @@ fn a_parse_of_the_clients_own_that_is_cancelled_is_answered_once() {
     assert_eq!(answer(&mut low), "1, 2, D 1, C UPDATE 1, Z I");
     assert_eq!(asked(&mut low, &executed("")), "2, D 2, C UPDATE 1, Z I");
     assert_eq!(shown(&gate, &database, "low", REPEATS), 1);
+}
+
+/// Its Sync commits it: what the gate could send in its place would do so as well.
+#[test]
+fn a_batch_that_waits_for_its_end_is_left_to_its_client() {
+    let Some((database, gate)) = start("a_batch_that_waits_for_its_end", "") else {
+        return;
+    };
+    let mut bob = in_bytes(&gate, "bob");
+    let (bind, execute) = (message(b'B', &"\0".repeat(8)), message(b'E', "\0\0\0\0\0"));
+    bob.send(&[parse("", UPDATE), bind, execute, message(b'H', "")].concat());
+    let is_done = |bob: &Session| bob.heard.iter().any(|heard| heard.starts_with('C'));
+    bob.until("its row", is_done).unwrap();
+    let mut ann = talk(&gate, &database, "ann");
+    say(&mut ann, UPDATE);
+    until("ann is late", || shown(&gate, &database, "high", LATE) == 1);
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(shown(&gate, &database, "high", ROLLED_BACK), 0);
+    let heard = asked(&mut bob, &message(b'S', ""));
+    assert!(
+        !heard.split(", ").any(|one| one.starts_with('E')),
+        "{heard}"
+    );
+    assert_eq!(hear(&mut ann), "00000");
+    assert_eq!(database.ask("SELECT n FROM t WHERE id = 1"), "2");
 }
 
 #[test]

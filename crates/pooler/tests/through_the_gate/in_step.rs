@@ -5,6 +5,7 @@ mod contexts;
 mod first_packets;
 mod idle_sessions;
 mod logins;
+mod same_settings;
 mod settings;
 mod statements;
 mod texts;

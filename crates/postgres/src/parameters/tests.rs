@@ -72,6 +72,33 @@ fn who_asks_for_what_is_known_need_not_wait_for_a_server() {
 }
 
 #[test]
+fn clients_that_differ_in_their_names_alone_ask_the_same() {
+    let asks = |parameters: &[(&str, &str)]| requested(parameters).unwrap().question();
+    let digits = ("extra_float_digits", "3");
+    let first = asks(&[digits, ("application_name", "one")]);
+    let second = [("Application_Name", "other"), ("EXTRA_float_digits", "3")];
+    assert_eq!(asks(&second), first);
+    for other in [
+        &[digits][..],
+        &[digits, ("application_name", "caf\u{e9}")],
+        &[("extra_float_digits", "2"), ("application_name", "one")],
+        &[digits, ("application_name", "one"), ("search_path", "")],
+    ] {
+        assert_ne!(asks(other), first, "{other:?}");
+    }
+    // Where a name ends and a value begins is seen.
+    assert_ne!(asks(&[("a.b", "cd")]), asks(&[("a.bc", "d")]));
+    let told = settings(&[("application_name", "one"), ("DateStyle", "ISO, MDY")]);
+    let own = settings(&[("application_name", "other"), ("DateStyle", "ISO, MDY")]);
+    assert_eq!(requested(&second).unwrap().reported_like(&told), own);
+    assert_eq!(requested(&[digits]).unwrap().reported_like(&told), told);
+    // What is not taken as it is has been reported as the server writes it.
+    let replaced = settings(&[("application_name", "caf?")]);
+    let written = requested(&[("application_name", "caf\u{e9}")]).unwrap();
+    assert_eq!(written.reported_like(&replaced), replaced);
+}
+
+#[test]
 fn half_a_setting_is_not_completed_by_another_client() {
     let server = ServerState::new(1, settings(&[("DateStyle", "SQL, DMY")]));
     let requested = requested(&[("user", "ann"), ("DateStyle", "ISO")]).unwrap();

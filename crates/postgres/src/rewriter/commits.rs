@@ -79,6 +79,11 @@ impl Rewriter<'_> {
         self.pipeline.is_settled()
     }
 
+    /// Whether the server reads rows of a COPY.
+    pub fn is_copying(&self) -> bool {
+        self.pipeline.is_copying()
+    }
+
     /// Whether what was sent so far leaves its last cycle open.
     pub fn is_unsynced(&self) -> bool {
         self.pipeline.is_unsynced()

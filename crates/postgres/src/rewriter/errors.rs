@@ -2,9 +2,12 @@
 
 use super::expected::Expected;
 use super::prepared::STAND_IN;
-use super::{OURS, Rewriter};
+use super::{OURS, Rewriter, STATEMENT_ERRORS};
+use crate::pipeline::Sent;
 use crate::statements::Statement;
-use crate::wire::{ErrorReport, HEADER_BYTES, Piece, code_of_error, write_error};
+use crate::wire::{
+    ErrorReport, HEADER_BYTES, Piece, code_of_error, write_error, write_parameter_types,
+};
 use bytes::BytesMut;
 
 /// A statement was cancelled.
@@ -46,6 +49,10 @@ impl Rewriter<'_> {
         }
         if std::mem::take(&mut self.says_changed) {
             let mut out = BytesMut::new();
+            // PostgreSQL tells the parameters before it looks at the columns.
+            if let Some(description) = self.described_next().and_then(Statement::description) {
+                write_parameter_types(&mut out, description.parameters());
+            }
             write_error(&mut out, &CHANGED_PLAN);
             return Some(out);
         }
@@ -61,6 +68,40 @@ impl Rewriter<'_> {
         out.extend_from_slice(&length.to_be_bytes());
         out.extend_from_slice(&body);
         Some(out)
+    }
+
+    /// The statement that the client's next answer describes, if it describes one.
+    fn described_next(&self) -> Option<&Statement> {
+        let next = self.expected.get(self.left_count())?;
+        match next {
+            Expected::Described(described) if self.pipeline.is_next(Sent::Describe) => described
+                .statement
+                .as_deref()
+                .filter(|_| described.is_shown),
+            _ => None,
+        }
+    }
+
+    /// Whether an error shows that the server connection's statements are not those that are
+    /// believed to be there: it is about one of these, or cannot be read. What the client names in
+    /// vain is its own mistake.
+    pub(super) fn is_about_known(&self, code: Option<&[u8]>, piece: &Piece<'_>) -> bool {
+        let Some(code) = code else {
+            return true;
+        };
+        STATEMENT_ERRORS.contains(&code) && (!piece.is_last || self.names_known(piece.body()))
+    }
+
+    /// Whether a text has the name of a statement that is believed to be there.
+    fn names_known(&self, text: &[u8]) -> bool {
+        let ours = text.windows(OURS.len()).enumerate();
+        let mut ours = ours.filter(|(_, bytes)| *bytes == OURS);
+        ours.any(|(at, _)| {
+            let behind = &text[at + OURS.len()..];
+            let digits = behind.iter().take_while(|byte| byte.is_ascii_digit());
+            let known = number(&behind[..digits.count()]);
+            known.is_some_and(|number| self.known_by(number).is_some())
+        })
     }
 
     /// A text with the client's names instead of ours; `None` where there are none.

@@ -3,10 +3,9 @@
 
 use super::commits::Effects;
 use super::expected::{Described, Expected};
-use super::prepared::LONG_STATEMENT;
-use super::{RewriteError, Rewriter, STATEMENT_ERRORS};
+use super::{RewriteError, Rewriter};
 use crate::parameters;
-use crate::pipeline::{AnswerTo, Answered, OutOfStep};
+use crate::pipeline::{AnswerTo, Answered, OutOfStep, Sent};
 use crate::session::{PossibleChanges, Ties, Unnamed};
 use crate::statements::Description;
 use crate::wire::{BackendMessage, Part, Piece, TransactionStatus, columns, is_fatal};
@@ -31,7 +30,7 @@ impl Rewriter<'_> {
             let words = self.in_clients_words(piece);
             let answered_before = self.pipeline.answered_count();
             let is_own_row = piece.tag == b'D' && self.pipeline.runs_own();
-            self.skips = !self.is_shown(message, piece.is_last)? || is_own_row;
+            self.skips = !self.is_shown(message, piece)? || is_own_row;
             self.note_flushed(answered_before);
             if let Some(words) = words.filter(|_| !self.skips) {
                 out.extend_from_slice(&words);
@@ -44,11 +43,11 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    /// Whether the client is to see it; `is_whole` says whether all of it is there.
+    /// Whether the client is to see a message, of which this is the first piece.
     fn is_shown(
         &mut self,
         message: BackendMessage<'_>,
-        is_whole: bool,
+        piece: &Piece<'_>,
     ) -> Result<bool, RewriteError> {
         match message {
             BackendMessage::Ready(status) => return self.end_cycle(status),
@@ -73,12 +72,13 @@ impl Rewriter<'_> {
                 return Ok(self.pipeline.answered(Answered::Bound)? != AnswerTo::Gate);
             }
             BackendMessage::Parameters(_) | BackendMessage::Columns(_) | BackendMessage::NoRows => {
-                return self.read_description(message, is_whole);
+                return self.read_description(message, piece.is_last);
             }
             BackendMessage::Executed => drop(self.pipeline.answered(Answered::Executed)?),
             BackendMessage::Error(code) => {
                 self.has_conflicted |= code.is_some_and(|code| code.starts_with(b"40"));
-                self.fail(code)?;
+                self.server.is_tainted |= self.is_about_known(code, piece);
+                self.fail()?;
             }
             BackendMessage::CopyIn | BackendMessage::CopyBoth => {
                 self.pipeline.answered(Answered::CopyIn)?;
@@ -195,9 +195,9 @@ impl Rewriter<'_> {
 
     /// Something failed: the server skips to the end of the cycle, so requests until then are not
     /// answered and not done.
-    fn fail(&mut self, code: Option<&[u8]>) -> Result<(), RewriteError> {
+    fn fail(&mut self) -> Result<(), RewriteError> {
         let next = self.left_count();
-        if self.pipeline.is_parse_next()
+        if self.pipeline.is_next(Sent::Parse)
             && let Some(Expected::Parsed {
                 before,
                 is_before_there,
@@ -208,7 +208,6 @@ impl Rewriter<'_> {
             (*before, *is_before_there) = (None, false);
         }
         self.wants_probe = self.pipeline.answered(Answered::Error)? == AnswerTo::Doubt;
-        self.server.is_tainted |= code.is_none_or(|code| STATEMENT_ERRORS.contains(&code));
         self.client.changes.has_failed = true;
         self.client.changes.note_undone();
         self.says_class = None;
@@ -262,11 +261,10 @@ impl Rewriter<'_> {
                             before.map(|before| client.statements.prepare(b"", before));
                         }
                         Some(name) => drop(client.statements.close(name)),
-                        None if has_later_unnamed => {}
-                        None if !is_shown || matches!(server.unnamed, Unnamed::PassedOn) => {
-                            server.unnamed = Unnamed::Absent;
-                        }
-                        None => {}
+                        None if has_later_unnamed || is_shown => {}
+                        // What was passed on is no work of a Parse of the gate's own.
+                        None if matches!(server.unnamed, Unnamed::PassedOn(_)) => {}
+                        None => server.unnamed = Unnamed::Absent,
                     }
                 }
                 Expected::Described(described) => {
@@ -320,9 +318,7 @@ impl Rewriter<'_> {
         self.server.statements.forget_all();
         self.client.statements.close_named();
         if discards {
-            // PostgreSQL keeps the statement without a name: no other client is to reach it.
-            let is_left = matches!(self.server.unnamed, Unnamed::PassedOn);
-            self.client.pinned_by = is_left.then_some(LONG_STATEMENT);
+            self.client.pinned_by = None;
             self.client.ties = Ties::default();
             self.client.prepared_here.clear();
             self.client.changes = PossibleChanges::default();

@@ -8,7 +8,8 @@ use crate::session::Unnamed;
 use crate::sql::{self, Tie};
 use crate::statements::{Refused, ServerStatement, Statement};
 use crate::wire::{
-    FrontendMessage, Piece, Target, write_close_statement, write_describe_statement, write_parse,
+    FrontendMessage, Piece, STATEMENT_BYTES_MAX, Target, write_close_statement,
+    write_describe_statement, write_parse, write_renamed_parse,
 };
 use bytes::BytesMut;
 use std::borrow::Cow;
@@ -16,8 +17,6 @@ use std::sync::Arc;
 
 /// A statement that stands in for one where the name is taken.
 pub(super) const STAND_IN: &str = "sooner_~";
-/// Why a client keeps its server connection that has a statement there which is not kept here.
-pub(super) const LONG_STATEMENT: &str = "a long statement, or many";
 /// No text and no parameters, as they stand in a Parse.
 const EMPTY: [u8; 3] = [0, 0, 0];
 
@@ -34,18 +33,48 @@ impl Rewriter<'_> {
         let text = &rest[..text_end.unwrap_or(rest.len())];
         self.count(|named| named.by_clients += u64::from(!name.is_empty()));
         let text = self.read(text);
-        let effects = Self::effects_when_executed(&text);
         let is_new = self.client.statements.named(name).is_err();
         let has_sql_names = self.client.ties.contains(Tie::PreparedBySql);
         let is_raw = has_sql_names && is_new && !name.is_empty() && !is_ours(name);
-        if is_raw || !piece.is_last || !self.client.statements.has_room(name.len() + rest.len()) {
-            self.note_read(&text);
-            if is_raw {
-                self.note_prepared_here(name, &sql::session_changes(&text));
-            }
-            self.pass_on_parse(piece, name, is_raw, out);
-            return;
+        // However much of a longer one is there.
+        let is_long = !piece.is_last || piece.body().len() > STATEMENT_BYTES_MAX;
+        if is_raw || is_long {
+            return self.pass_on_parse(piece, name, &text, out);
         }
+        let statement = self.statement(name, rest, text);
+        if !self.client.statements.has_room(name, &statement) {
+            return self.pass_on_parse(piece, name, statement.read(), out);
+        }
+        let names_statements = statement.effects().names_statements;
+        let before = self.client.statements.named(b"").ok().cloned();
+        match self.client.statements.prepare(name, statement.clone()) {
+            Ok(()) if name.is_empty() => {
+                self.push_unnamed(before);
+                self.server.unnamed = Unnamed::Known(statement);
+                write_parse(out, b"", rest);
+            }
+            Ok(()) => {
+                self.make_room(&statement, statement.number(), out);
+                self.push_parsed(Some(statement.number()), Some(name), true);
+                write_parse(out, &statement.server_name(), rest);
+                // What one that names others returns depends on what they are then.
+                self.undescribed = Some(statement).filter(|_| !names_statements);
+            }
+            Err(Refused::Exists | Refused::Unknown) => {
+                // The server says that it is taken, unless it finds something worse.
+                let stand_in = self.stand_in(0, out);
+                self.expected
+                    .push_back(Expected::StandsFor(0, name.to_vec()));
+                self.push_parsed(None, None, true);
+                write_parse(out, stand_in.as_bytes(), rest);
+            }
+        }
+    }
+
+    /// The statement that a client's Parse makes: `rest` stands behind its name, and begins with
+    /// what is read as `text`.
+    fn statement(&mut self, name: &[u8], rest: &[u8], text: Cow<'_, [u8]>) -> Arc<Statement> {
+        let effects = Self::effects_when_executed(&text);
         // What it means here it may not mean elsewhere.
         let is_own = effects.names_statements
             || self.client.is_apart()
@@ -62,49 +91,33 @@ impl Rewriter<'_> {
         if let Cow::Owned(text) = text {
             statement.note_read(text);
         }
-        let before = self.client.statements.named(b"").ok().cloned();
-        match self.client.statements.prepare(name, statement.clone()) {
-            Ok(()) if name.is_empty() => {
-                self.push(Expected::Parsed {
-                    number: None,
-                    name: Some(Vec::new()),
-                    is_before_there: self.has_unnamed(before.as_ref()),
-                    before,
-                    is_shown: true,
-                });
-                self.server.unnamed = Unnamed::Known(statement);
-                write_parse(out, b"", rest);
-            }
-            Ok(()) => {
-                self.make_room(&statement, statement.number(), out);
-                self.push_parsed(Some(statement.number()), Some(name), true);
-                write_parse(out, &statement.server_name(), rest);
-                // What one that names others returns depends on what they are then.
-                self.undescribed = Some(statement).filter(|_| !effects.names_statements);
-            }
-            Err(Refused::Exists | Refused::Unknown) => {
-                // The server says that it is taken, unless it finds something worse.
-                let stand_in = self.stand_in(0, out);
-                self.expected
-                    .push_back(Expected::StandsFor(0, name.to_vec()));
-                self.push_parsed(None, None, true);
-                write_parse(out, stand_in.as_bytes(), rest);
-            }
-        }
+        statement
     }
 
     /// A statement that is too long to be kept, one of too many, or one of a client that has names
-    /// in the server itself: it is this connection's, and so is the client.
-    fn pass_on_parse(&mut self, piece: &Piece<'_>, name: &[u8], is_raw: bool, out: &mut BytesMut) {
-        if !is_raw {
-            self.client.pinned_by.get_or_insert(LONG_STATEMENT);
-        }
+    /// in the server itself: it is this connection's. With a name it ties its client for as long as
+    /// the server has it, without one until it is bound.
+    fn pass_on_parse(&mut self, piece: &Piece<'_>, name: &[u8], text: &[u8], out: &mut BytesMut) {
+        self.note_prepared_here(name, &sql::session_changes(text));
         if name.is_empty() {
-            self.client.statements.close(b"");
-            self.server.unnamed = Unnamed::PassedOn;
+            let before = self.client.statements.named(b"").ok().cloned();
+            self.push_unnamed(before);
+            let number = self.all.borrow_mut().next_number();
+            self.client.statements.pass_on_unnamed(number);
+            self.server.unnamed = Unnamed::PassedOn(number);
+            out.extend_from_slice(piece.bytes);
+            return;
+        }
+        self.note_read(text);
+        if !self.client.ties.contains(Tie::PreparedBySql) {
+            self.note_tie(Tie::PreparedUnkept);
         }
         self.push_parsed(None, None, true);
-        out.extend_from_slice(piece.bytes);
+        if is_ours(name) {
+            write_renamed_parse(out, piece.bytes, name, &escaped(name));
+        } else {
+            out.extend_from_slice(piece.bytes);
+        }
     }
 
     /// What the client has prepared is described, so that it can be used on other connections: by
@@ -157,8 +170,8 @@ impl Rewriter<'_> {
         if is_ours(name) {
             return escaped(name);
         }
-        let is_others = !matches!(self.server.unnamed, Unnamed::PassedOn);
-        if name.is_empty() && is_others {
+        if name.is_empty() && !self.has_passed_on() {
+            self.client.statements.close(b"");
             write_close_statement(out, b"");
             self.push(Expected::ClosedHidden(None));
             self.server.unnamed = Unnamed::Absent;
@@ -255,6 +268,14 @@ impl Rewriter<'_> {
         }
     }
 
+    /// Whether the server connection has the client's statement without a name that is not kept.
+    fn has_passed_on(&self) -> bool {
+        match &self.server.unnamed {
+            Unnamed::PassedOn(there) => self.client.statements.passed_on() == Some(*there),
+            Unnamed::Absent | Unnamed::Known(_) => false,
+        }
+    }
+
     fn await_description(&mut self, statement: Arc<Statement>, out: &mut BytesMut) {
         self.awaited = Some(statement.number());
         self.describe(statement, true, out);
@@ -327,6 +348,17 @@ impl Rewriter<'_> {
         name
     }
 
+    /// A Parse of the client's without a name, before which it had this one.
+    fn push_unnamed(&mut self, before: Option<Arc<Statement>>) {
+        self.push(Expected::Parsed {
+            number: None,
+            name: Some(Vec::new()),
+            is_before_there: self.has_unnamed(before.as_ref()),
+            before,
+            is_shown: true,
+        });
+    }
+
     pub(super) fn push_parsed(&mut self, number: Option<u64>, name: Option<&[u8]>, is_shown: bool) {
         self.push(Expected::Parsed {
             number,
@@ -365,6 +397,8 @@ impl Rewriter<'_> {
         }
         if is_statement && name.is_empty() {
             self.server.unnamed = Unnamed::Absent;
+        } else if is_statement && had.is_none() {
+            self.note_deallocated();
         }
         let had = had.map(|statement| (name.to_vec(), statement));
         self.push(Expected::Closed { had, known });

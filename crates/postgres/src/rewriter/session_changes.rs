@@ -122,7 +122,10 @@ impl Rewriter<'_> {
                 self.note_text(by_sql.as_deref().unwrap_or(statement.read()), bind, &mut 0);
             }
             Some(_) => {}
-            None => self.note_executed_here(name, bind, &mut 0),
+            None => {
+                self.client.statements.note_bound(name);
+                self.note_executed_here(name, bind, &mut 0);
+            }
         }
     }
 
@@ -208,6 +211,7 @@ impl Rewriter<'_> {
             },
             SessionChange::ComputedName => self.pin(UNREADABLE_NAME),
             SessionChange::Tie(tie) => self.note_tie(*tie),
+            SessionChange::Untie(Tie::PreparedBySql) => self.note_deallocated(),
             SessionChange::Untie(tie) => self.note_untied(*tie),
             SessionChange::Library => self.pin("LOAD"),
             SessionChange::ResetAll => self.note_reset_all(),
@@ -223,7 +227,7 @@ impl Rewriter<'_> {
             }
             SessionChange::DeallocateAll => {
                 self.forgets = true;
-                self.note_untied(Tie::PreparedBySql);
+                self.note_deallocated();
             }
             SessionChange::DiscardAll => {
                 self.forgets = true;
@@ -271,9 +275,15 @@ impl Rewriter<'_> {
         }
     }
 
-    fn note_tie(&mut self, tie: Tie) {
+    pub(super) fn note_tie(&mut self, tie: Tie) {
         self.client.note_tie(tie);
         self.server.has_used_temporary |= tie == Tie::Temporary;
+    }
+
+    /// A statement that only this server connection knows may be gone.
+    pub(super) fn note_deallocated(&mut self) {
+        self.note_untied(Tie::PreparedBySql);
+        self.note_untied(Tie::PreparedUnkept);
     }
 
     fn note_untied(&mut self, tie: Tie) {

@@ -129,10 +129,11 @@ impl SessionQuery {
         for (tie, is_there) in self.ties.iter().zip(ties.iter().flatten()) {
             if is_there.as_deref() == Some("f") {
                 client.ties.remove(tie);
-                if tie == Tie::PreparedBySql {
-                    client.prepared_here.clear();
-                }
             }
+        }
+        let prepares_here = [Tie::PreparedBySql, Tie::PreparedUnkept];
+        if !prepares_here.iter().any(|tie| client.ties.contains(*tie)) {
+            client.prepared_here.clear();
         }
         client.changes.remove(&self.names);
         let kept = client.unreported.iter();
@@ -257,7 +258,10 @@ fn sql_of(tie: Tie) -> &'static str {
         }
         Tie::HeldCursor => "EXISTS(SELECT FROM pg_catalog.pg_cursors WHERE is_holdable)",
         Tie::PreparedBySql => {
-            "EXISTS(SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql OR name OPERATOR(pg_catalog.!~) '^sooner_')"
+            "EXISTS(SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql OR name OPERATOR(pg_catalog.!~) '^sooner_[0-9~]')"
+        }
+        Tie::PreparedUnkept => {
+            "EXISTS(SELECT FROM pg_catalog.pg_prepared_statements WHERE NOT from_sql AND name OPERATOR(pg_catalog.!~) '^sooner_[0-9~]')"
         }
     }
 }

@@ -62,7 +62,12 @@ impl ClientState {
         let tie = || self.ties.first().map(Tie::words);
         // What only that connection knows is not to be lost: it is asked again after each turn.
         let unknown = || self.changes.is_unanswered.then_some(UNKNOWN_SETTINGS);
-        self.pinned_by.or_else(tie).or_else(unknown)
+        let unbound = || self.statements.awaits_bind();
+        let unbound = || unbound().then(|| Tie::PreparedUnkept.words());
+        self.pinned_by
+            .or_else(tie)
+            .or_else(unknown)
+            .or_else(unbound)
     }
 
     /// A command may tie it so: the server is asked, unless it does already.
@@ -139,8 +144,8 @@ pub enum Unnamed {
     Absent,
     /// This one.
     Known(Arc<Statement>),
-    /// One that the client of this turn has sent past us.
-    PassedOn,
+    /// One that a client has sent past us: of this number.
+    PassedOn(u64),
 }
 
 impl ServerState {

@@ -52,23 +52,99 @@ fn a_client_has_names_of_its_own() {
 #[test]
 fn what_is_kept_for_a_client_is_bounded() {
     let (mut all, mut client) = (Statements::default(), ClientStatements::default());
-    let mut prepared = 0_u32;
-    while client.has_room(1000) {
-        let text = format!("{prepared:01000}");
-        let statement = all.share(b"", text.as_bytes());
-        assert_eq!(client.prepare(&prepared.to_be_bytes(), statement), Ok(()));
+    let (mut prepared, mut text_bytes) = (0_u32, 0);
+    loop {
+        let statement = all.share(b"", format!("{prepared:01000}").as_bytes());
+        let name = prepared.to_be_bytes();
+        if !client.has_room(&name, &statement) {
+            break;
+        }
+        text_bytes += statement.text().key.len();
+        assert_eq!(client.prepare(&name, statement), Ok(()));
         prepared += 1;
     }
-    assert!((1000..1500).contains(&prepared), "{prepared}");
+    assert!((1500..2000).contains(&prepared), "{prepared}");
+    assert!(client.kept_bytes() <= 4 << 20 && text_bytes < client.kept_bytes());
+    // Only the one without a name has room beside them.
+    let other = all.own(&[b'x'; 5000]);
+    assert!(client.has_room(b"", &other) && !client.has_room(b"name", &other));
     for number in 0..prepared {
         client.close(&number.to_be_bytes());
     }
     assert_eq!(client.kept_bytes(), 0);
     // preparing the same again takes no more
     for _ in 0..3 {
-        assert_eq!(client.prepare(b"", all.share(b"", b"text")), Ok(()));
+        assert_eq!(client.prepare(b"", all.own(b"text")), Ok(()));
     }
-    assert_eq!(client.kept_bytes(), ENTRY_BYTES + 3 * 4);
+    assert_eq!(client.kept_bytes(), ENTRY_BYTES + 2 * 4);
+    client.close_named();
+    assert_eq!(
+        (client.len(), client.kept_bytes()),
+        (1, ENTRY_BYTES + 2 * 4)
+    );
+    client.pass_on_unnamed(1);
+    assert_eq!((client.len(), client.kept_bytes()), (0, 0));
+}
+
+/// Texts of a size that object-relational mappers make.
+fn texts(count: usize) -> Vec<Vec<u8>> {
+    let text = |number: usize| format!("{number:05500} $1, $2\0\0\0").into_bytes();
+    (0..count).map(text).collect()
+}
+
+/// How many of these a client can prepare.
+fn prepared(all: &mut Statements, client: &mut ClientStatements, texts: &[Vec<u8>]) -> usize {
+    let mut names = (0..).map(|number: usize| number.to_string());
+    let prepare = |text: &Vec<u8>| {
+        let (name, statement) = (names.next()?, all.share(b"UTC", text));
+        let has_room = client.has_room(name.as_bytes(), &statement);
+        (has_room && client.prepare(name.as_bytes(), statement).is_ok()).then_some(())
+    };
+    texts.iter().map_while(prepare).count()
+}
+
+#[test]
+fn the_statements_that_a_driver_caches_have_room() {
+    let (mut all, mut client) = (Statements::default(), ClientStatements::default());
+    assert_eq!(prepared(&mut all, &mut client, &texts(256)), 256);
+}
+
+#[test]
+fn a_text_that_others_have_as_well_takes_less() {
+    let (mut all, texts) = (Statements::default(), texts(1000));
+    let clients = [(); 4].map(|()| ClientStatements::default());
+    let counts = clients.map(|mut client| {
+        let count = prepared(&mut all, &mut client, &texts);
+        // It keeps them beside the next.
+        (count, client)
+    });
+    let counts: Vec<usize> = counts.iter().map(|(count, _)| *count).collect();
+    assert!(counts.is_sorted() && counts[0] < 500, "{counts:?}");
+    assert_eq!(counts[3], 1000, "{counts:?}");
+    // However many share a text, a client has a bounded number of bytes.
+    let mut greedy = ClientStatements::default();
+    let _others: Vec<_> = texts.iter().map(|text| all.share(b"UTC", text)).collect();
+    let mut kept_bytes = 0;
+    for number in 0..10 {
+        let name = |at: usize| format!("{number} {at}");
+        for (at, text) in texts.iter().enumerate() {
+            let statement = all.share(b"UTC", text);
+            if greedy.has_room(name(at).as_bytes(), &statement) {
+                kept_bytes += text.len();
+                greedy.prepare(name(at).as_bytes(), statement).unwrap();
+            }
+        }
+    }
+    assert!(kept_bytes <= 4 * (4 << 20), "{kept_bytes}");
+}
+
+#[test]
+fn the_types_of_parameters_count() {
+    let (mut all, mut client) = (Statements::default(), ClientStatements::default());
+    let declares = b"$1\0\0\x01\0\0\0\x17";
+    assert_eq!(client.prepare(b"", all.own(declares)), Ok(()));
+    let text_bytes = 2 * declares.len();
+    assert_eq!(client.kept_bytes(), ENTRY_BYTES + text_bytes + 7 + 4);
 }
 
 /// A shape with one parameter of this type, and one column of that.

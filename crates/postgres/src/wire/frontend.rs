@@ -10,8 +10,8 @@ use bytes::{BufMut, BytesMut};
 const NAME_BYTES_MAX: usize = 8192;
 /// Of a query, to see what it does to its session.
 const QUERY_HEAD_BYTES: usize = 8192;
-/// A statement up to here is shared between clients; a longer one is passed on unseen.
-const STATEMENT_BYTES_MAX: usize = 1 << 18;
+/// A Parse of so many bytes is kept; of a longer one only the beginning is looked at.
+pub const STATEMENT_BYTES_MAX: usize = 1 << 18;
 /// Answers to requests for a password.
 const PASSWORD_BYTES_MAX: usize = 1 << 16;
 
@@ -149,6 +149,15 @@ pub fn write_parse(out: &mut BytesMut, name: &[u8], rest: &[u8]) {
     out.put_slice(rest);
 }
 
+/// Writes the beginning of a Parse under another name. `first` is its first piece, header included;
+/// what follows that piece follows as it is.
+pub fn write_renamed_parse(out: &mut BytesMut, first: &[u8], name: &[u8], renamed: &[u8]) {
+    let behind = &first[HEADER_BYTES + name.len() + 1..];
+    header(out, b'P', body_bytes(first) - name.len() + renamed.len());
+    put_text(out, renamed);
+    out.put_slice(behind);
+}
+
 /// Writes the beginning of a Bind with another name of its statement. `first` is its first piece,
 /// header included, `names_bytes` are those of the names in it; what follows that piece follows as
 /// it is.
@@ -159,9 +168,8 @@ pub fn write_bind(
     statement: &[u8],
     names_bytes: usize,
 ) {
-    let length = i32::from_be_bytes([first[1], first[2], first[3], first[4]]);
-    let body_bytes = (length as usize).saturating_sub(4 + names_bytes);
-    header(out, b'B', portal.len() + statement.len() + 2 + body_bytes);
+    let rest_bytes = body_bytes(first).saturating_sub(names_bytes);
+    header(out, b'B', portal.len() + statement.len() + 2 + rest_bytes);
     put_text(out, portal);
     put_text(out, statement);
     out.put_slice(&first[HEADER_BYTES + names_bytes..]);
@@ -237,6 +245,12 @@ pub fn write_terminate(out: &mut BytesMut) {
 pub fn write_query(out: &mut BytesMut, sql: &[u8]) {
     header(out, b'Q', sql.len() + 1);
     put_text(out, sql);
+}
+
+/// Of all of the message of which this is the first piece.
+fn body_bytes(first: &[u8]) -> usize {
+    let length = i32::from_be_bytes([first[1], first[2], first[3], first[4]]);
+    (length as usize).saturating_sub(4)
 }
 
 fn header(out: &mut BytesMut, tag: u8, body_bytes: usize) {
@@ -333,6 +347,19 @@ mod tests {
                 out.extend_from_slice(&whole[there.len()..]);
                 assert_eq!(out, bind(b"sooner_12", value_bytes));
             }
+        }
+    }
+
+    #[test]
+    fn a_parse_gets_another_name_however_much_of_it_is_there() {
+        for text_bytes in [0, 10, 2 * STATEMENT_BYTES_MAX] {
+            let rest = [&vec![b'x'; text_bytes][..], b"\0\0\0"].concat();
+            let whole = written(|out| write_parse(out, b"mine", &rest));
+            let there = &whole[..whole.len().min(HEADER_BYTES + STATEMENT_BYTES_MAX)];
+            let mut out = BytesMut::new();
+            write_renamed_parse(&mut out, there, b"mine", b"another");
+            out.extend_from_slice(&whole[there.len()..]);
+            assert_eq!(out, written(|out| write_parse(out, b"another", &rest)));
         }
     }
 

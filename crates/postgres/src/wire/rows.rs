@@ -108,6 +108,11 @@ pub fn write_columns(out: &mut BytesMut, columns: &[(&str, ColumnType)]) {
     });
 }
 
+/// Writes the description of parameters: how many and which types, as they stand in a Parse.
+pub fn write_parameter_types(out: &mut BytesMut, parameters: &[u8]) {
+    message(out, b't', |out| out.put_slice(parameters));
+}
+
 /// Writes a row.
 pub fn write_row(out: &mut BytesMut, fields: &[Option<String>]) {
     message(out, b'D', |out| {

@@ -8,7 +8,7 @@ use super::{PATIENCE, Session, answer};
 use crate::support::{Database, GATE_PORT, Gate, Talk, transactions};
 
 /// What a new session is told of its settings and of errors; up to where it may begin, or the end.
-fn told(folder: &Path, port: u16, parameters: &[(&str, &str)]) -> Vec<String> {
+pub(super) fn told(folder: &Path, port: u16, parameters: &[(&str, &str)]) -> Vec<String> {
     let mut session = Session::open(folder, port, parameters);
     let mut told = Vec::new();
     loop {

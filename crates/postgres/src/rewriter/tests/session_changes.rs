@@ -20,29 +20,6 @@ fn discard_all_forgets_and_unpins() {
 }
 
 #[test]
-fn a_statement_that_is_passed_on_ties_its_client_beyond_discard_all() {
-    let mut talk = Conversation::new(10);
-    let long = "x".repeat(2 << 20);
-    let prepares_long = format!("c:P={long} c:S s:1 s:I");
-    talk.turn(&prepares_long);
-    let kept = Some("a long statement, or many");
-    assert_eq!(talk.client.tied_by(), kept);
-    // By the extended protocol PostgreSQL keeps the statement without a name.
-    talk.turn("c:Pa=DISCARD/**/ALL c:S s:1 s:t s:n s:I");
-    talk.turn("c:Ba c:E c:S s:2 s:A s:I");
-    assert!(talk.client.has_discarded && !talk.server.is_tainted);
-    assert_eq!(talk.client.tied_by(), kept);
-    // A query takes its place.
-    talk.turn("c:QDISCARD/**/ALL s:A s:I");
-    assert_eq!(talk.client.tied_by(), None);
-    // So does another statement without a name.
-    talk.turn(&prepares_long);
-    talk.turn("c:P=DISCARD/**/ALL c:B c:E c:S s:1 s:2 s:A s:I");
-    assert_eq!(talk.client.tied_by(), None);
-    assert!(!matches!(talk.server.unnamed, Unnamed::PassedOn));
-}
-
-#[test]
 fn what_a_text_means_only_here_serves_for_no_other_client() {
     let mut talk = Conversation::new(10);
     talk.turn("c:Pa=1 c:S s:1 s:t s:n s:I");
