@@ -8,7 +8,7 @@ use crate::request_body::{Http1Body, Reading, RequestBody};
 use crate::response::{Response, own_reason};
 use crate::service::{Reply, RequestContext};
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONNECTION, DATE, HeaderMap, HeaderValue, UPGRADE};
+use hyper::header::{CONNECTION, DATE, EXPECT, HeaderMap, HeaderValue, UPGRADE};
 use hyper::server::conn::http1::{Builder, UpgradeableConnection};
 use hyper::service::Service as HyperService;
 use hyper::{Request, StatusCode, Version};
@@ -175,7 +175,7 @@ impl HyperService<Request<Incoming>> for Http1Service {
             .set_sending(!request.body().is_end_stream());
         connection.upgrade.offer(&mut request);
         let (parts, body) = request.into_parts();
-        let (body, reading) = Http1Body::new(body);
+        let (body, reading) = Http1Body::new(body, parts.headers.contains_key(EXPECT));
         let request = Request::from_parts(parts, body);
         let sent = Sent::of(&request, reading);
         let mut request_context = connection.context.service.begin_request(
@@ -322,14 +322,12 @@ impl Sent {
     }
 
     /// Whether the connection ends with the response, which hyper does not say by itself: HTTP/1.0
-    /// has no other end for a body of unknown length (RFC 9112, 9.3), and what is left of a request
-    /// that failed may come later than hyper looks for it.
+    /// has no other end for a body of unknown length (RFC 9112, 9.3), and hyper may find out too late
+    /// that nothing reads the rest of a request (9.6).
     fn must_close(&self, response: &Response) -> bool {
-        let status = response.status;
         let is_ended_by_close = self.version < Version::HTTP_11 && response.source.len().is_none();
-        let has_failed = status.is_client_error() || status.is_server_error();
-        let is_switched = status == StatusCode::SWITCHING_PROTOCOLS;
-        (is_ended_by_close || has_failed && self.reading.is_left()) && !is_switched
+        let is_switched = response.status == StatusCode::SWITCHING_PROTOCOLS;
+        (is_ended_by_close || self.reading.is_left()) && !is_switched
     }
 
     /// The length of the head as hyper writes it.

@@ -33,6 +33,7 @@ mod pool;
 mod read_ahead;
 mod report;
 mod request_headers;
+mod response_stream;
 mod retries;
 mod server;
 mod server_limit;

@@ -12,6 +12,9 @@ use std::task::{Context, Poll};
 /// Any error of a body; it ends the response or the request it belongs to.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
+/// What hyper skips of a body over HTTP/1 that is not read, bytes: what has come with its head.
+const SKIPPED_BYTES_MAX: u64 = 8 << 10;
+
 /// The body of a request, whichever protocol brought it.
 pub enum RequestBody {
     /// There is none.
@@ -40,21 +43,25 @@ pub struct Http1Body {
     reading: Reading,
 }
 
-/// How far a body over HTTP/1 has been read.
+/// How far a body over HTTP/1 has been read: whether more of it is to come than hyper skips.
 #[derive(Debug, Clone, Default)]
 pub struct Reading(Arc<AtomicBool>);
 
 impl Http1Body {
-    /// A body of which nothing is read yet, and what tells how far it is later.
-    pub fn new(body: Incoming) -> (Self, Reading) {
-        let reading = Reading::default();
+    /// A body of which nothing is read yet, and what tells how far it is later. `is_held`: its
+    /// client waits with it (`Expect: 100-continue`).
+    pub fn new(body: Incoming, is_held: bool) -> (Self, Reading) {
+        let length = body.size_hint().upper();
+        let is_here = !is_held && length.is_some_and(|bytes| bytes <= SKIPPED_BYTES_MAX);
+        let is_to_come = !is_here && !body.is_end_stream();
+        let reading = Reading(Arc::new(AtomicBool::new(is_to_come)));
         let watched = reading.clone();
         (Self { body, reading }, watched)
     }
 }
 
 impl Reading {
-    /// Whether it was begun and will be read no further, though it has not ended: what follows on
+    /// Whether it will be read no further, or not at all, though it has not ended: what follows on
     /// its connection cannot be found.
     pub fn is_left(&self) -> bool {
         self.0.load(Ordering::Relaxed) && Arc::strong_count(&self.0) == 1
@@ -70,7 +77,13 @@ impl Body for Http1Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
-        let is_over = matches!(frame, Poll::Ready(None)) || self.body.is_end_stream();
+        // Nothing follows trailers, and who reads them asks for nothing more.
+        let is_last = match &frame {
+            Poll::Ready(Some(Ok(frame))) => frame.is_trailers(),
+            Poll::Ready(None) => true,
+            _ => false,
+        };
+        let is_over = is_last || self.body.is_end_stream();
         self.reading.0.store(!is_over, Ordering::Relaxed);
         frame
     }
@@ -99,6 +112,15 @@ impl RequestBody {
         }
         let meter = ReceiveMeter::new(limits.receive_bytes_per_sec.into());
         Self::Metered(Box::new(MeteredBody::new(self, bytes_max, meter)))
+    }
+
+    /// From now on it may come as slowly as its client likes.
+    pub fn allow_pauses(&mut self) {
+        match self {
+            Self::Metered(body) => body.allow_pauses(),
+            Self::Looked(body) => body.allow_pauses(),
+            _ => {}
+        }
     }
 
     /// Whether it is known before the first byte that it is longer than it may be.

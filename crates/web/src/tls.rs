@@ -35,7 +35,7 @@ const RECORD_HEADER_BYTES: u64 = 5;
 /// HTTP/2 first (RFC 7301).
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Reads and checks all files; `now` is the time certificates must be valid at.
+/// Reads and checks all files; a certificate that is not valid at `now` is a warning.
 pub fn prepare(tables: &[TlsConfig], now: SystemTime) -> Result<Prepared, Misconfigured> {
     sooner_tls::prepare(tables, &PROTOCOLS, now)
 }

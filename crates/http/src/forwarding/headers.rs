@@ -159,18 +159,21 @@ pub fn clean_trailers(trailers: &mut HeaderMap) {
     }
 }
 
-/// Removes what a program that knows no difference between `-` and `_` takes for `name`: all other
-/// spellings of it. For a header that is ours to say.
-pub fn remove_disguised(headers: &mut HeaderMap, name: &HeaderName) {
-    let is_disguised = |other: &&HeaderName| other.as_str().contains('_') && is_alike(other, name);
+/// Removes what a program that knows no difference between `-` and `_` takes for one of `names`: all
+/// other spellings of it. For headers that are ours to say.
+pub fn remove_disguised(headers: &mut HeaderMap, names: &[HeaderName]) {
+    let is_disguised = |other: &&HeaderName| {
+        other.as_str().contains('_') && names.iter().any(|name| is_alike(other, name))
+    };
     while let Some(other) = headers.keys().find(is_disguised).cloned() {
         headers.remove(other);
     }
 }
 
 fn is_alike(one: &HeaderName, other: &HeaderName) -> bool {
-    let dashed = |name: &HeaderName| name.as_str().replace('_', "-");
-    one.as_str().len() == other.as_str().len() && dashed(one) == dashed(other)
+    let dashed = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    let (one, other) = (one.as_str().bytes(), other.as_str().bytes());
+    one.map(dashed).eq(other.map(dashed))
 }
 
 /// How long a server says it keeps an idle connection, s; `None` when it does not say.
@@ -286,7 +289,7 @@ mod tests {
             ("x-queue-msx", "5"),
             ("x_mine", "6"),
         ]);
-        remove_disguised(&mut headers, &HeaderName::from_static("x-queue-ms"));
+        remove_disguised(&mut headers, &[HeaderName::from_static("x-queue-ms")]);
         let stays = [("x-queue-ms", "1"), ("x-queue-msx", "5"), ("x_mine", "6")];
         assert_eq!(headers, map(&stays));
     }

@@ -19,7 +19,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// A source that gives nothing for so long pauses: what it gave is sent.
 pub const PAUSE: Duration = Duration::from_millis(5);
 /// What trickles in without a pause is sent after so long.
-const HELD_MAX: Duration = Duration::from_millis(50);
+pub const HELD_MAX: Duration = Duration::from_millis(50);
 /// An estimate that is too low by less is left.
 const ESTIMATE_SLACK_BYTES: u64 = 4 << 10;
 

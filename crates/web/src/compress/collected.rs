@@ -10,7 +10,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// How the collecting ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Beginning {
     Whole,
     /// As much as is collected is here, or the body ends otherwise.
     Part,
-    /// The source paused.
+    /// The source paused, or trickled for long enough.
     Paused,
 }
 
@@ -42,14 +42,22 @@ impl Collected {
         }
     }
 
-    /// Collects until `bytes_max` are here, the body ends, or nothing comes for `pause`.
-    pub async fn collect(&mut self, bytes_max: usize, pause: Duration) -> Beginning {
+    /// Collects until `bytes_max` are here, the body ends, nothing comes for `pause`, or `held_max`
+    /// have passed.
+    pub async fn collect(
+        &mut self,
+        bytes_max: usize,
+        pause: Duration,
+        held_max: Duration,
+    ) -> Beginning {
+        let held_until = Instant::now() + held_max;
         while self.bytes < bytes_max {
             if self.rest.is_end() {
                 return Beginning::Whole;
             }
-            let next = timeout(pause, poll_fn(|cx| self.rest.poll_frame(cx)));
-            match next.await {
+            let due = held_until.min(Instant::now() + pause);
+            let next = poll_fn(|cx| self.rest.poll_frame(cx));
+            match timeout_at(due, next).await {
                 Err(_) => return Beginning::Paused,
                 Ok(None) => return Beginning::Whole,
                 Ok(Some(Err(error))) => {

@@ -1,6 +1,6 @@
 //! From a response to the same, compressed.
 
-use super::body::{CompressedBody, PAUSE, Plan};
+use super::body::{CompressedBody, HELD_MAX, PAUSE, Plan};
 use super::collected::{Beginning, Collected};
 use super::encoder::{Step, memory_bytes};
 use super::workshop::{Reserved, SLICE_BYTES, Work, Workshop};
@@ -273,7 +273,7 @@ impl Compressor {
         let body_bytes = response.source.len();
         let source = std::mem::replace(&mut response.source, Source::Empty);
         let mut collected = Collected::new(source);
-        let beginning = collected.collect(SLICE_BYTES, PAUSE).await;
+        let beginning = collected.collect(SLICE_BYTES, PAUSE, HELD_MAX).await;
         if beginning == Beginning::Whole && collected.bytes() <= SLICE_BYTES {
             self.compress_whole(&mut response, collected, coding, reserved)
                 .await;

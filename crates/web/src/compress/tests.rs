@@ -295,6 +295,24 @@ fn an_event_stream_that_says_nothing_yet_begins() {
 }
 
 #[test]
+fn a_stream_that_never_pauses_begins_before_it_has_come_far() {
+    run(async {
+        let piece = [Event::Data("data: 1\n\n".into()), Event::Pause(2)];
+        let events = std::iter::repeat_n(piece, 2000).flatten().collect();
+        let began = tokio::time::Instant::now();
+        let mut response = ask(&compressor(), Coding::Gzip, source(events, false)).await;
+        assert_eq!(response.headers[CONTENT_ENCODING], "gzip");
+        let first = poll_fn(|cx| response.source.poll_frame(cx)).await;
+        let mut sent = first.unwrap().unwrap().into_data().unwrap().to_vec();
+        // Four seconds of it are to come.
+        let waited = began.elapsed();
+        assert!(waited < Duration::from_millis(200), "{waited:?}");
+        sent.extend(drain(&mut response.source).await.0);
+        assert!(decode(Coding::Gzip, &sent) == b"data: 1\n\n".repeat(2000));
+    });
+}
+
+#[test]
 fn what_is_here_whole_has_its_length_and_what_gets_no_shorter_stays() {
     for coding in Coding::ALL {
         run(async {

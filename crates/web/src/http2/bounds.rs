@@ -23,6 +23,10 @@ const UNSEEN_RESETS_MAX: usize = 20;
 /// Malformed requests, and requests beyond the number of streams, that one connection may send in
 /// its life.
 const ERRORS_MAX: usize = 1024;
+/// What small DATA frames that wait to be read may cost beside their bytes, about 250 bytes each, on
+/// one connection. 4 MiB: a whole window in frames of 64 bytes, or three uploads that wait for a
+/// backend in frames of 50 bytes.
+const FRAMES_BYTES_MAX: usize = 4 << 20;
 /// The library's own bound of body bytes waiting in one stream; the uplink keeps below it.
 const SEND_BUFFER_BYTES: usize = 256 << 10;
 
@@ -71,6 +75,7 @@ impl Bounds {
             .max_concurrent_reset_streams(RESET_STREAMS_MAX)
             .max_pending_accept_reset_streams(UNSEEN_RESETS_MAX)
             .max_local_error_reset_streams(Some(ERRORS_MAX))
+            .data_frame_budget(FRAMES_BYTES_MAX)
             .max_send_buffer_size(SEND_BUFFER_BYTES)
             .handshake(io)
     }

@@ -51,6 +51,12 @@ impl<B> MeteredBody<B> {
         }
     }
 
+    /// From now on it may come as slowly as its client likes.
+    pub fn allow_pauses(&mut self) {
+        self.meter = ReceiveMeter::new(0);
+        self.timer = None;
+    }
+
     fn now(&self) -> Time {
         self.clock.now()
     }

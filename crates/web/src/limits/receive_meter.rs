@@ -3,7 +3,8 @@
 //! Pure. Counts only the time in which the server waits for the client: a body that is not taken
 //! (its backend is busy, its request waits for its turn) costs the client nothing. What came
 //! quickly is not saved up: a client may be silent for as long as its patience, whatever it sent
-//! before.
+//! before. It counts until the response begins: then both sides may speak in turns, and the pauses
+//! of the response are bounded.
 
 use sooner_policy::Time;
 

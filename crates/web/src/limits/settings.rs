@@ -26,8 +26,8 @@ pub struct Limits {
     #[serde(deserialize_with = "quantity::spanned_seconds")]
     pub idle_seconds: Spanned<u32>,
     /// Slowest arrival of a request body, bytes per second, over any 30 seconds in which the server
-    /// waits for it; 0 allows any. 500: no upload is slower than a 9600 baud modem; only an attack
-    /// that holds connections is.
+    /// waits for it and the response has not begun; 0 allows any. 500: no upload is slower than a
+    /// 9600 baud modem; only an attack that holds connections is.
     #[serde(deserialize_with = "quantity::bytes")]
     pub receive_bytes_per_sec: u32,
     /// Longest request body, bytes; longer ones get status 413; 0 allows any. 1 GiB: bodies pass through and are

@@ -4,11 +4,12 @@
 use super::failure::{Exhausted, Failure};
 use super::failure_log::with_causes;
 use super::in_flight::ServerSlot;
+use super::response_stream::ResponseStream;
 use super::server::Server;
 use super::upload::{Progress, Upload};
 use super::upstream::Times;
 use super::upstream_connection::{SendError, UpstreamConnection};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::header::EXPECT;
 use hyper::{Method, Request, Response, StatusCode};
 use sooner_http::forwarding::request::{Outgoing, Protocol};
@@ -23,7 +24,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// A response that has begun.
 pub struct UpstreamResponse {
     /// Its head, and its body as it comes.
-    pub response: Response<Incoming>,
+    pub response: Response<ResponseStream>,
     /// The connection it comes on.
     pub connection: UpstreamConnection,
     /// How far the request's body is.
@@ -136,11 +137,14 @@ async fn send(
     let received_bytes = connection.received_bytes();
     let request = request(server, &connection, outgoing, upload);
     match respond_within(&mut connection, request, &progress, times).await {
-        Some(Ok(response)) => Ok(UpstreamResponse {
-            response,
-            connection,
-            progress,
-        }),
+        Some(Ok(response)) => {
+            progress.answered();
+            Ok(UpstreamResponse {
+                response,
+                connection,
+                progress,
+            })
+        }
         // Of what a script said nothing can be made: it must not run again.
         Some(Err((error, _))) if connection.is_answered() => Err(FailedAttempt {
             failure: match failure(&error, &progress) {
@@ -218,7 +222,7 @@ async fn respond_within(
     request: Request<Upload>,
     progress: &Progress,
     times: &Times,
-) -> Option<Result<Response<Incoming>, SendError>> {
+) -> Option<Result<Response<ResponseStream>, SendError>> {
     progress.touch();
     let mut sending = pin!(connection.send(request));
     loop {

@@ -6,15 +6,29 @@ use super::endpoint::{Address, Endpoint, EndpointProtocol};
 use super::fastcgi::Bridge;
 use super::upstream_connection::{Transport, UpstreamConnection, handshake};
 use crate::config::Misconfigured;
+use rustix::net::sockopt;
 use rustls::pki_types::ServerName;
 use sooner_http::forwarding::request::Protocol;
+use sooner_kernel::socket::set_user_timeout;
 use sooner_tls::{Authorities, Trust};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use toml::Spanned;
+
+/// TCP probes a connection that is silent for so long.
+const PROBE_AFTER: Duration = Duration::from_secs(20);
+/// And once more after so long.
+const PROBE_EACH: Duration = Duration::from_secs(10);
+/// It ends a connection when so many probes get no answer.
+const PROBES_MAX: u32 = 3;
+/// Over HTTP/2 it also ends one when the server's host takes nothing of what was sent for so long,
+/// ms: all requests to the server would go there. Over HTTP/1 a server may leave an upload in its
+/// socket for longer.
+const UNACKNOWLEDGED_MS_MAX: u32 = 30_000;
 
 /// Reaches one server.
 pub struct Connector {
@@ -121,25 +135,45 @@ impl Connector {
                     .map_err(true_cause)?;
                 stream.set_nodelay(true)?;
                 match &self.tls {
-                    None => self.handshake(Box::new(stream)).await,
+                    None => {
+                        guard(&stream, self.protocol())?;
+                        self.handshake(Box::new(stream)).await
+                    }
                     Some(tls) => tls.connect(stream, http1_only).await,
                 }
             }
         }
     }
 
-    async fn handshake(&self, stream: Box<dyn Transport>) -> io::Result<UpstreamConnection> {
+    /// What a server is spoken to in where nothing is negotiated.
+    fn protocol(&self) -> Protocol {
         match self.endpoint.protocol {
-            EndpointProtocol::Http2 => handshake(stream, Protocol::Http2).await,
-            EndpointProtocol::Http1 | EndpointProtocol::Tls => {
-                handshake(stream, Protocol::Http1).await
-            }
-            EndpointProtocol::FastCgi => {
-                let (near, slot) = self.bridge.begin(stream);
-                let connection = handshake(Box::new(near), Protocol::Http1).await?;
-                Ok(connection.with_slot(slot))
+            EndpointProtocol::Http2 => Protocol::Http2,
+            EndpointProtocol::Http1 | EndpointProtocol::Tls | EndpointProtocol::FastCgi => {
+                Protocol::Http1
             }
         }
+    }
+
+    async fn handshake(&self, stream: Box<dyn Transport>) -> io::Result<UpstreamConnection> {
+        if self.endpoint.protocol != EndpointProtocol::FastCgi {
+            return handshake(stream, self.protocol()).await;
+        }
+        let (near, slot) = self.bridge.begin(stream);
+        let connection = handshake(Box::new(near), self.protocol()).await?;
+        Ok(connection.with_slot(slot))
+    }
+}
+
+/// Has TCP find out that the server's host, or the path to it, is gone.
+fn guard(stream: &TcpStream, protocol: Protocol) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, PROBE_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, PROBE_EACH)?;
+    sockopt::set_tcp_keepcnt(stream, PROBES_MAX)?;
+    match protocol {
+        Protocol::Http1 => Ok(()),
+        Protocol::Http2 => set_user_timeout(stream, UNACKNOWLEDGED_MS_MAX),
     }
 }
 
@@ -179,6 +213,31 @@ impl Tls {
             Some(b"h2") => Protocol::Http2,
             _ => Protocol::Http1,
         };
+        guard(stream.get_ref().0, protocol)?;
         handshake(Box::new(stream), protocol).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn tcp_watches_the_path_to_a_server() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        for (protocol, unacknowledged_ms_max) in [
+            (Protocol::Http1, 0),
+            (Protocol::Http2, UNACKNOWLEDGED_MS_MAX),
+        ] {
+            let stream = TcpStream::connect(address).await.unwrap();
+            guard(&stream, protocol).unwrap();
+            assert!(sockopt::socket_keepalive(&stream).unwrap());
+            assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), PROBE_AFTER);
+            assert_eq!(sockopt::tcp_keepintvl(&stream).unwrap(), PROBE_EACH);
+            let set = sockopt::tcp_user_timeout(&stream).unwrap();
+            assert_eq!(set, unacknowledged_ms_max);
+        }
     }
 }

@@ -24,7 +24,7 @@ use crate::grace_end::GraceEnd;
 use crate::http1::UpgradeGuard;
 use crate::request_body::RequestBody;
 use crate::response::Response;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
@@ -239,7 +239,7 @@ impl Forwarding {
         client_side: OnUpgrade,
         upgrade_guard: Option<UpgradeGuard>,
     ) -> Result<(Response, Tunnel), Failure> {
-        let mut response: hyper::Response<Incoming> = upstream_response.response;
+        let mut response = upstream_response.response;
         let upstream_side = hyper::upgrade::on(&mut response);
         let (mut parts, _) = response.into_parts();
         let mut headers = parts.headers;

@@ -6,12 +6,12 @@ use super::failure_log::RequestSummary;
 use super::overtime::Overtime;
 use super::read_ahead::{Feeder, Truncation};
 use super::report::SharedReport;
+use super::response_stream::ResponseStream;
 use super::server::{Entry, Server};
 use super::upload::Progress;
 use super::upstream::Upstream;
 use super::upstream_connection::UpstreamConnection;
 use hyper::StatusCode;
-use hyper::body::Incoming;
 use sooner_admission::Time;
 use sooner_config::classes::Longest;
 use sooner_limiter::Permit;
@@ -154,7 +154,7 @@ impl InFlight {
 /// A response with its body still to come from the upstream.
 pub struct UpstreamBody {
     /// What is to come.
-    pub body: Incoming,
+    pub body: ResponseStream,
     /// The request that ends with it.
     pub in_flight: InFlight,
     /// The connection it comes on.
@@ -194,12 +194,16 @@ impl UpstreamBody {
             }
             _ => self.in_flight.note_cut(&cut),
         }
+        // A server that waits for the rest of the request has nothing to say.
+        let waits_for_client = matches!(cut, Truncation::Idle) && !self.progress.is_over();
         self.progress.abandon();
         if is_server_fault {
             self.in_flight.fail(&cut);
         } else if let Truncation::RanTooLong(_) | Truncation::Idle = cut {
             self.in_flight.permit.fail();
-            self.in_flight.report(&cut);
+            if !waits_for_client {
+                self.in_flight.report(&cut);
+            }
         }
     }
 

@@ -209,6 +209,11 @@ impl LookedBody {
         self.rest.is_end_stream()
     }
 
+    /// From now on the rest may come as slowly as its client likes.
+    pub fn allow_pauses(&mut self) {
+        self.rest.allow_pauses();
+    }
+
     /// Why it does not come to its end, where that is known already.
     pub fn fault(&self) -> Option<ClientFault> {
         match &self.then {

@@ -11,6 +11,7 @@ use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 use sooner_http::forwarding::headers::remove_disguised;
 use std::fmt::Display;
+use std::slice;
 use thiserror::Error;
 use value::Value;
 
@@ -129,7 +130,7 @@ impl RequestHeaders {
 
 /// Removes a header, and what a program that reads CGI variables takes for it.
 fn take_away(headers: &mut HeaderMap, name: &HeaderName) {
-    remove_disguised(headers, name);
+    remove_disguised(headers, slice::from_ref(name));
     headers.remove(dashed(name.as_str()));
 }
 

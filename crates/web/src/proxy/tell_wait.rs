@@ -7,7 +7,8 @@ use crate::config::Misconfigured;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 use sooner_http::forwarding::headers::remove_disguised;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 use toml::Spanned;
 
 /// When the request came, as servers' monitors read it: `t=` and Unix time, s.
@@ -76,15 +77,15 @@ impl Wait<'_> {
     /// Puts it into the head of the request; what the client wrote there itself goes, also with `_`
     /// for `-`.
     pub fn add_to(&self, headers: &mut HeaderMap) {
-        TOLD.iter().for_each(|name| remove_disguised(headers, name));
+        remove_disguised(headers, &TOLD);
         if !(self.is_trusted && headers.contains_key(REQUEST_START)) {
             let since_epoch = self.came_at.duration_since(UNIX_EPOCH).unwrap_or_default();
             let (seconds, ms) = (since_epoch.as_secs(), since_epoch.subsec_millis());
-            let start = format!("t={seconds}.{ms:03}");
-            set(headers, REQUEST_START, Some(&start));
+            set(headers, REQUEST_START, Some(format!("t={seconds}.{ms:03}")));
         }
-        set(headers, QUEUE_MS, Some(&milliseconds(self.wait_ns)));
-        set(headers, QUEUE_AHEAD, Some(&self.ahead.to_string()));
+        let wait = Milliseconds(self.wait_ns);
+        set(headers, QUEUE_MS, Some(wait.to_string()));
+        set(headers, QUEUE_AHEAD, Some(HeaderValue::from(self.ahead)));
         set(headers, QUEUE_CLASS, self.class);
     }
 }
@@ -99,13 +100,13 @@ pub fn is_told(name: &str) -> bool {
 pub fn clean_request_trailers(trailers: &mut HeaderMap) {
     for name in &TOLD {
         trailers.remove(name);
-        remove_disguised(trailers, name);
     }
+    remove_disguised(trailers, &TOLD);
 }
 
 /// Tells the client how long its request waited, and how long the server took to answer.
 pub fn add_server_timing(headers: &mut HeaderMap, wait_ns: u64, response_ns: u64) {
-    let (wait, response) = (milliseconds(wait_ns), milliseconds(response_ns));
+    let (wait, response) = (Milliseconds(wait_ns), Milliseconds(response_ns));
     let timing = format!("queue;dur={wait}, server;dur={response}");
     if let Ok(timing) = HeaderValue::try_from(timing) {
         headers.append(SERVER_TIMING, timing);
@@ -113,21 +114,30 @@ pub fn add_server_timing(headers: &mut HeaderMap, wait_ns: u64, response_ns: u64
 }
 
 /// A name that no head can have is left out.
-fn set(headers: &mut HeaderMap, name: HeaderName, value: Option<&str>) {
-    match value.and_then(|value| HeaderValue::from_str(value).ok()) {
+fn set<T>(headers: &mut HeaderMap, name: HeaderName, value: Option<T>)
+where
+    HeaderValue: TryFrom<T>,
+{
+    match value.and_then(|value| HeaderValue::try_from(value).ok()) {
         Some(value) => drop(headers.insert(name, value)),
         None => drop(headers.remove(name)),
     }
 }
 
-fn milliseconds(ns: u64) -> String {
-    let us = Duration::from_nanos(ns).as_micros();
-    format!("{}.{:03}", us / 1000, us % 1000)
+/// A time in ns, written in ms with three places.
+struct Milliseconds(u64);
+
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = self.0 / 1000;
+        write!(f, "{}.{:03}", us / 1000, us % 1000)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn said(wait: Wait<'_>, before: &[(&'static str, &'static str)]) -> String {
         let mut headers = HeaderMap::new();

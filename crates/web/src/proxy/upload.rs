@@ -74,6 +74,8 @@ pub struct Progress {
     is_over: Cell<bool>,
     client_fault: Cell<Option<ClientFault>>,
     is_abandoned: Cell<bool>,
+    /// Whether the response has begun, and the body does not know that yet.
+    is_answered: Cell<bool>,
     /// Whether something of it was taken.
     is_touched: Cell<bool>,
     /// The body after it was dropped, if nothing of it was taken.
@@ -94,6 +96,7 @@ impl Upload {
                 is_over: Cell::new(is_over),
                 client_fault: Cell::new(None),
                 is_abandoned: Cell::new(false),
+                is_answered: Cell::new(false),
                 is_touched: Cell::new(false),
                 left: RefCell::new(None),
                 waker: RefCell::new(None),
@@ -158,6 +161,12 @@ impl Progress {
         Some(Upload::new(body).without(own_headers))
     }
 
+    /// The response has begun: the client may pause from now on, as one does that answers what the
+    /// upstream says. How long the upstream may pause bounds that.
+    pub fn answered(&self) {
+        self.is_answered.set(true);
+    }
+
     /// The rest is not needed: what is left makes the connection to the upstream end.
     pub fn abandon(&self) {
         self.is_abandoned.set(true);
@@ -196,6 +205,10 @@ impl Body for Upload {
             ready!(hold.as_mut().poll(cx));
             this.hold = None;
             progress.touch();
+        }
+        // A timer that runs until then ends here, and is not set again.
+        if progress.is_answered.take() {
+            this.body.allow_pauses();
         }
         let frame = Pin::new(&mut this.body).poll_frame(cx);
         progress.waits_for_client.set(frame.is_pending());

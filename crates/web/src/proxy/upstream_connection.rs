@@ -3,8 +3,8 @@
 use super::answered_stream::AnsweredStream;
 use super::counted_stream::{CountedStream, StreamCounts};
 use super::fastcgi::Slot;
+use super::response_stream::ResponseStream;
 use super::upload::Upload;
-use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper::rt::Executor;
 use hyper::{Request, Response};
@@ -29,11 +29,18 @@ const FIELDS_MAX: usize = 400;
 const READ_BYTES_MAX: usize = 64 << 10;
 /// What one response over HTTP/2 may have on its way, bytes.
 const STREAM_WINDOW_BYTES: u32 = 128 << 10;
-/// What all responses of one connection may: as much as the streams a server usually allows, so
-/// that a slow client does not hold up the others.
-const CONNECTION_WINDOW_BYTES: u32 = 128 * STREAM_WINDOW_BYTES;
-/// A connection with requests in flight that is silent for so long is sent a PING.
-const PING_AFTER: Duration = Duration::from_secs(20);
+/// What all responses of one connection may: enough for more streams than most servers allow, so
+/// that slow clients do not hold up the others. The library ends a connection when the small DATA
+/// frames that wait on it cost half as much beside their bytes, about 250 bytes each: with a
+/// smaller window a few slow clients of such streams would end all responses.
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * STREAM_WINDOW_BYTES;
+/// Streams whose requests were cancelled and that may still get frames that were on the way. A
+/// frame for any other one is answered by a reset.
+const RESET_STREAMS_MAX: usize = 4096;
+/// A connection with requests in flight that is silent for so long is sent a PING. Servers of gRPC
+/// allow one in five minutes, and end the connection of a client that sends more. TCP finds a path
+/// that leads nowhere earlier, see [`Connector`](super::connect::Connector).
+const PING_AFTER: Duration = Duration::from_secs(310);
 /// And has so long to say so.
 const PING_WITHIN: Duration = Duration::from_secs(10);
 
@@ -130,6 +137,9 @@ pub async fn handshake(
                 .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
                 .max_header_list_size(HEAD_BYTES_MAX as u32)
                 .max_send_buf_size(READ_BYTES_MAX)
+                .max_concurrent_reset_streams(RESET_STREAMS_MAX)
+                // Those count for the life of the connection, and clients that leave use them up.
+                .max_local_error_reset_streams(None)
                 .keep_alive_interval(PING_AFTER)
                 .keep_alive_timeout(PING_WITHIN)
                 .handshake(io)
@@ -238,7 +248,8 @@ impl UpstreamConnection {
     pub async fn send(
         &mut self,
         mut request: Request<Upload>,
-    ) -> Result<Response<Incoming>, SendError> {
+    ) -> Result<Response<ResponseStream>, SendError> {
+        let protocol = self.protocol();
         if let Some(slot) = &self.slot {
             slot.replace(request.extensions_mut().remove());
         }
@@ -246,6 +257,7 @@ impl UpstreamConnection {
             Requests::Http1(sender) => sender.try_send_request(request).await,
             Requests::Http2(streams) => streams.sender.try_send_request(request).await,
         };
+        let sent = sent.map(|response| response.map(|body| ResponseStream::new(body, protocol)));
         sent.map_err(|mut error: TrySendError<Request<Upload>>| {
             let request = error.take_message();
             (error.into_error(), request)

@@ -101,7 +101,7 @@ fn media_type(text: &str) -> &str {
 
 /// Comments stand before what follows as plain text, so it has to come as plain text.
 pub fn want_plain(headers: &mut HeaderMap) {
-    remove_disguised(headers, &ACCEPT_ENCODING);
+    remove_disguised(headers, &[ACCEPT_ENCODING]);
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
 

@@ -6,6 +6,14 @@ use std::net::TcpListener;
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
+/// A site before a backend at `url`.
+fn site_to(url: &str) -> Site {
+    Site::start_with(&format!(
+        "[[upstream]]\nname = 'app'\nservers = ['{url}']\nretries = 0\n[[route]]\npath = '/'\n\
+         upstream = 'app'\n"
+    ))
+}
+
 /// A site before a backend that answers each connection's first bytes with `answer`, and closes.
 fn site_before(answer: &'static str) -> Site {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -17,10 +25,15 @@ fn site_before(answer: &'static str) -> Site {
             let _ = stream.write_all(answer.as_bytes());
         }
     });
-    Site::start_with(&format!(
-        "[[upstream]]\nname = 'app'\nservers = ['{url}']\nretries = 0\n[[route]]\npath = '/'\n\
-         upstream = 'app'\n"
-    ))
+    site_to(&url)
+}
+
+/// A site before a backend that is not there.
+fn site_before_nothing() -> Site {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    site_to(&format!("http://{address}"))
 }
 
 /// HTTP/1.0 knows no other end of a body of unknown length.
@@ -55,6 +68,41 @@ fn an_upload_that_is_left_in_the_middle_ends_the_connection() {
         (502, Some("close"))
     );
     assert!(client.is_closed());
+}
+
+#[test]
+fn an_upload_that_is_not_read_at_all_ends_the_connection() {
+    for fields in [
+        "content-length: 100000\r\n",
+        "transfer-encoding: chunked\r\n",
+        "content-length: 5\r\nexpect: 100-continue\r\n",
+    ] {
+        let site = site_before_nothing();
+        let mut client = site.connect();
+        client.send(&format!("POST / HTTP/1.1\r\nhost: x\r\n{fields}\r\n"));
+        let response = client.response("POST");
+        let connection = response.header("connection");
+        assert_eq!(
+            (response.status, connection),
+            (502, Some("close")),
+            "{fields}"
+        );
+        assert!(client.is_closed());
+    }
+}
+
+#[test]
+fn a_short_body_that_came_with_its_head_does_not() {
+    let site = site_before_nothing();
+    let mut client = site.connect();
+    for _ in 0..2 {
+        client.send("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nhello");
+        let response = client.response("POST");
+        assert_eq!(
+            (response.status, response.header("connection")),
+            (502, None)
+        );
+    }
 }
 
 #[test]

@@ -53,6 +53,8 @@ struct Uploader {
     connection_window: usize,
     windows: BTreeMap<u32, usize>,
     left: BTreeMap<u32, usize>,
+    /// The longest frame that it sends.
+    frame_bytes: usize,
     answered: usize,
 }
 
@@ -63,6 +65,7 @@ impl Uploader {
             connection_window: 65_535,
             windows: BTreeMap::new(),
             left: BTreeMap::new(),
+            frame_bytes: FRAME_BYTES,
             answered: 0,
         }
     }
@@ -84,7 +87,7 @@ impl Uploader {
             let bytes = left
                 .min(window)
                 .min(self.connection_window)
-                .min(FRAME_BYTES);
+                .min(self.frame_bytes);
             if bytes > 0 {
                 let flags = if bytes == left { END_STREAM } else { 0 };
                 self.client.send(DATA, flags, *stream, &vec![b'x'; bytes]);
@@ -117,13 +120,18 @@ impl Uploader {
     }
 }
 
+/// A site before a backend that has room for one request.
+fn site_before(address: SocketAddr) -> Site {
+    Site::start_with(&format!(
+        "[[upstream]]\nname = \"app\"\nservers = [\"http://{address}\"]\nlimit = 1\n\
+         [[route]]\npath = \"/app\"\nupstream = \"app\""
+    ))
+}
+
 #[test]
 fn uploads_that_wait_leave_room_for_the_one_that_is_read() {
     let (address, begun) = backend();
-    let site = Site::start_with(&format!(
-        "[[upstream]]\nname = \"app\"\nservers = [\"http://{address}\"]\nlimit = 1\n\
-         [[route]]\npath = \"/app\"\nupstream = \"app\""
-    ));
+    let site = site_before(address);
     let mut client = Uploader::connect(site.address);
     client.post(1);
     assert!(client.send_on(&[1]));
@@ -134,6 +142,30 @@ fn uploads_that_wait_leave_room_for_the_one_that_is_read() {
     }
     while client.answered < 5 {
         if !client.send_on(&[3, 5, 7, 9, 1]) {
+            client.hear();
+        }
+    }
+}
+
+#[test]
+fn an_upload_in_small_frames_waits_as_any_other() {
+    let (address, begun) = backend();
+    let site = site_before(address);
+    let mut client = Uploader::connect(site.address);
+    client.post(1);
+    assert!(client.send_on(&[1]));
+    begun.recv_timeout(PATIENCE).unwrap();
+    client.post(3);
+    // Messages, each in a frame: ten thousand of them.
+    client.frame_bytes = 20;
+    while client.left[&3] > BODY_BYTES - 200_000 {
+        if !client.send_on(&[3]) {
+            client.hear();
+        }
+    }
+    client.frame_bytes = FRAME_BYTES;
+    while client.answered < 2 {
+        if !client.send_on(&[1, 3]) {
             client.hear();
         }
     }

@@ -50,6 +50,11 @@ fn authority_parameters(name: &str) -> CertificateParams {
     parameters
 }
 
+fn date(parameters: &mut CertificateParams, from_year: i32, to_year: i32) {
+    parameters.not_before = date_time_ymd(from_year, 1, 1);
+    parameters.not_after = date_time_ymd(to_year, 1, 1);
+}
+
 impl Authority {
     pub fn new(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
@@ -58,8 +63,19 @@ impl Authority {
 
     /// An authority with a certificate that this one signs.
     pub fn below(&self, name: &str) -> Self {
+        self.below_as(authority_parameters(name))
+    }
+
+    /// The same, good from one year to another.
+    pub fn below_between(&self, name: &str, from_year: i32, to_year: i32) -> Self {
+        let mut parameters = authority_parameters(name);
+        date(&mut parameters, from_year, to_year);
+        self.below_as(parameters)
+    }
+
+    fn below_as(&self, parameters: CertificateParams) -> Self {
         let key = KeyPair::generate().unwrap();
-        Self(CertifiedIssuer::signed_by(authority_parameters(name), key, &self.0).unwrap())
+        Self(CertifiedIssuer::signed_by(parameters, key, &self.0).unwrap())
     }
 
     pub fn pem(&self) -> String {
@@ -77,10 +93,7 @@ impl Authority {
 
     /// The same, good from one year to another.
     pub fn issue_between(&self, names: &[&str], from_year: i32, to_year: i32) -> Pair {
-        self.issue_changed(names, |parameters| {
-            parameters.not_before = date_time_ymd(from_year, 1, 1);
-            parameters.not_after = date_time_ymd(to_year, 1, 1);
-        })
+        self.issue_changed(names, |parameters| date(parameters, from_year, to_year))
     }
 
     fn issue_changed(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Pair {

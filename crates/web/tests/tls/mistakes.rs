@@ -4,13 +4,9 @@ use super::certificates::{Authority, Files, Tables};
 use sooner_web::tls::{prepare, unreadable};
 use std::time::{Duration, SystemTime};
 
-fn mistake(tables: &Tables) -> (String, String) {
-    mistake_at(tables, SystemTime::now())
-}
-
 /// The mistake, and the text it points at.
-fn mistake_at(tables: &Tables, now: SystemTime) -> (String, String) {
-    let mistake = prepare(&tables.tables, now).err().unwrap();
+fn mistake(tables: &Tables) -> (String, String) {
+    let mistake = prepare(&tables.tables, SystemTime::now()).err().unwrap();
     let place = mistake
         .span
         .clone()
@@ -20,6 +16,12 @@ fn mistake_at(tables: &Tables, now: SystemTime) -> (String, String) {
     (line, place.unwrap_or_default())
 }
 
+/// What is said of tables that can be served with.
+fn warnings_at(tables: &Tables, now: SystemTime) -> Vec<String> {
+    let warnings = prepare(&tables.tables, now).unwrap().warnings;
+    warnings.iter().map(ToString::to_string).collect()
+}
+
 fn expect(tables: &Tables, line_start: &str, place_part: &str) {
     let (line, place) = mistake(tables);
     assert!(line.starts_with(line_start), "{line}");
@@ -27,34 +29,54 @@ fn expect(tables: &Tables, line_start: &str, place_part: &str) {
 }
 
 #[test]
-fn dates() {
+fn a_date_is_a_warning() {
     let authority = Authority::new("Test authority");
     let files = Files::new();
     files.write_pair("old", &authority.issue_between(&["a.example"], 2001, 2002));
     files.write_pair("new", &authority.issue_between(&["a.example"], 3001, 3002));
-    expect(
-        &files.tables(&[("old", "")]),
-        "tls.certificate: the certificate of CN=a.example expired on Tue, 01 Jan 2002 00:00:00 GMT; renew it",
-        "old.pem",
-    );
-    expect(
-        &files.tables(&[("new", "")]),
-        "tls.certificate: the certificate of CN=a.example is not valid before Thu, 01 Jan 3001",
-        "new.pem",
-    );
+    for (name, words) in [
+        (
+            "old",
+            "expired on Tue, 01 Jan 2002 00:00:00 GMT: clients may refuse it; renew it",
+        ),
+        (
+            "new",
+            "is not valid before Thu, 01 Jan 3001 00:00:00 GMT: clients may refuse it; is this machine's clock right?",
+        ),
+    ] {
+        let tables = files.tables(&[(name, "")]);
+        let file = files.path(&format!("{name}.pem"));
+        let warning = format!(
+            "tls.certificate: the certificate of CN=a.example in {} {words}",
+            file.display()
+        );
+        assert_eq!(warnings_at(&tables, SystemTime::now()), [warning]);
+    }
     let tables = files.tables(&[("old", "")]);
     let day = Duration::from_secs(86_400);
     let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1_009_843_200);
-    assert!(
-        prepare(&tables.tables, end - 15 * day)
-            .unwrap()
-            .warnings
-            .is_empty()
-    );
-    let warnings = prepare(&tables.tables, end - 2 * day).unwrap().warnings;
+    assert!(warnings_at(&tables, end - 15 * day).is_empty());
+    let warnings = warnings_at(&tables, end - 2 * day);
     assert_eq!(warnings.len(), 1);
-    assert!(warnings[0].message.contains("in 2 days"), "{}", warnings[0]);
-    assert!(mistake_at(&tables, end + day).0.contains("expired"));
+    assert!(warnings[0].contains("in 2 days"), "{}", warnings[0]);
+    assert!(warnings_at(&tables, end + day)[0].contains("expired"));
+}
+
+#[test]
+fn the_date_of_an_issuer_is_a_warning() {
+    let middle = Authority::new("Root").below_between("Middle", 2001, 2002);
+    let leaf = middle.issue(&["a.example"]);
+    let files = Files::new();
+    files.write("x.key", &leaf.key_pem);
+    files.write("x.pem", &[leaf.certificate_pem, middle.pem()].concat());
+    let warnings = warnings_at(&files.tables(&[("x", "")]), SystemTime::now());
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let begin = "tls.certificate: the certificate of CN=Middle in ";
+    assert!(
+        warnings[0].starts_with(begin) && warnings[0].contains("x.pem expired on "),
+        "{}",
+        warnings[0]
+    );
 }
 
 #[test]

@@ -253,6 +253,30 @@ fn a_reload_drops_nobody() {
 }
 
 #[test]
+fn an_expired_certificate_stops_no_other_name() {
+    let authority = Authority::new("Test authority");
+    let files = Files::new();
+    let expired = authority.issue_between(&["a.example"], 2001, 2002);
+    files.write_pair("a", &expired);
+    files.write_pair("b", &authority.issue(&["b.example"]));
+    let tables = files.tables(&[("a", ""), ("b", "")]).tables;
+    let server = Server::tls(&tables);
+    let config = Client::default().config(&authority);
+    ask(&mut connect_tls(server.address, &config, "b.example")).unwrap();
+
+    let renewed = authority.issue(&["b.example"]);
+    files.write_pair("b", &renewed);
+    server.reload(&tables).unwrap();
+    let mut client = connect_tls(server.address, &config, "b.example");
+    ask(&mut client).unwrap();
+    let shown = client.conn.peer_certificates().unwrap();
+    assert_eq!(shown[0], renewed.certificate);
+    let error = ask(&mut connect_tls(server.address, &config, "a.example")).unwrap_err();
+    let refusal = error.to_string().to_lowercase();
+    assert!(refusal.contains("expired"), "{refusal}");
+}
+
+#[test]
 fn clients_show_certificates_of_the_authority_asked_for() {
     let (authority, files) = simple();
     let clients = Authority::new("Client authority");

@@ -1,5 +1,6 @@
 //! Connections that are kept for the next request, and closed by the server just as it comes.
 
+use super::http2::{HEADERS, read_frame};
 use super::queueing::spawn;
 use super::reloading::a_moment;
 use super::support::*;
@@ -135,16 +136,8 @@ fn a_body_of_which_nothing_was_taken_is_sent_anew() {
 
 /// Reads frames of HTTP/2 until one that begins a request; `None` at the end of the connection.
 async fn next_request(stream: &mut TcpStream) -> Option<()> {
-    loop {
-        let mut head = [0; 9];
-        stream.read_exact(&mut head).await.ok()?;
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
-        let mut payload = vec![0; length as usize];
-        stream.read_exact(&mut payload).await.ok()?;
-        if head[3] == 1 {
-            return Some(());
-        }
-    }
+    while read_frame(stream).await?.kind != HEADERS {}
+    Some(())
 }
 
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0];

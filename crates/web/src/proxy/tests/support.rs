@@ -406,7 +406,7 @@ async fn respond(
         if body.is_end_stream() {
             RequestBody::Empty
         } else {
-            RequestBody::Http1(Http1Body::new(body).0)
+            RequestBody::Http1(Http1Body::new(body, false).0)
         }
     });
     let (report, passage) = proxy.forward(&route, request, &peer(), &GraceEnd::default());
