@@ -63,6 +63,8 @@ pub enum Field {
     TookPartOfResponse(Unit),
     /// The time at the server that answered, several attempts with commas between them.
     AtServer(Unit),
+    /// The same, 0 where none was asked.
+    AtServerUnlessZero(Unit),
     /// The time until the response of the server that answered began; its bytes came after that.
     UntilResponse(Unit),
     /// The time in a queue before the server.
@@ -376,7 +378,7 @@ pub static FORMATS: &[Format] = &[
                 ("RequestPath", Path),
                 ("ServiceAddr", Server),
                 ("Duration", Took(Ns)),
-                ("OriginDuration", AtServer(Ns)),
+                ("OriginDuration", AtServerUnlessZero(Ns)),
             ],
         ),
     ),

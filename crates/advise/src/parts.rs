@@ -167,9 +167,11 @@ impl<'a> Parts<'a> {
                 }
                 true
             }
-            Field::AtServer(unit) => {
+            Field::AtServer(unit) | Field::AtServerUnlessZero(unit) => {
                 let unit = unit_of(unit, self.taken);
                 let found = unit.and_then(|(unit, _)| list_ns(text, unit));
+                let may_be_zero = matches!(field, Field::AtServer(_));
+                let found = found.filter(|ns| *ns > 0 || may_be_zero);
                 self.at_server_ns = self.at_server_ns.or(found);
                 true
             }

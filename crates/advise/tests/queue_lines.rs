@@ -115,6 +115,15 @@ fn proxies_that_write_json_name_the_origin() {
         r#"{"ClientHost":"10.0.0.1","Duration":250000000,"OriginDuration":200000000,"DownstreamContentSize":12,"DownstreamStatus":200,"RequestMethod":"POST","RequestPath":"/api/users/17?x=1","ServiceAddr":"10.0.0.9:80","StartUTC":"2026-11-28T06:00:00.1Z"}"#,
     );
     assert_eq!(times(&traefik), (Some(250), Some(200), None, KIND));
+    // Traefik answered this one itself; nginx has a 0 of what was quick.
+    let refused = one(
+        r#"{"ClientHost":"10.0.0.1","DownstreamContentSize":0,"DownstreamStatus":403,"Duration":19808199303,"OriginContentSize":0,"OriginDuration":0,"OriginStatus":0,"RequestMethod":"POST","RequestPath":"/x","StartUTC":"2026-04-30T11:58:27Z"}"#,
+    );
+    assert_eq!(times(&refused), (Some(19_808), None, None, "POST /x"));
+    let nginx = one(
+        r#"{"time_iso8601":"2026-11-28T06:00:00+00:00","status":200,"body_bytes_sent":12,"request_method":"POST","request_uri":"/x","request_time":0.250,"upstream_response_time":"0.000"}"#,
+    );
+    assert_eq!(times(&nginx), (Some(250), Some(0), None, "POST /x"));
     let caddy = one(
         r#"{"ts":1795845600.1,"request":{"remote_ip":"127.0.0.1","method":"POST","uri":"/api/users/17?x=1"},"duration":0.25,"size":12,"status":200}"#,
     );

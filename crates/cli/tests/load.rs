@@ -247,6 +247,9 @@ fn ctrl_c_prints_what_there_is() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let run = &report["runs"][0];
     assert!(run["all"]["completed"].as_u64().unwrap() > 0, "{run}");
+    // Of the same part of the run.
+    assert_eq!(run["response"]["n"], run["all"]["completed"], "{run}");
+    assert_eq!(run["statuses"]["200"], run["all"]["completed"], "{run}");
     assert!(
         run["verdict_reason"]
             .as_str()
@@ -305,6 +308,21 @@ fn urls_come_with_a_byte_order_mark_and_from_standard_input() {
     answered(closed_at(format!("\u{feff}{url}\r\n").as_bytes()));
     let mut command = load(&["closed", "--urls", "-", "-c", "2", "-d", "1s"]);
     answered(command.write_stdin(format!("{url}\n")).output().unwrap());
+}
+
+#[test]
+fn urls_that_no_connection_requests_are_told() {
+    let url = serving("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    for (urls, said) in [
+        (
+            format!("{url}a\n98 {url}b\n{url}c\n"),
+            "sooner: never requested, for want of a connection: 2 of 3 URLs; give a larger -c\n",
+        ),
+        (format!("{url}a\n{url}b\n"), ""),
+    ] {
+        let output = closed_at(urls.as_bytes());
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), said, "{urls}");
+    }
 }
 
 #[test]

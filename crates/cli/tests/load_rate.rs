@@ -1,6 +1,9 @@
 //! `sooner load rate`, `load trace` and a log's replay as processes, against nginx: its access log
 //! says how many requests came.
 
+mod log;
+mod stopped;
+
 use assert_cmd::Command;
 use serde_json::Value;
 use sooner_testbed::{nginx, port, program, skip};

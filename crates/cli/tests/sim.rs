@@ -2,6 +2,7 @@
 
 mod slowdown;
 mod units;
+mod warnings;
 
 use serde_json::Value;
 use std::fs;
@@ -456,7 +457,8 @@ fn what_a_sweep_has_done_survives_ctrl_c() {
         return assert_eq!(printed.lines().count(), 41, "a quick machine: {said}");
     }
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let words: Vec<&str> = said.split(' ').collect();
+    // Warnings come before.
+    let words: Vec<&str> = said.lines().last().unwrap_or("").split(' ').collect();
     let finished: usize = words[2].parse().expect(&said);
     let rows = printed.lines().count().saturating_sub(1);
     assert_eq!(rows, finished, "{said}{printed}");

@@ -176,8 +176,8 @@ async fn carry_out(
 struct Notes {
     /// Since the measured part began, or the run.
     window: RefCell<Window>,
+    /// Likewise.
     recorder: RefCell<Recorder>,
-    is_measured: Cell<bool>,
     in_flight: Cell<u64>,
     watch: Watch,
 }
@@ -185,14 +185,12 @@ struct Notes {
 impl Notes {
     fn measure(&self) {
         self.window.take();
-        self.is_measured.set(true);
+        self.recorder.borrow_mut().begin_again();
     }
 
     fn asks(&self) {
         self.in_flight.set(self.in_flight.get() + 1);
-        self.recorder
-            .borrow_mut()
-            .sent(0, None, !self.is_measured.get(), true);
+        self.recorder.borrow_mut().sent(0, None, false, true);
     }
 
     fn ended(&self, start_ns: u64, end: Result<Served, Failure>) -> Result<Served, Failure> {
@@ -205,7 +203,7 @@ impl Notes {
         let ended = Ended {
             intended_ns: start_ns,
             at_ns,
-            is_warm_up: !self.is_measured.get(),
+            is_warm_up: false,
             is_in_time: true,
         };
         self.recorder.borrow_mut().ended(ended, end);

@@ -115,7 +115,7 @@ impl FromStr for Expectation {
         let (figure, value) = match figure {
             Figure::Errors => match limit.strip_suffix('%') {
                 Some(percent) => (Figure::ErrorPercent, number(percent)),
-                None => (figure, number(limit)),
+                None => (figure, number(limit).filter(|limit| limit.fract() == 0.0)),
             },
             Figure::Rate => (figure, number(limit.trim_end_matches("/s"))),
             // A number alone may mean seconds or, to others, milliseconds.
@@ -163,6 +163,11 @@ fn number(text: &str) -> Option<f64> {
 impl Figure {
     fn wrong_limit(self, text: &str, limit: &str) -> ExpectationError {
         let (what, right) = match self {
+            // Meant as a share, as k6 writes it; as a number it lets no request fail.
+            Figure::Errors if number(limit).is_some() => (
+                "whole number of requests",
+                "errors<1% for a share, or errors<=5".to_owned(),
+            ),
             Figure::Errors | Figure::ErrorPercent => (
                 "share or number of requests",
                 "errors<0.1% or errors<=5".to_owned(),
@@ -292,6 +297,7 @@ mod tests {
             ("errors<0.1%", 0.05, 0.1),
             ("errors<=5", 5.0, 6.0),
             ("errors==0", 0.0, 1.0),
+            ("errors<5.0", 4.0, 5.0),
             ("med<500us", 0.4, 0.5),
         ] {
             assert!(met(text, below) && !met(text, above), "{text}");
@@ -323,6 +329,12 @@ mod tests {
             ("p-1<1s", "no figure `p-1`"),
             ("latency<1s", "use mean, min, max"),
             ("errors<1ms", "errors<0.1%"),
+            (
+                "errors<0.01",
+                "`0.01` is no whole number of requests; write errors<1% for a share, or errors<=5",
+            ),
+            ("errors<=5.5", "no whole number"),
+            ("errors==1e-3", "no whole number"),
             ("rate>=1ms", "rate>=495/s"),
             ("rate>=inf", "rate>=495/s"),
         ] {

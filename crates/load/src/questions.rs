@@ -7,7 +7,8 @@ use crate::target::{Target, TargetError, authority_end, encoded, from_slash, wit
 use crate::tls::TlsOptions;
 use http::Method;
 use sooner_workload::Rng;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 
 /// Begins texts of some editors.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -103,7 +104,7 @@ fn listed(number: usize, line: &str) -> Result<Listed, String> {
 pub struct Questions {
     tls: TlsOptions,
     http2: bool,
-    close: bool,
+    requests_per_connection: NonZeroU32,
     servers: Vec<Target>,
     places: HashMap<String, usize>,
     requests: Vec<Asked>,
@@ -111,12 +112,12 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// Nothing yet; over HTTP/1.1 every request may ask the server to `close`.
-    pub fn new(tls: TlsOptions, close: bool) -> Self {
+    /// Nothing yet; over HTTP/1.1 the last request of a connection asks the server to close it.
+    pub fn new(tls: TlsOptions, requests_per_connection: NonZeroU32) -> Self {
         Self {
             http2: tls.http2,
             tls,
-            close,
+            requests_per_connection,
             servers: Vec::new(),
             places: HashMap::new(),
             requests: Vec::new(),
@@ -152,8 +153,16 @@ impl Questions {
             path: encoded(&from_slash(path)),
             ..question.clone()
         };
-        let message = Message::new(&question, &self.servers[server], self.http2, self.close)?;
-        self.requests.push(Asked { message, server });
+        let of = |close| Message::new(&question, &self.servers[server], self.http2, close);
+        let most = self.requests_per_connection;
+        let message = of(most == NonZeroU32::MIN)?;
+        let is_other = !self.http2 && most > NonZeroU32::MIN && most < NonZeroU32::MAX;
+        let closing = if is_other { Some(of(true)?) } else { None };
+        self.requests.push(Asked {
+            message,
+            closing,
+            server,
+        });
         self.sums.push(self.sums.last().unwrap_or(&0.0) + weight);
         Ok(())
     }
@@ -171,21 +180,33 @@ impl Questions {
     /// What each of so many connections always asks: in turns, or where weights differ by them.
     pub fn by_connection(&self, connections: u32) -> Vec<(Target, Message)> {
         let one = |place: usize| {
-            let Asked { message, server } = &self.requests[place];
-            (self.servers[*server].clone(), message.clone())
+            let asked = &self.requests[place];
+            (self.servers[asked.server].clone(), asked.message.clone())
         };
+        self.places(connections).into_iter().map(one).collect()
+    }
+
+    /// How many requests none of so many connections asks.
+    pub fn without_connection(&self, connections: u32) -> usize {
+        let places = self.places(connections).into_iter();
+        let asked: HashSet<usize> = places.take(connections as usize).collect();
+        self.requests.len() - asked.len()
+    }
+
+    /// Which request is each connection's; a connection behind the last begins again.
+    fn places(&self, connections: u32) -> Vec<usize> {
         let all = self.sums.last().copied().unwrap_or(0.0);
         let mean = all / self.sums.len().max(1) as f64;
         let even = (1_u32..)
             .zip(&self.sums)
             .all(|(place, sum)| *sum == mean * f64::from(place));
         if even {
-            return (0..self.requests.len()).map(one).collect();
+            return (0..self.requests.len()).collect();
         }
         let of = |connection: u32| {
             let share = (f64::from(connection) + 0.5) / f64::from(connections) * all;
             let place = self.sums.partition_point(|sum| *sum <= share);
-            one(place.min(self.sums.len() - 1))
+            place.min(self.sums.len() - 1)
         };
         (0..connections).map(of).collect()
     }
@@ -217,7 +238,7 @@ mod tests {
                 http2,
                 ..TlsOptions::default()
             };
-            let mut all = Questions::new(tls, false);
+            let mut all = Questions::new(tls, NonZeroU32::MAX);
             let url = "http://127.0.0.1:9/a b/%20?q=ü&r=\"x y\"#ü";
             all.add(url, &Question::get("/"), 1.0).expect(url);
             let target = "/a%20b/%20?q=%C3%BC&r=%22x%20y%22";
@@ -293,7 +314,7 @@ mod tests {
     }
 
     fn questions(urls: &[(&str, f64)]) -> Questions {
-        let mut questions = Questions::new(TlsOptions::default(), false);
+        let mut questions = Questions::new(TlsOptions::default(), NonZeroU32::MAX);
         for (url, weight) in urls {
             questions.add(url, &Question::get("/"), *weight).expect(url);
         }
@@ -357,6 +378,49 @@ mod tests {
         assert_eq!(paths(&[(a, 1.0), (b, 1.0)], 4), "ab");
         assert_eq!(paths(&[(a, 3.0), (b, 1.0)], 4), "aaab");
         assert_eq!(paths(&[(a, 1.0), (b, 9.0)], 4), "bbbb");
+    }
+
+    #[test]
+    fn urls_that_no_connection_requests_are_counted() {
+        let (a, b, c) = (
+            "http://127.0.0.1/a",
+            "http://127.0.0.1/b",
+            "http://127.0.0.1/c",
+        );
+        let even = questions(&[(a, 1.0), (b, 1.0), (c, 1.0)]);
+        let light = questions(&[(a, 1.0), (b, 98.0), (c, 1.0)]);
+        for (all, connections, left) in [
+            (&even, 2, 1),
+            (&even, 3, 0),
+            (&even, 7, 0),
+            (&light, 4, 2),
+            (&light, 100, 0),
+        ] {
+            assert_eq!(all.without_connection(connections), left, "{connections}");
+        }
+    }
+
+    #[test]
+    fn the_last_request_of_a_connection_is_another_where_there_are_some_before() {
+        let closes = |http2, most| {
+            let tls = TlsOptions {
+                http2,
+                ..TlsOptions::default()
+            };
+            let mut all = Questions::new(tls, NonZeroU32::new(most).expect("above 0"));
+            let url = "http://127.0.0.1/a";
+            all.add(url, &Question::get("/"), 1.0).expect(url);
+            let asked = &all.requests()[0];
+            let closes = |message: &Message| match message {
+                Message::Http1 { begin, .. } => begin.ends_with(b"connection: close\r\n\r\n"),
+                Message::Http2 { .. } => false,
+            };
+            (closes(&asked.message), asked.closing.as_ref().map(closes))
+        };
+        assert_eq!(closes(false, 1), (true, None));
+        assert_eq!(closes(false, 3), (false, Some(true)));
+        assert_eq!(closes(false, u32::MAX), (false, None));
+        assert_eq!(closes(true, 3), (false, None));
     }
 
     #[test]

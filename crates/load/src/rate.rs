@@ -55,6 +55,8 @@ pub struct Arrival {
     pub at_ns: u64,
     /// Index of what is asked.
     pub request: u32,
+    /// Whether it failed before, in the log that is replayed, and may do so again.
+    pub failed_before: bool,
 }
 
 /// What may be asked.
@@ -62,8 +64,18 @@ pub struct Arrival {
 pub struct Asked {
     /// The request, for the protocol of the run.
     pub message: Message,
+    /// The same as the last request of a connection; none where that is alike.
+    pub closing: Option<Message>,
     /// Index of its server.
     pub server: usize,
+}
+
+impl Asked {
+    /// What to send, as the last request of its connection or not.
+    fn to_send(&self, is_last: bool) -> &Message {
+        let closing = self.closing.as_ref().filter(|_| is_last);
+        closing.unwrap_or(&self.message)
+    }
 }
 
 /// A run.
@@ -89,8 +101,6 @@ pub struct RateOptions {
     pub stages: Option<Stages>,
     /// What is expected of the figures.
     pub expectations: Vec<Expectation>,
-    /// Requests that failed before, in the log that is replayed, and may do so again.
-    pub errors_known: u64,
     /// Options of every socket.
     pub socket: SocketOptions,
 }
@@ -177,11 +187,11 @@ async fn carry_out(
         nanoseconds(options.duration)
     };
     let received_ns = end_ns.saturating_sub(running.start_ns);
-    let asked_for = options.stages.as_ref().map(|stages| {
-        stages.requests_between(running.warm_up_ns as f64 / 1e9, measured_ns as f64 / 1e9)
+    let asked_per_sec = options.stages.as_ref().map(|stages| {
+        stages.rate_between(running.warm_up_ns as f64 / 1e9, measured_ns as f64 / 1e9)
     });
     let lasted = Lasted {
-        asked_for,
+        asked_per_sec,
         arrivals: options.arrivals,
         measured_s: measured_ns.saturating_sub(running.warm_up_ns) as f64 / 1e9,
         asked: running.asked.get(),
@@ -192,7 +202,7 @@ async fn carry_out(
         connections_opened: client.connections_opened() - opened_before,
         resent: client.resent(),
         connections: options.connections,
-        errors_known: options.errors_known,
+        errors_known: running.errors_known.get(),
     };
     let recorder = running.recorder.take();
     let run = RateRun::new(&recorder, &lasted, &options.expectations);
@@ -211,6 +221,8 @@ struct Running {
     is_sending: Cell<bool>,
     /// Requests that were due in the measured part.
     asked: Cell<u64>,
+    /// Of those, requests that failed before.
+    errors_known: Cell<u64>,
     /// Under way or waiting for a connection.
     in_flight: Cell<u64>,
     in_flight_max: Cell<u64>,
@@ -234,6 +246,7 @@ impl Running {
             timeout_ns: nanoseconds(options.timeout),
             is_sending: Cell::new(true),
             asked: Cell::new(0),
+            errors_known: Cell::new(0),
             in_flight: Cell::new(0),
             in_flight_max: Cell::new(0),
             request_ended: Notify::new(),
@@ -268,6 +281,8 @@ impl Running {
         let is_warm_up = arrival.at_ns < self.warm_up_ns;
         if !is_warm_up {
             self.asked.set(self.asked.get() + 1);
+            let errors_known = self.errors_known.get() + u64::from(arrival.failed_before);
+            self.errors_known.set(errors_known);
         }
         let in_flight = self.in_flight.get() + 1;
         self.in_flight.set(in_flight);
@@ -298,7 +313,9 @@ impl Running {
     async fn ask(&self, job: &Job) {
         let asked = &self.requests[job.request as usize];
         let pool = &self.servers[asked.server].pool;
-        let (sent_ns, carrier) = match pool.take() {
+        let kept = pool.take();
+        let message = asked.to_send(pool.is_last(kept.as_ref()));
+        let (sent_ns, carrier) = match kept {
             Some(carrier) => (monotonic_ns(), Ok(carrier)),
             None => pool.connect(),
         };
@@ -315,7 +332,7 @@ impl Running {
             Ok(carrier) => carrier,
             Err(failure) => return self.end(job, monotonic_ns(), Err(failure)),
         };
-        let answer = pool.send(&mut carrier, &asked.message);
+        let answer = pool.send(&mut carrier, message);
         let end = tokio::time::timeout(Duration::from_nanos(left_ns), answer).await;
         match end {
             Ok(end) => {

@@ -15,6 +15,7 @@ use sooner_load::socket::SocketOptions;
 use sooner_report::number;
 use sooner_stats::Verdict;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -52,9 +53,9 @@ pub struct ClosedArgs {
 
 /// Runs the loop and prints its figures.
 pub fn run(args: ClosedArgs) -> Result<ExitCode> {
-    let questions = args
-        .requests
-        .questions(args.data.as_deref(), args.protocol.tls(), false)?;
+    let questions =
+        args.requests
+            .questions(args.data.as_deref(), args.protocol.tls(), NonZeroU32::MAX)?;
     let options = ClosedOptions {
         asked: questions.by_connection(args.connections),
         connections: args.connections,
@@ -69,6 +70,14 @@ pub fn run(args: ClosedArgs) -> Result<ExitCode> {
         },
     };
     let seconds = args.results.begin(args.duration.as_secs_f64())?;
+    let left = questions.without_connection(args.connections);
+    if left > 0 {
+        output::say(format_args!(
+            "sooner: never requested, for want of a connection: {left} of {} URLs; give a \
+             larger -c",
+            questions.requests().len()
+        ));
+    }
     let ran = runtime()?.block_on(closed::run(&options, &mut |second| seconds.tell(second)))?;
     let told = seconds.end();
     let written = args.results.write_hgrm(&ran.recorder.responses);

@@ -68,7 +68,8 @@ pub struct MeasureArgs {
     /// to compare then get the same requests although their heads differ
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     plan_head: Option<u64>,
-    /// First part of the run, excluded from the statistics [default: 10 % of the run]
+    /// First part of the run, excluded from the statistics [default: 10 % of the run, 0 with an
+    /// access log]
     #[arg(long, value_name = "TIME", value_parser = seconds::any)]
     pub warm_up: Option<Duration>,
     /// Longest wait for the last responses after the last request or the end of visits, such as 60s

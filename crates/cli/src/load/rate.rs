@@ -80,9 +80,13 @@ impl ConnectionArgs {
         self.protocol.tls()
     }
 
-    /// Whether each request has a connection of its own.
-    pub fn closes(&self) -> bool {
-        self.no_keep_alive
+    /// Requests after which a connection takes no more.
+    pub fn requests_per_connection(&self) -> NonZeroU32 {
+        if self.no_keep_alive {
+            NonZeroU32::MIN
+        } else {
+            NonZeroU32::MAX
+        }
     }
 
     /// A run of `duration`, of what `questions` has.
@@ -108,17 +112,12 @@ impl ConnectionArgs {
             timeout: self.timeout,
             connections: self.connections,
             reuse: Reuse {
-                requests_per_connection: if self.no_keep_alive {
-                    NonZeroU32::MIN
-                } else {
-                    NonZeroU32::MAX
-                },
+                requests_per_connection: self.requests_per_connection(),
                 http2_streams: self.protocol.http2_streams(),
             },
             arrivals,
             stages: None,
             expectations: results.expect.clone(),
-            errors_known: 0,
             socket: SocketOptions::default(),
         })
     }
@@ -157,9 +156,11 @@ fn data(text: &str) -> Result<String, String> {
 pub fn run(args: &RateArgs) -> Result<ExitCode> {
     let stages = args.stages()?;
     let connection = &args.connection;
-    let questions =
-        args.requests
-            .questions(args.data.as_deref(), connection.tls(), connection.closes())?;
+    let questions = args.requests.questions(
+        args.data.as_deref(),
+        connection.tls(),
+        connection.requests_per_connection(),
+    )?;
     let duration = Duration::from_secs_f64(stages.seconds());
     let name = if args.constant { "constant" } else { "poisson" };
     let options = RateOptions {
@@ -169,16 +170,20 @@ pub fn run(args: &RateArgs) -> Result<ExitCode> {
     let times = stages.times(args.constant, args.seed);
     let mut arrivals = times
         .zip(questions.choices(args.seed))
-        .map(|(at_ns, request)| Arrival { at_ns, request });
+        .map(|(at_ns, request)| Arrival {
+            at_ns,
+            request,
+            failed_before: false,
+        });
     play(&options, &mut arrivals, &args.results, Vec::new())
 }
 
-/// Makes the run, and prints its figures with `remarks` beneath.
+/// Makes the run, and prints its figures with `remarks` and its own beneath.
 pub fn play(
     options: &RateOptions,
     arrivals: &mut dyn Iterator<Item = Arrival>,
     results: &ResultArgs,
-    remarks: Vec<String>,
+    mut remarks: Vec<String>,
 ) -> Result<ExitCode> {
     let seconds = results.begin(options.duration.as_secs_f64())?;
     let mut ran = runtime()?.block_on(rate::run(options, arrivals, &mut |second| {
@@ -186,6 +191,7 @@ pub fn play(
     }))?;
     let told = seconds.end();
     let written = results.write_hgrm(&ran.recorder.responses);
+    remarks.append(&mut ran.run.remarks);
     ran.run.remarks = remarks;
     let code = exit_code(ran.run.is_good());
     if results.json {

@@ -125,19 +125,14 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
     let Log {
         requests,
         whats,
-        mut remarks,
+        remarks,
     } = read(name, log)?;
     let questions = questions(&whats, measure, log)?;
     let Sent {
         duration,
-        errors_known,
+        stages,
         mut arrivals,
     } = sent(&requests, measure.duration, log, seed)?;
-    if errors_known > 0 {
-        remarks.push(format!(
-            "{errors_known} of the requests had status 400 or above in the log, and may get it again"
-        ));
-    }
     let warm_up = measure.warm_up.unwrap_or_default();
     if warm_up >= duration {
         let (warm_up, duration) = (warm_up.as_secs_f64(), duration.as_secs_f64());
@@ -151,7 +146,7 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
         timeout: log.timeout.unwrap_or(TIMEOUT),
         connections: log.connections.unwrap_or(CONNECTIONS),
         reuse: Reuse {
-            requests_per_connection: measure.requests_per_connection.unwrap_or(NonZeroU32::MAX),
+            requests_per_connection: requests_per_connection(measure),
             http2_streams: measure.protocol.http2_streams(),
         },
         arrivals: match (log.rate, log.constant) {
@@ -159,9 +154,8 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
             (Some(_), true) => "constant",
             (Some(_), false) => "poisson",
         },
-        stages: None,
+        stages,
         expectations: log.expect.clone(),
-        errors_known,
         socket: SocketOptions::default(),
     };
     let results = ResultArgs {
@@ -173,10 +167,14 @@ pub fn run(name: &str, measure: &MeasureArgs, log: &LogArgs, seed: u64) -> Resul
     play(&options, &mut arrivals, &results, remarks)
 }
 
+/// Without the flag a log has no limit.
+fn requests_per_connection(measure: &MeasureArgs) -> NonZeroU32 {
+    measure.requests_per_connection.unwrap_or(NonZeroU32::MAX)
+}
+
 /// The requests, below the path of `--url`.
 fn questions(whats: &[Requested], measure: &MeasureArgs, log: &LogArgs) -> Result<Questions> {
-    let closes = measure.requests_per_connection == Some(NonZeroU32::MIN);
-    let mut questions = Questions::new(measure.protocol.tls(), closes);
+    let mut questions = Questions::new(measure.protocol.tls(), requests_per_connection(measure));
     let base = measure.url.trim_end_matches('/');
     let mut fields = http::HeaderMap::new();
     for (name, value) in &log.header {
@@ -197,8 +195,8 @@ fn questions(whats: &[Requested], measure: &MeasureArgs, log: &LogArgs) -> Resul
 struct Sent<'a> {
     /// How long the run takes.
     duration: Duration,
-    /// Requests that had an error in the log.
-    errors_known: u64,
+    /// The rate that was asked for, where it is not the log's own.
+    stages: Option<Stages>,
     /// The requests at their times in the run, made one by one as they are due.
     arrivals: Box<dyn Iterator<Item = Arrival> + 'a>,
 }
@@ -220,7 +218,7 @@ fn sent<'a>(
             .zip(requests.iter().cycle());
         return Ok(Sent {
             duration,
-            errors_known: failed_in_turn(requests, stages.requests()),
+            stages: Some(stages),
             arrivals: Box::new(pairs.map(|(at_ns, own)| arrival(at_ns, own))),
         });
     }
@@ -234,7 +232,7 @@ fn sent<'a>(
     let within = requests.iter().filter(is_within);
     Ok(Sent {
         duration,
-        errors_known: failed(within.clone()),
+        stages: None,
         arrivals: Box::new(within.map(move |own| arrival(at_ns(own), own))),
     })
 }
@@ -243,20 +241,8 @@ fn arrival(at_ns: u64, request: &LoggedRequest) -> Arrival {
     Arrival {
         at_ns,
         request: request.what,
+        failed_before: request.status >= 400,
     }
-}
-
-/// How many of these had an error in the log.
-fn failed<'a>(requests: impl Iterator<Item = &'a LoggedRequest>) -> u64 {
-    requests.filter(|request| request.status >= 400).count() as u64
-}
-
-/// The same of so many, where the first follows the last.
-fn failed_in_turn(requests: &[LoggedRequest], count: u64) -> u64 {
-    let length = requests.len().max(1) as u64;
-    // Less than the length.
-    let rest = (count % length) as usize;
-    count / length * failed(requests.iter()) + failed(requests.iter().take(rest))
 }
 
 fn read(name: &str, log: &LogArgs) -> Result<Log> {

@@ -7,6 +7,7 @@ use sooner_load::questions::{self, Listed, Questions};
 use sooner_load::tls::TlsOptions;
 use std::fs;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// Stands for standard input.
@@ -35,9 +36,14 @@ pub struct RequestArgs {
 
 impl RequestArgs {
     /// Everything that may be asked, with `data` as the body of what has none of its own.
-    pub fn questions(&self, data: Option<&str>, tls: TlsOptions, close: bool) -> Result<Questions> {
+    pub fn questions(
+        &self,
+        data: Option<&str>,
+        tls: TlsOptions,
+        requests_per_connection: NonZeroU32,
+    ) -> Result<Questions> {
         let data = data.map(body).transpose()?;
-        let mut all = Questions::new(tls, close);
+        let mut all = Questions::new(tls, requests_per_connection);
         for url in self.positional.iter().chain(&self.url) {
             all.add(url, &self.question(None, data.clone()), 1.0)?;
         }

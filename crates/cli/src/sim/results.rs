@@ -84,14 +84,11 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
     }
     let rows = rows(done);
     if args.csv {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for (place, (row, more)) in rows.iter().zip(queue_rows(done)).enumerate() {
-            let row = [row.as_slice(), &more].concat();
-            let is_head = place == 0;
-            writer.write_record(if is_head { named_apart(&row) } else { row })?;
+        output::print(&comma_separated(&rows, done)?)?;
+        for line in done.iter().flat_map(invalid) {
+            output::say(format_args!("sooner: {line}"));
         }
-        let text = String::from_utf8(writer.into_inner().map_err(|error| error.into_error())?)?;
-        return Ok(output::print(&text)?);
+        return Ok(());
     }
     output::line(format_args!("{}\n", described(done, effort)))?;
     output::print(&aligned(&rows))?;
@@ -115,11 +112,27 @@ fn print_runs(args: &SimArgs, effort: &Effort, done: &[Done<'_>]) -> Result<()> 
         if let Some(why) = &one.infinite_slowdown {
             output::line(format_args!("infinite mean slowdown, {}: {why}", name(one)))?;
         }
-        for warning in &one.simulated.warnings {
-            output::line(format_args!("INVALID, {}: {warning}", name(one)))?;
-        }
+        invalid(one).try_for_each(output::line)?;
     }
     Ok(())
+}
+
+/// Both tables as one of comma-separated values.
+fn comma_separated(rows: &[Vec<String>], done: &[Done<'_>]) -> Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for (place, (row, more)) in rows.iter().zip(queue_rows(done)).enumerate() {
+        let row = [row.as_slice(), &more].concat();
+        let is_head = place == 0;
+        writer.write_record(if is_head { named_apart(&row) } else { row })?;
+    }
+    let text = writer.into_inner().map_err(|error| error.into_error())?;
+    Ok(String::from_utf8(text)?)
+}
+
+/// Why a case may not be believed, a line for each reason.
+fn invalid(done: &Done<'_>) -> impl Iterator<Item = String> {
+    let warnings = done.simulated.warnings.iter();
+    warnings.map(move |warning| format!("INVALID, {}: {warning}", name(done)))
 }
 
 /// What all have in common, in words.

@@ -9,6 +9,10 @@ use std::collections::BTreeMap;
 
 /// What `upstream.host` calls the name that a request is for, without its port.
 pub const REQUESTED: &str = "$host";
+/// Port of the servers in an `upstream` block, whatever is spoken to them.
+const BLOCK_PORT: u16 = 80;
+/// Port of PHP-FPM.
+const SCRIPTS_PORT: u16 = 9000;
 
 /// What goes to servers behind this one.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +92,10 @@ pub fn target(pass: &Directive, scope: &Scope<'_>, blocks: &Blocks<'_>) -> Resul
             place.to_owned(),
             Some(*block),
         ),
-        None => (vec![server(place, scheme)?], name_of(place), None),
+        None => {
+            let port = if scheme == "https" { 443 } else { 80 };
+            (vec![server(place, scheme, port)?], name_of(place), None)
+        }
     };
     let host = host(scope, place).unwrap_or_else(|(set, why)| {
         left_out.push((set.clone(), why));
@@ -127,7 +134,7 @@ pub fn of_scripts(
         name: block.map_or("php", |_| place).to_owned(),
         servers: match block {
             Some(block) => servers(block, "fastcgi", left_out)?,
-            None => vec![server(place, "fastcgi")?],
+            None => vec![server(place, "fastcgi", SCRIPTS_PORT)?],
         },
         host: None,
         headers: BTreeMap::new(),
@@ -161,7 +168,8 @@ fn split(rest: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn server(place: &str, scheme: &str) -> Result<String, String> {
+/// A server, with `port` where its place has none.
+fn server(place: &str, scheme: &str, port: u16) -> Result<String, String> {
     if let Some(path) = place.strip_prefix("unix:") {
         return match (scheme, path.starts_with('/')) {
             (_, false) => Err("a socket has an absolute path".into()),
@@ -171,11 +179,6 @@ fn server(place: &str, scheme: &str) -> Result<String, String> {
         };
     }
     let bare = place.rsplit_once(']').map_or(place, |(_, behind)| behind);
-    let port = match scheme {
-        "https" => 443,
-        "fastcgi" => 9000,
-        _ => 80,
-    };
     let server = if bare.contains(':') {
         format!("{scheme}://{place}")
     } else {
@@ -219,7 +222,7 @@ fn servers(
             let why = "the server with the fewest requests inside is asked, whatever its weight";
             left_out.push((own.clone(), why));
         }
-        let server = server(own.first(), scheme)?;
+        let server = server(own.first(), scheme, BLOCK_PORT)?;
         if !all.contains(&server) {
             all.push(server);
         }
@@ -331,10 +334,13 @@ mod tests {
             ("unix:/run/a.sock", Some("/x"))
         );
         assert_eq!(split("unix:/run/a.sock"), ("unix:/run/a.sock", None));
-        assert_eq!(server("[::1]", "https").unwrap(), "https://[::1]:443");
-        assert_eq!(server("a", "http").unwrap(), "http://a:80");
-        assert_eq!(server("unix:/p", "fastcgi").unwrap(), "fastcgi+unix:/p");
-        assert_eq!(server("p", "fastcgi").unwrap(), "fastcgi://p:9000");
+        let of = |place, scheme| server(place, scheme, 443).unwrap();
+        assert_eq!(of("[::1]", "https"), "https://[::1]:443");
+        assert_eq!(of("[::1]:1", "https"), "https://[::1]:1");
+        assert_eq!(of("a", "http"), "http://a:443");
+        assert_eq!(of("unix:/p", "fastcgi"), "fastcgi+unix:/p");
+        let scripts = of_scripts("p", &Blocks::new(), &mut Vec::new()).unwrap();
+        assert_eq!(scripts.servers, ["fastcgi://p:9000"]);
         for place in [
             "a b",
             "127.0.(.1:3001",
@@ -345,7 +351,7 @@ mod tests {
             "",
             "a:",
         ] {
-            assert!(server(place, "http").is_err(), "{place}");
+            assert!(server(place, "http", 80).is_err(), "{place}");
         }
         assert_eq!(name_of("127.0.0.1:3000"), "127-0-0-1-3000");
     }

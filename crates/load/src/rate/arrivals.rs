@@ -154,8 +154,18 @@ impl Stages {
         self.numbers().iter().sum()
     }
 
-    /// Requests between two times of them, s, as the rates say and not as draws have them.
-    pub fn requests_between(&self, from_s: f64, to_s: f64) -> f64 {
+    /// Their mean rate between two times, s, as they say and not as draws have it; where no time is
+    /// between, that of all.
+    pub fn rate_between(&self, from_s: f64, to_s: f64) -> f64 {
+        let (from_s, to_s) = if to_s > from_s {
+            (from_s, to_s)
+        } else {
+            (0.0, self.seconds())
+        };
+        self.requests_between(from_s, to_s) / (to_s - from_s)
+    }
+
+    fn requests_between(&self, from_s: f64, to_s: f64) -> f64 {
         let mut begin_s = 0.0;
         let of = |stage: &Stage| {
             let inside = |at_s: f64| (at_s - begin_s).clamp(0.0, stage.seconds);
@@ -354,6 +364,17 @@ mod tests {
         let stages = Stages::new(stages.to_vec()).expect("few");
         assert_eq!(stages.requests_between(0.0, 1.0), 2.5);
         assert_eq!(stages.requests_between(1.0, 3.0), 7.5 + 4.0);
+        assert_eq!(stages.rate_between(1.0, 3.0), 5.75);
+    }
+
+    /// A signal in the warm-up leaves the measured part no time.
+    #[test]
+    fn a_rate_is_never_below_zero() {
+        let stages = ["2s:0..10", "3s:4"].map(|text| text.parse().expect(text));
+        let stages = Stages::new(stages.to_vec()).expect("few");
+        for to_s in [0.0, 1.0, 2.0] {
+            assert_eq!(stages.rate_between(2.0, to_s), 22.0 / 5.0);
+        }
     }
 
     proptest! {

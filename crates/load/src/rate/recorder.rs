@@ -166,6 +166,14 @@ impl Recorder {
         *self.failures.entry(words(failure)).or_insert(0) += 1;
     }
 
+    /// Forgets everything but the second that goes on: the measured part begins.
+    pub fn begin_again(&mut self) {
+        let before = std::mem::take(self);
+        self.second = before.second;
+        self.second_responses = before.second_responses;
+        self.second_lags = before.second_lags;
+    }
+
     /// Whether nothing has happened since the last second ended.
     pub fn is_quiet(&self) -> bool {
         let Second {
@@ -283,6 +291,24 @@ mod tests {
         assert_eq!((recorder.sent, recorder.sent_in_time), (0, 0));
         assert_eq!((recorder.answered, recorder.errors), (0, 0));
         assert!(recorder.responses.is_empty() && recorder.waits.is_empty());
+    }
+
+    #[test]
+    fn what_begins_again_keeps_the_second_that_goes_on() {
+        let mut recorder = Recorder::default();
+        for status in [200, 503] {
+            recorder.sent(9, Some(3), false, true);
+            recorder.ended(ended(5), served(status));
+        }
+        recorder.begin_again();
+        assert_eq!(
+            (recorder.answered, recorder.errors, recorder.sent),
+            (0, 0, 0)
+        );
+        assert!(recorder.responses.is_empty() && recorder.failures.is_empty());
+        let second = recorder.take_second(0);
+        assert_eq!((second.sent, second.answered, second.errors), (2, 1, 1));
+        assert!(second.p50_ms.is_some() && second.send_lag_p99_ms.is_some());
     }
 
     #[test]

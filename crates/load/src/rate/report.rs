@@ -112,8 +112,8 @@ pub struct Lasted {
     pub measured_s: f64,
     /// Requests that were to be sent in it.
     pub asked: u64,
-    /// Requests that the rates ask for in it; none of a log.
-    pub asked_for: Option<f64>,
+    /// The mean rate that the user asked for in it; none of a log.
+    pub asked_per_sec: Option<f64>,
     /// Where a signal ended it.
     pub stopped: Option<Stopped>,
     /// CPU time of the generator's thread / elapsed time.
@@ -128,7 +128,7 @@ pub struct Lasted {
     pub resent: u64,
     /// Most connections to a server.
     pub connections: u32,
-    /// Requests that failed before, and may do so again.
+    /// Of those that were to be sent, requests that failed before, and may do so again.
     pub errors_known: u64,
 }
 
@@ -185,9 +185,7 @@ impl RateRun {
             sent: recorder.sent,
             answered: recorder.answered,
             errors: recorder.errors,
-            asked_per_sec: lasted
-                .asked_for
-                .map_or(per_sec(lasted.asked), |asked_for| asked_for / seconds),
+            asked_per_sec: lasted.asked_per_sec.unwrap_or(per_sec(lasted.asked)),
             offered_per_sec: per_sec(lasted.asked),
             sent_per_sec: per_sec(recorder.sent_meanwhile),
             answered_per_sec: per_sec(recorder.answered_meanwhile),
@@ -201,7 +199,7 @@ impl RateRun {
             resent: lasted.resent,
             in_flight_max: lasted.in_flight_max,
             generator_cpu_share: lasted.cpu_share,
-            remarks: Vec::new(),
+            remarks: known(lasted.errors_known).into_iter().collect(),
         };
         let judges_errors = expectation::judge_errors(expectations);
         if let Some(reason) = run.doubt(recorder, lasted, judges_errors) {
@@ -291,6 +289,13 @@ impl RateRun {
             )
         })
     }
+}
+
+/// What is said of requests that failed before.
+fn known(errors: u64) -> Option<String> {
+    (errors > 0).then(|| {
+        format!("{errors} of the requests had status 400 or above in the log, and may get it again")
+    })
 }
 
 /// What this host lacked.

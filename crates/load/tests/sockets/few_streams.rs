@@ -65,7 +65,7 @@ fn run(address: SocketAddr, arrivals: &mut dyn Iterator<Item = Arrival>) -> Rate
         http2: true,
         ..TlsOptions::default()
     };
-    let mut questions = Questions::new(tls, false);
+    let mut questions = Questions::new(tls, NonZeroU32::MAX);
     questions
         .add(&format!("http://{address}/"), &Question::get("/"), 1.0)
         .unwrap();
@@ -83,7 +83,6 @@ fn run(address: SocketAddr, arrivals: &mut dyn Iterator<Item = Arrival>) -> Rate
         arrivals: "constant",
         stages: None,
         expectations: Vec::new(),
-        errors_known: 0,
         socket: SocketOptions::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -100,7 +99,11 @@ fn no_more_connections_than_may_be_are_opened() {
     // Two connections with two streams carry 200 a second.
     let stages = Stages::one("400".parse().unwrap(), 1.0).unwrap();
     let times = stages.times(true, 1);
-    let mut arrivals = times.map(|at_ns| Arrival { at_ns, request: 0 });
+    let mut arrivals = times.map(|at_ns| Arrival {
+        at_ns,
+        request: 0,
+        failed_before: false,
+    });
     let run = run(address, &mut arrivals);
     assert_eq!((run.answered, run.errors), (400, 0), "{:?}", run.failures);
     assert_eq!(used.load(Ordering::Relaxed), 2);
@@ -121,6 +124,7 @@ fn what_a_server_refuses_at_first_waits_on_its_connection() {
         Arrival {
             at_ns: 0,
             request: 0,
+            failed_before: false,
         },
         60,
     );

@@ -89,7 +89,7 @@ fn questions(url: &str, method: &Method) -> Questions {
         http2: true,
         ..TlsOptions::default()
     };
-    let mut questions = Questions::new(tls, false);
+    let mut questions = Questions::new(tls, NonZeroU32::MAX);
     let question = Question {
         method: method.clone(),
         body: (*method == Method::POST).then(|| Bytes::from_static(b"a=1")),
@@ -116,10 +116,13 @@ fn run(url: &str, method: &Method, connections: u32, due_ns: impl Iterator<Item 
         arrivals: "constant",
         stages: None,
         expectations: Vec::new(),
-        errors_known: 0,
         socket: SocketOptions::default(),
     };
-    let mut arrivals = due_ns.map(|at_ns| Arrival { at_ns, request: 0 });
+    let mut arrivals = due_ns.map(|at_ns| Arrival {
+        at_ns,
+        request: 0,
+        failed_before: false,
+    });
     block_on(rate::run(&options, &mut arrivals, &mut |_| ()))
         .unwrap()
         .run

@@ -16,7 +16,7 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn options(urls: &[String]) -> RateOptions {
-    let mut questions = Questions::new(TlsOptions::default(), false);
+    let mut questions = Questions::new(TlsOptions::default(), NonZeroU32::MAX);
     for url in urls {
         questions.add(url, &Question::get("/"), 1.0).unwrap();
     }
@@ -34,17 +34,28 @@ fn options(urls: &[String]) -> RateOptions {
         arrivals: "constant",
         stages: None,
         expectations: Vec::new(),
-        errors_known: 0,
         socket: SocketOptions::default(),
     }
 }
 
 fn run_with(options: &RateOptions, rate: f64, told: &mut dyn FnMut(&Second)) -> Ran {
+    run_again(options, rate, |_| false, told)
+}
+
+/// Requests of a log, of which those at some times failed before.
+fn run_again(
+    options: &RateOptions,
+    rate: f64,
+    failed_before: impl Fn(u64) -> bool,
+    told: &mut dyn FnMut(&Second),
+) -> Ran {
     let ramp = rate.to_string().parse().unwrap();
     let stages = Stages::one(ramp, options.duration.as_secs_f64()).unwrap();
-    let mut arrivals = stages
-        .times(true, 1)
-        .map(|at_ns| Arrival { at_ns, request: 0 });
+    let mut arrivals = stages.times(true, 1).map(|at_ns| Arrival {
+        at_ns,
+        request: 0,
+        failed_before: failed_before(at_ns),
+    });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -91,7 +102,7 @@ fn as_many_come_as_were_asked_and_each_is_counted() {
 #[test]
 fn without_keep_alive_each_request_has_a_connection_that_it_asks_to_close() {
     let server = answering(5);
-    let mut questions = Questions::new(TlsOptions::default(), true);
+    let mut questions = Questions::new(TlsOptions::default(), NonZeroU32::MIN);
     questions
         .add(&server.url(), &Question::get("/"), 1.0)
         .unwrap();
@@ -228,14 +239,6 @@ fn errors_are_told_by_kind_and_an_expectation_of_them_is_the_judge() {
     assert_eq!((ran.run.answered, ran.run.errors), (80, 20));
     assert_eq!(ran.run.statuses.get(&302), Some(&10));
     assert_eq!(ran.run.verdict, Verdict::Invalid);
-    options.errors_known = 20;
-    let ran = run(&options, 100.0);
-    assert!(
-        !ran.run.verdict_reason.contains("failed"),
-        "{}",
-        ran.run.verdict_reason
-    );
-    options.errors_known = 0;
     options.expectations = ["errors<=25%", "errors<10"]
         .map(|text| text.parse().unwrap())
         .to_vec();
@@ -254,6 +257,50 @@ fn errors_are_told_by_kind_and_an_expectation_of_them_is_the_judge() {
     );
 }
 
+/// What failed in the warm-up says nothing of the requests behind it.
+#[test]
+fn as_many_may_fail_as_failed_before_among_the_measured() {
+    const WARM_UP_NS: u64 = 500_000_000;
+    let server = TestServer::start(|_, _| Reply::Status(404));
+    let mut options = options(&[server.url()]);
+    options.warm_up = Duration::from_nanos(WARM_UP_NS);
+    let ran = |failed_before: fn(u64) -> bool| {
+        let run = run_again(&options, 100.0, failed_before, &mut |_| ()).run;
+        assert_eq!((run.asked, run.errors), (50, 50));
+        (run.verdict_reason, run.remarks)
+    };
+    let (reason, remarks) = ran(|at_ns| at_ns < WARM_UP_NS);
+    assert!(reason.starts_with("50 of 50 requests failed"), "{reason}");
+    assert!(remarks.is_empty(), "{remarks:?}");
+    let (reason, remarks) = ran(|at_ns| at_ns >= WARM_UP_NS);
+    assert!(!reason.contains("failed"), "{reason}");
+    let said = "50 of the requests had status 400 or above in the log, and may get it again";
+    assert_eq!(remarks, [said]);
+}
+
+#[test]
+fn the_last_request_that_a_connection_may_have_asks_the_server_to_close() {
+    let server = answering(5);
+    let most = NonZeroU32::new(3).unwrap();
+    let mut questions = Questions::new(TlsOptions::default(), most);
+    questions
+        .add(&server.url(), &Question::get("/"), 1.0)
+        .unwrap();
+    let mut options = options(&[server.url()]);
+    options.requests = questions.requests().to_vec();
+    options.reuse.requests_per_connection = most;
+    let ran = run(&options, 60.0);
+    assert_eq!((ran.run.answered, ran.run.errors), (60, 0));
+    let closes = server.closes();
+    let full = closes.iter().filter(|requests| requests.len() == 3);
+    assert!(full.count() >= 10, "{closes:?}");
+    for requests in &closes {
+        let is_last = |place: usize| place == 2;
+        let right: Vec<bool> = (0..requests.len()).map(is_last).collect();
+        assert_eq!(*requests, right, "{closes:?}");
+    }
+}
+
 /// A server that answers the first request of each connection, reads the second and closes.
 fn closing() -> TestServer {
     TestServer::start(|_, nth| match nth % 2 {
@@ -270,7 +317,7 @@ fn closing() -> TestServer {
 
 /// One connection, with requests of a method.
 fn with_method(server: &TestServer, method: http::Method) -> RateOptions {
-    let mut questions = Questions::new(TlsOptions::default(), false);
+    let mut questions = Questions::new(TlsOptions::default(), NonZeroU32::MAX);
     let question = Question {
         method,
         body: Some("a=1".into()),

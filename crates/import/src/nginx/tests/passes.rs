@@ -28,6 +28,33 @@ fn assets_of_an_upstream_take_the_route_of_the_rest() {
     assert_eq!(count(&lines, "[[upstream]]"), 1, "{text}");
 }
 
+/// nginx takes port 80 for a server of a block, whatever it speaks to it.
+#[test]
+fn servers_of_a_block_without_a_port_have_port_80() {
+    let block = "upstream app { server a.org; server 10.0.0.1:8443; server [::1]; }";
+    for (pass, scheme) in [
+        ("proxy_pass http://app;", "http"),
+        ("proxy_pass https://app;", "https"),
+        ("grpc_pass grpc://app;", "h2c"),
+        ("grpc_pass grpcs://app;", "https"),
+    ] {
+        let lines = lines(&format!("{block} server {{ location / {{ {pass} }} }}"));
+        let places = ["a.org:80", "10.0.0.1:8443", "[::1]:80"];
+        let servers = places.map(|place| format!("\"{scheme}://{place}\""));
+        let right = format!("servers = [{}]", servers.join(", "));
+        assert_eq!(count(&lines, &right), 1, "{}", lines.join("\n"));
+    }
+    for (pass, server) in [
+        ("proxy_pass http://a.org;", "http://a.org:80"),
+        ("proxy_pass https://a.org;", "https://a.org:443"),
+        ("grpc_pass grpcs://a.org;", "https://a.org:443"),
+    ] {
+        let lines = lines(&format!("server {{ location / {{ {pass} }} }}"));
+        let right = format!("servers = [\"{server}\"]");
+        assert_eq!(count(&lines, &right), 1, "{}", lines.join("\n"));
+    }
+}
+
 #[test]
 fn assets_that_might_go_elsewhere_get_501() {
     let asset = "location ~ \\.css$ { proxy_pass http://app; }";

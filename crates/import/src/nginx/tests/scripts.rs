@@ -67,7 +67,7 @@ fn servers_and_times_are_those_of_nginx() {
          fastcgi_param HTTP_PROXY ''; fastcgi_param QUERY_STRING $query_string; } }",
         &[
             "name = \"pool\"",
-            "servers = [\"fastcgi://10.0.0.1:9000\", \"fastcgi://10.0.0.2:9000\"]",
+            "servers = [\"fastcgi://10.0.0.1:9000\", \"fastcgi://10.0.0.2:80\"]",
             "connect_seconds = 2",
             "response_seconds = 300",
             "# not carried over: fastcgi_param HTTPS on: scripts are told HTTPS",
