@@ -44,6 +44,7 @@ use crate::netlink::link::GsoLimits;
 use crate::netlink::traffic::{Counters, QdiscReply, ROOT};
 use crate::qdisc::{self, Root};
 pub use error::BandsError;
+pub(crate) use error::unless_gone;
 pub use leftovers::{
     Became, Left, devices_left_changed, remove_leftovers, remove_leftovers_of, restore_strays,
 };

@@ -123,6 +123,19 @@ pub fn by_name(name: &str) -> io::Result<Device> {
     ))
 }
 
+/// The device with this index in the calling thread's network namespace; None when there is none any
+/// more.
+pub fn by_index(index: u32) -> io::Result<Option<Device>> {
+    linked(&mut Connection::open()?, index)
+}
+
+fn linked(connection: &mut Connection, index: u32) -> io::Result<Option<Device>> {
+    match connection.link(index) {
+        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+        found => found.map(|link| Some(link.into())),
+    }
+}
+
 /// All devices of the calling thread's network namespace.
 pub fn all() -> io::Result<Vec<Device>> {
     Ok(Connection::open()?
@@ -171,9 +184,7 @@ pub fn towards(peer: IpAddr) -> io::Result<Option<Device>> {
     match asked {
         Err(error) if no_route(&error) => Ok(None),
         Err(error) => Err(error),
-        Ok(()) => index
-            .map(|index| connection.link(index).map(Device::from))
-            .transpose(),
+        Ok(()) => index.map_or(Ok(None), |index| linked(&mut connection, index)),
     }
 }
 
@@ -206,9 +217,7 @@ fn with_address(address: IpAddr) -> io::Result<Option<Device>> {
             }
         },
     )?;
-    index
-        .map(|index| connection.link(index).map(Device::from))
-        .transpose()
+    index.map_or(Ok(None), |index| linked(&mut connection, index))
 }
 
 /// The host's own address in a RTM_NEWADDR payload; on a point-to-point link IFA_ADDRESS is the
@@ -250,6 +259,14 @@ mod tests {
                 && device.gso_max_segs().unwrap() > 0
         );
         assert!(device.queue_count().unwrap() > 0);
+    }
+
+    #[test]
+    fn a_device_that_went_away_is_none() {
+        let loopback = carrying("127.0.0.1".parse().unwrap()).unwrap();
+        let index = loopback.as_ref().unwrap().index;
+        assert_eq!(by_index(index).unwrap(), loopback);
+        assert_eq!(by_index(0x7fff_ffff).unwrap(), None);
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! Other processes, as /proc shows them to every user.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::nanoseconds;
 use crate::raw;
+
+/// The children of some hundreds of programs fit.
+const CHILDREN_BYTES: usize = 4096;
 
 /// The numbers of all processes of this PID namespace.
 pub fn all() -> io::Result<Vec<u32>> {
@@ -78,8 +82,43 @@ pub fn birth(pid: u32) -> io::Result<Birth> {
     }
 }
 
-/// The processes that have this parent.
+/// The processes that have this parent, as the kernel lists them by its threads: of no other
+/// process is anything read, unless the kernel keeps no such lists. One may be missing while others
+/// end; none where the parent is gone.
 pub fn children(parent_pid: u32) -> io::Result<Vec<u32>> {
+    if !lists_children() {
+        return children_among_all(parent_pid);
+    }
+    let threads = match fs::read_dir(format!("/proc/{parent_pid}/task")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        threads => threads?,
+    };
+    let mut children = Vec::new();
+    for thread in threads {
+        // One that ends meanwhile leaves its children to another thread.
+        let list = thread.and_then(|thread| read_at_once(&thread.path().join("children")));
+        let list = list.unwrap_or_default();
+        let numbers = list.split_ascii_whitespace();
+        children.extend(numbers.filter_map(|number| number.parse::<u32>().ok()));
+    }
+    Ok(children)
+}
+
+/// The kernel goes on by position at each read: a child that ends between two of them would hide
+/// another one.
+fn read_at_once(path: &Path) -> io::Result<String> {
+    let mut list = String::with_capacity(CHILDREN_BYTES);
+    File::open(path)?.read_to_string(&mut list)?;
+    Ok(list)
+}
+
+/// Whether the kernel was built with `CONFIG_PROC_CHILDREN`.
+fn lists_children() -> bool {
+    Path::new("/proc/thread-self/children").exists()
+}
+
+/// The same by a look at all processes of the machine, which misses none.
+pub fn children_among_all(parent_pid: u32) -> io::Result<Vec<u32>> {
     let mut all = all()?;
     all.retain(|pid| parent(*pid).is_ok_and(|parent| parent == parent_pid));
     Ok(all)
@@ -109,6 +148,61 @@ fn text(pid: u32, file: &str) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Child, Command};
+
+    /// More than a count of reads takes by itself.
+    const OTHERS: u64 = 32;
+
+    fn sleeps() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn children_are_found_whichever_thread_began_them() {
+        let own = std::process::id();
+        let first = sleeps();
+        let second = std::thread::scope(|scope| {
+            let begin = || {
+                let second = sleeps();
+                for found in [children(own).unwrap(), children_among_all(own).unwrap()] {
+                    assert!(found.contains(&first.id()) && found.contains(&second.id()));
+                }
+                second
+            };
+            scope.spawn(begin).join().unwrap()
+        });
+        assert!(children(first.id()).unwrap().is_empty());
+        let gone = first.id();
+        [first, second].into_iter().for_each(end);
+        assert!(!children(own).unwrap().contains(&gone));
+        assert!(children(u32::MAX).unwrap().is_empty());
+    }
+
+    /// Reads of this thread so far; none where the kernel does not count them.
+    fn reads() -> Option<u64> {
+        let text = fs::read_to_string("/proc/thread-self/io").ok()?;
+        let mut lines = text.lines();
+        let count = lines.find_map(|line| line.strip_prefix("syscr: "))?;
+        count.parse().ok()
+    }
+
+    #[test]
+    fn a_look_at_children_reads_of_no_other_process() {
+        if !lists_children() || reads().is_none() {
+            return;
+        }
+        let others: Vec<Child> = (0..OTHERS).map(|_| sleeps()).collect();
+        let before = reads().unwrap();
+        assert!(children(others[0].id()).unwrap().is_empty());
+        let count = reads().unwrap() - before;
+        others.into_iter().for_each(end);
+        assert!(count < OTHERS, "{count} reads");
+    }
 
     #[test]
     fn a_name_in_another_encoding_hides_nothing() {

@@ -1,5 +1,6 @@
 //! What is known of one server while it is attached to, and what follows for its workers.
 
+mod begun;
 mod figures;
 mod members;
 mod unplaced;
@@ -26,6 +27,7 @@ use super::weight::{Group, Weighed};
 use crate::process_id::{ProcessId, is_gone};
 use crate::record::{Record, patiently};
 use crate::web::ports::{self, PortsError};
+use begun::Begun;
 use unplaced::Unplaced;
 
 /// Whether the server and its workers are still there is looked at so often, ns.
@@ -104,6 +106,7 @@ pub struct Attached<'a> {
     /// Threads that have real time or a deadline, and are left out.
     left_out: BTreeSet<u32>,
     unplaced: Unplaced,
+    begun: Begun,
     record: Changes,
     began_ns: u64,
     own_began_ns: u64,
@@ -165,6 +168,7 @@ impl<'a> Attached<'a> {
             masters: BTreeMap::new(),
             left_out: BTreeSet::new(),
             unplaced: Unplaced::default(),
+            begun: Begun::default(),
             record: Changes {
                 server,
                 values: LevelValues::new(groups.hold_all(), options.real_time),
@@ -270,6 +274,7 @@ impl<'a> Attached<'a> {
     pub fn look(&mut self, now_ns: u64) -> Result<Next, AttachError> {
         self.looks += 1;
         self.take_told(now_ns)?;
+        self.look_at_begun(now_ns);
         if now_ns >= self.find_ns {
             self.find(now_ns)?;
         } else if now_ns >= self.check_ns {
@@ -304,7 +309,7 @@ impl<'a> Attached<'a> {
         for start in self.order.take_starts() {
             self.source.set_start(start);
         }
-        let due_ns = self.check_ns.min(self.find_ns);
+        let due_ns = self.due_ns();
         Ok(match (self.order.end_look(now_ns), &self.source) {
             (_, Source::Proc(_)) => Next::At(now_ns + UNTOLD_LOOK_NS),
             (Next::At(at_ns), _) => Next::At(at_ns),
@@ -325,7 +330,8 @@ impl<'a> Attached<'a> {
 
     /// When workers are to be looked for, whatever is told.
     pub fn due_ns(&self) -> u64 {
-        self.check_ns.min(self.find_ns)
+        let due_ns = self.check_ns.min(self.find_ns);
+        due_ns.min(self.begun.due_ns())
     }
 
     /// What says what workers do.

@@ -77,7 +77,7 @@ impl Record for Leftovers {
             false => Ok(()),
         };
         if self.server.is_there() {
-            for pid in process_table::children(self.server.pid)? {
+            for pid in process_table::children_among_all(self.server.pid)? {
                 back(pid, &|| unraise(pid, self.usual));
                 if let Some(lowering) = self.lowering {
                     back(pid, &|| lowering.take_back(pid));

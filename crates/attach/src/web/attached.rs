@@ -261,12 +261,10 @@ impl Attached {
     /// What is gone of all that was attached, and follows a new name of the device; all is there
     /// until the kernel says otherwise.
     pub fn loss(&mut self) -> Option<Loss> {
-        let index = self.device.index;
-        if let Ok(all) = device::all() {
-            let Some(found) = all.into_iter().find(|device| device.index == index) else {
-                return Some(Loss::Device(self.device.name.clone()));
-            };
-            self.device.name = found.name;
+        match device::by_index(self.device.index) {
+            Ok(Some(found)) => self.device.name = found.name,
+            Ok(None) => return Some(Loss::Device(self.device.name.clone())),
+            Err(_) => {}
         }
         let name = &self.device.name;
         match self.bands.as_mut().map(Bands::presence) {

@@ -38,7 +38,7 @@ pub enum DaemonError {
     /// Nothing was attached.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// What a killed process left could not be taken away.
+    /// What a killed process left on the device could not be taken away.
     #[error(transparent)]
     Leftovers(#[from] DetachError),
     /// Another one is attached.
@@ -107,11 +107,9 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
         };
         let listener = config.admin.map(bind).transpose()?;
         let page = listener.as_ref().map(|own| own.local_addr()).transpose()?;
-        // Of what stays its own device's start says more.
-        let cleaned = detach::clean()?.into_iter();
-        let cleaned = cleaned.filter(|left| left.became != Became::Untouched);
-        cleaned.for_each(|left| tell(Told::Cleaned(left)));
-        let device = device::by_name(&config.device).map_err(AttachError::NoDevice)?;
+        let device = device::by_name(&config.device).map_err(AttachError::NoDevice);
+        clean(device.as_ref().ok(), &mut tell)?;
+        let device = device?;
         // Held until all is as it was.
         let _place = take_place(&device)?;
         let observes = config.observes;
@@ -141,6 +139,19 @@ pub fn run(config: AttachConfig, mut tell: impl FnMut(Told)) -> Result<(), Daemo
     // A look at other processes keeps nothing that has to be put back.
     runtime.shutdown_background();
     ended
+}
+
+/// Takes away what killed processes left. What stays on another device than the wanted one is told,
+/// and no reason not to begin.
+fn clean(wanted: Option<&Device>, tell: &mut impl FnMut(Told)) -> Result<(), DetachError> {
+    let (left, problems) = detach::clean(wanted)?;
+    // Of what stays its own device's start says more.
+    let left = left.into_iter();
+    let left = left.filter(|left| left.became != Became::Untouched);
+    left.for_each(|left| tell(Told::Cleaned(left)));
+    let problems = problems.into_iter();
+    problems.for_each(|problem| tell(Told::Problem(problem.to_string())));
+    Ok(())
 }
 
 /// The place of the device's one attachment.

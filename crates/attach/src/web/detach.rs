@@ -127,11 +127,19 @@ pub fn is_held_out_of_sight(device: &Device) -> io::Result<bool> {
 }
 
 /// Takes away what killed processes left on the devices of this network namespace; gives what became
-/// of each. Tries all, and says what went wrong first. For every start.
-pub fn clean() -> Result<Vec<Left>, DetachError> {
+/// of each, and what could not be done. Tries all; an error is what went wrong on the wanted device.
+/// For every start.
+pub fn clean(wanted: Option<&Device>) -> Result<(Vec<Left>, Vec<DetachError>), DetachError> {
     let devices = device::all().map_err(DetachError::Device)?;
-    let Cleaned { left, problems } = clean_all(&devices);
-    problems.into_iter().next().map_or(Ok(left), Err)
+    let is_wanted = |device: &Device| wanted.is_some_and(|wanted| wanted.index == device.index);
+    let (own, others): (Vec<Device>, Vec<Device>) = devices.into_iter().partition(is_wanted);
+    let own = clean_each(&own);
+    let others = clean_all(&others);
+    if let Some(problem) = own.problems.into_iter().next() {
+        return Err(problem);
+    }
+    let left = own.left.into_iter().chain(others.left);
+    Ok((left.collect(), others.problems))
 }
 
 /// What was taken away, and what could not be.
@@ -141,7 +149,7 @@ struct Cleaned {
     problems: Vec<DetachError>,
 }
 
-/// Of these devices, which are all of this network namespace, and of those that have left it.
+/// Of these devices, and of those that have left this network namespace.
 fn clean_all(devices: &[Device]) -> Cleaned {
     let cleaned = clean_each(devices);
     bands::restore_strays();
@@ -223,4 +231,65 @@ fn wait_until_gone(device: &Device, pid: Pid) -> Result<(), DetachError> {
         thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sooner_kernel::netns;
+    use sooner_testbed::namespace::Namespace;
+    use sooner_testbed::skip::is_root;
+    use std::fs;
+    use std::os::unix::fs::DirBuilderExt;
+
+    /// Bands of a killed process in place of a queue that the kernel does not take again.
+    fn leave_bands(namespace: &Namespace, device: &Device) {
+        let root = format!("qdisc replace dev {} root handle 5005: htb", device.name);
+        namespace.tc(&root).unwrap();
+        let folder = bands::runtime_folder().unwrap();
+        let mut private = fs::DirBuilder::new();
+        private.recursive(true).mode(0o700);
+        private.create(&folder).unwrap();
+        let number = netns::current_id().unwrap();
+        let text = format!(
+            "pid 4000000\ndevice {}\nprevious 65536 65535 -\nlimited 65536 65535 -\n\
+             replaced nosuch 458752 00000000\n",
+            device.name
+        );
+        let name = format!("bands-{number}-{}", device.index);
+        fs::write(folder.join(name), text).unwrap();
+    }
+
+    #[test]
+    fn what_stays_on_another_device_is_no_reason_not_to_begin() {
+        let test = "what_stays_on_another_device_is_no_reason_not_to_begin";
+        if !is_root(test, "to make a network namespace") {
+            return;
+        }
+        let name = format!("sooner-attach-{}", std::process::id());
+        let namespace = Namespace::make(&name).unwrap();
+        namespace.ip("link add s0 type veth peer name t0").unwrap();
+        let look = || {
+            let [wanted, other] = ["s0", "t0"].map(|name| device::by_name(name).unwrap());
+            leave_bands(&namespace, &other);
+            let (left, problems) = clean(Some(&wanted)).unwrap();
+            let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            assert!(left.is_empty() && told.len() == 1, "{left:?} {told:?}");
+            assert!(
+                told[0].starts_with("cannot restore device `t0`: "),
+                "{told:?}"
+            );
+            leave_bands(&namespace, &other);
+            let refused = clean(Some(&other)).unwrap_err().to_string();
+            assert_eq!(refused, told[0], "of the wanted device");
+            // The bands are gone, and with this the record.
+            let (left, problems) = clean(None).unwrap();
+            assert!(
+                left.is_empty() && problems.is_empty(),
+                "{left:?} {problems:?}"
+            );
+            Ok(())
+        };
+        netns::inside(namespace.name(), look).unwrap();
+    }
 }

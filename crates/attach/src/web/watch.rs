@@ -7,7 +7,9 @@
 //! they begin (TLS), or another one than they had in the end (HTTP/2, answers to HEAD), they enter it
 //! only at their end and have no figure of their own.
 
-use std::collections::{HashMap, VecDeque};
+mod under_way;
+
+use std::collections::VecDeque;
 
 use sooner_kernel::classifier::{Event, EventKind};
 use sooner_link::shadow::{JOBS_MAX, Shadow};
@@ -15,9 +17,13 @@ use sooner_link::wire::{payload_cost_bytes, payload_within_bytes};
 use sooner_link::{SIZE_CLASSES, size_class};
 use sooner_policy::Time;
 use sooner_processor::Finished;
+use under_way::UnderWay;
 
 /// So many of the last responses are played in other orders: it takes some milliseconds.
 const LAST_MAX: usize = 1024;
+/// With each response that begins at most so many are given up of which no end comes: more than one,
+/// so that they become fewer.
+const GIVEN_UP_AT_ONCE: usize = 2;
 
 /// What responses of one size class took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -41,8 +47,7 @@ pub struct Watch {
     /// Whether the link's rate is known, so that FAIR's is.
     has_rate: bool,
     took: [Took; SIZE_CLASSES],
-    /// Responses under way by their number, and the length with which each began.
-    under_way: HashMap<u64, Option<u64>>,
+    under_way: UnderWay,
     broken: u64,
     wrong_lengths: u64,
     /// The last responses that ended, and what they took, ns; the rate that their work is at.
@@ -71,7 +76,7 @@ impl Watch {
             shadow: Shadow::new(rate_bits_per_sec, JOBS_MAX),
             has_rate: true,
             took: [Took::default(); SIZE_CLASSES],
-            under_way: HashMap::new(),
+            under_way: UnderWay::default(),
             broken: 0,
             wrong_lengths: 0,
             last: VecDeque::new(),
@@ -116,7 +121,7 @@ impl Watch {
             EventKind::Sized => {}
             EventKind::Broken => {
                 self.shadow.abandoned(event.response, now);
-                self.broken += u64::from(self.under_way.remove(&event.response).is_some());
+                self.broken += u64::from(self.under_way.end(event.response).is_some());
             }
         }
         self.take_figures();
@@ -133,7 +138,7 @@ impl Watch {
         &self.took
     }
 
-    /// Responses that were seen to begin and not to end.
+    /// Responses that were seen to begin and not to end, unless they were given up.
     pub fn under_way(&self) -> usize {
         self.under_way.len()
     }
@@ -149,18 +154,20 @@ impl Watch {
     }
 
     fn started(&mut self, event: &Event, now: Time) {
-        // Responses with ends that were lost would otherwise never be removed.
-        if self.under_way.len() >= JOBS_MAX {
-            self.under_way.clear();
+        for _ in 0..GIVEN_UP_AT_ONCE {
+            if let Some(response) = self.under_way.give_up(event.at_ns) {
+                self.shadow.abandoned(response, now);
+            }
         }
         let size_bytes = event.flow.size_bytes.filter(|_| self.has_rate);
-        self.under_way.insert(event.response, size_bytes);
+        self.under_way
+            .begin(event.response, event.at_ns, size_bytes);
         self.shadow
             .started(event.response, size_bytes.map(payload_cost_bytes), now);
     }
 
     fn ended(&mut self, event: &Event, now: Time) {
-        let began_with = self.under_way.remove(&event.response).flatten();
+        let began_with = self.under_way.end(event.response).flatten();
         let sent_bytes = event.flow.sent_bytes;
         if event
             .flow
@@ -277,6 +284,47 @@ mod tests {
         let compared = watch.took().iter().map(|took| took.compared).sum::<u64>();
         let responses = watch.took().iter().map(|took| took.responses).sum::<u64>();
         assert_eq!((responses, compared, watch.under_way()), (1, 0, 0));
+    }
+
+    /// As of QUIC, of which no end is seen.
+    #[test]
+    fn responses_without_an_end_stop_no_comparison() {
+        let mut watch = Watch::new(RATE_BITS_PER_SEC);
+        for response in 0..JOBS_MAX as u64 {
+            watch.note(&event(EventKind::Started, response, 1000, 0));
+        }
+        assert_eq!(watch.under_way(), JOBS_MAX);
+        let began_ns = 1_000_000_000;
+        watch.note(&event(EventKind::Started, u64::MAX, began_ns, 0));
+        let mut ended = event(EventKind::Ended, u64::MAX, began_ns + 2000, 900);
+        ended.flow.request_ns = Some(began_ns);
+        watch.note(&ended);
+        let took = watch.took()[0];
+        assert_eq!((took.responses, took.compared), (1, 1));
+        assert_eq!(
+            (took.compared_response_ns, took.fair_response_ns),
+            (2000, 966)
+        );
+        assert!(watch.under_way() < JOBS_MAX);
+    }
+
+    #[test]
+    fn after_an_hour_no_end_is_waited_for() {
+        let mut watch = Watch::new(RATE_BITS_PER_SEC);
+        let hour_ns = 3_600_000_000_000;
+        (1..=5).for_each(|response| watch.note(&event(EventKind::Started, response, 1000, 0)));
+        watch.note(&event(EventKind::Started, 6, 1000 + hour_ns, 0));
+        assert_eq!(watch.under_way(), 6);
+        watch.note(&event(EventKind::Started, 7, 2000 + hour_ns, 0));
+        assert_eq!(watch.under_way(), 5, "two at once are given up");
+        // What comes late ends nothing, and is counted once.
+        watch.note(&event(EventKind::Ended, 1, 3000 + hour_ns, 900));
+        watch.note(&event(EventKind::Broken, 2, 3000 + hour_ns, 900));
+        assert_eq!((watch.under_way(), watch.broken()), (5, 0));
+        assert_eq!(
+            (watch.took()[0].responses, watch.took()[0].compared),
+            (1, 0)
+        );
     }
 
     #[test]

@@ -109,6 +109,16 @@ impl BandsError {
     }
 }
 
+/// What was found on a device; nothing where the device went away meanwhile, and all of it with it.
+pub(crate) fn unless_gone<T: Default>(found: Result<T, BandsError>) -> Result<T, BandsError> {
+    match found {
+        Err(BandsError::Kernel { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => {
+            Ok(T::default())
+        }
+        found => found,
+    }
+}
+
 /// The step in which a missing file or object means a missing module.
 pub(super) const PUT_UP: &str = "put bands on";
 /// The same where the bands only order.
@@ -129,5 +139,30 @@ fn owner(pid: Option<u32>) -> String {
     match pid {
         Some(pid) => format!("process {pid}"),
         None => "another process".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_device_that_went_away_has_nothing() {
+        let device = Device {
+            name: "gone0".into(),
+            index: 0x7fff_ffff,
+            is_loopback: false,
+            has_ethernet_header: true,
+            mtu_bytes: 1500,
+        };
+        let failed = |code| {
+            let source = io::Error::from_raw_os_error(code);
+            BandsError::kernel("restore", &device, source)
+        };
+        assert!(!unless_gone::<bool>(Err(failed(libc::ENODEV))).unwrap());
+        for code in [libc::EPERM, libc::ENOENT, libc::EBUSY] {
+            assert!(unless_gone::<bool>(Err(failed(code))).is_err());
+        }
+        assert!(unless_gone(Ok(true)).unwrap());
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 
-use super::error::BandsError;
+use super::error::{BandsError, unless_gone};
 use super::owner::Ownership;
 use super::record::Record;
 use super::{is_ours, moved, root_of, take_down};
@@ -60,8 +60,12 @@ pub fn remove_leftovers() -> Result<Vec<Left>, BandsError> {
     tried.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// The same of one device, and of no other.
+/// The same of one device, and of no other; none of one that goes away meanwhile.
 pub fn remove_leftovers_of(device: &Device) -> Result<Option<Left>, BandsError> {
+    unless_gone(remove_of(device))
+}
+
+fn remove_of(device: &Device) -> Result<Option<Left>, BandsError> {
     let mut connection =
         Connection::open().map_err(|source| BandsError::kernel("ask about", device, source))?;
     if !has_traces(&mut connection, device)? {
@@ -85,17 +89,21 @@ pub fn remove_leftovers_of(device: &Device) -> Result<Option<Left>, BandsError> 
 pub fn devices_left_changed() -> Result<Vec<Device>, BandsError> {
     let mut left = Vec::new();
     for device in device::all().map_err(BandsError::Devices)? {
-        let ask = |source| BandsError::kernel("ask about", &device, source);
-        let mut connection = Connection::open().map_err(ask)?;
-        let link = connection.link(device.index).map_err(ask)?;
-        let has_bands = root_of(&mut connection, &device)?.is_some_and(|root| is_ours(&root));
-        let is_limited = Record::read(&device)
-            .is_some_and(|record| record.limited != record.previous && record.limited == link.gso);
-        if (has_bands || is_limited) && Ownership::take(&device).is_ok() {
+        if unless_gone(is_left_changed(&device))? {
             left.push(device);
         }
     }
     Ok(left)
+}
+
+fn is_left_changed(device: &Device) -> Result<bool, BandsError> {
+    let ask = |source| BandsError::kernel("ask about", device, source);
+    let mut connection = Connection::open().map_err(ask)?;
+    let link = connection.link(device.index).map_err(ask)?;
+    let has_bands = root_of(&mut connection, device)?.is_some_and(|root| is_ours(&root));
+    let is_limited = Record::read(device)
+        .is_some_and(|record| record.limited != record.previous && record.limited == link.gso);
+    Ok((has_bands || is_limited) && Ownership::take(device).is_ok())
 }
 
 /// Restores the devices that left their network namespaces, in whichever they are now, after the
@@ -127,8 +135,7 @@ pub fn restore_strays() {
 
 /// Whether the calling thread's namespace has no device of this index, and no process owns it.
 fn has_left(index: u32) -> bool {
-    let is_here = device::all().is_ok_and(|all| all.iter().any(|device| device.index == index));
-    !is_here && Ownership::is_free(index)
+    matches!(device::by_index(index), Ok(None)) && Ownership::is_free(index)
 }
 
 /// Restores a device that the caller owns from what an earlier owner left on it; what became of
@@ -187,5 +194,25 @@ fn kernel_default(link: &Link) -> GsoLimits {
         size_bytes,
         segments: segments_max.min(65_535),
         ipv4_size_bytes: link.gso.ipv4_size_bytes.map(|_| size_bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As between a list of all devices and the question about one.
+    #[test]
+    fn nothing_is_left_on_a_device_that_went_away() {
+        let gone = Device {
+            name: "gone0".into(),
+            index: 0x7fff_ffff,
+            is_loopback: false,
+            has_ethernet_header: true,
+            mtu_bytes: 1500,
+        };
+        assert_eq!(remove_leftovers_of(&gone).unwrap(), None);
+        assert!(is_left_changed(&gone).is_err());
+        assert!(!unless_gone(is_left_changed(&gone)).unwrap());
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::error::ClassifierError;
-use crate::bands::{BandsError, Ownership};
+use crate::bands::{BandsError, Ownership, unless_gone};
 use crate::device::{self, Device};
 use crate::netlink::Connection;
 use crate::netlink::filter::FilterName;
@@ -112,8 +112,13 @@ pub fn remove_leftovers() -> Result<Vec<String>, BandsError> {
     Ok(cleaned)
 }
 
-/// The same of one device, and of no other; whether something was there.
+/// The same of one device, and of no other; whether something was there. Nothing is on one that goes
+/// away meanwhile.
 pub fn remove_leftovers_of(device: &Device) -> Result<bool, BandsError> {
+    unless_gone(remove_of(device))
+}
+
+fn remove_of(device: &Device) -> Result<bool, BandsError> {
     let ask = |source| BandsError::kernel("ask about", device, source);
     let mut connection = Connection::open().map_err(ask)?;
     if !has_ours(&mut connection, device.index).map_err(ask)? {
@@ -138,14 +143,18 @@ pub fn remove_leftovers_of(device: &Device) -> Result<bool, BandsError> {
 pub fn devices_left_changed() -> Result<Vec<Device>, BandsError> {
     let mut left = Vec::new();
     for device in device::all().map_err(BandsError::Devices)? {
-        let ask = |source| BandsError::kernel("ask about", &device, source);
-        let mut connection = Connection::open().map_err(ask)?;
-        let has_filters = has_ours(&mut connection, device.index).map_err(ask)?;
-        if has_filters && Place::take(device.index).map_err(ask)?.is_some() {
+        if unless_gone(is_left_changed(&device))? {
             left.push(device);
         }
     }
     Ok(left)
+}
+
+fn is_left_changed(device: &Device) -> Result<bool, BandsError> {
+    let ask = |source| BandsError::kernel("ask about", device, source);
+    let mut connection = Connection::open().map_err(ask)?;
+    let has_filters = has_ours(&mut connection, device.index).map_err(ask)?;
+    Ok(has_filters && Place::take(device.index).map_err(ask)?.is_some())
 }
 
 fn has_ours(connection: &mut Connection, device: u32) -> io::Result<bool> {

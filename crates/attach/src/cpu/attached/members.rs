@@ -13,9 +13,6 @@ use crate::cpu::source::Source;
 use crate::process_id::{ProcessId, is_gone};
 use crate::web::ports;
 
-/// After so long a process that was begun runs the program that it is to run, ns.
-const FOUND_LATER_NS: u64 = 50_000_000;
-
 impl Attached<'_> {
     pub(super) fn take_told(&mut self, now_ns: u64) -> Result<(), AttachError> {
         let mut new = Vec::new();
@@ -92,6 +89,8 @@ impl Attached<'_> {
         self.weigh_new_fronts()?;
         self.leave_masters(&family)?;
         let workers = family.workers(&self.worker_processes());
+        let there: BTreeSet<u32> = workers.iter().map(|one| one.thread.pid).collect();
+        self.left_out.retain(|thread| there.contains(thread));
         self.adopt(workers, now_ns)
     }
 
@@ -100,11 +99,12 @@ impl Attached<'_> {
         let gone = self.processes.difference(&now);
         let new = now.difference(&self.processes);
         self.source.set_processes(gone, new);
+        self.masters.retain(|master, _| now.contains(master));
         self.processes = now;
     }
 
-    /// A worker has begun a process: a program is as the worker was, whatever level that has now. A
-    /// first process that begins its like is no worker after all, which the next look finds.
+    /// A worker has begun a process: a program is as the worker was, whatever level that has now. What
+    /// is like the server's first process may be about to run a program.
     fn begun_by_worker(&mut self, thread: u32, now_ns: u64) {
         let Ok(process) = process_of(thread) else {
             return;
@@ -117,11 +117,26 @@ impl Attached<'_> {
             return;
         };
         if self.is_like_root(process, parent.worker.process) {
-            self.find_ns = self.find_ns.min(now_ns + FOUND_LATER_NS);
+            if let Ok(process) = ProcessId::of(process) {
+                self.begun.add(process, parent.usual, now_ns);
+            }
             return;
         }
         if process == thread {
             self.leave_levels(process, parent.usual);
+        }
+    }
+
+    /// A first process that has begun its like is no worker after all, which a look at all finds.
+    pub(super) fn look_at_begun(&mut self, now_ns: u64) {
+        while let Some((process, usual)) = self.begun.next_due(now_ns) {
+            if !process.is_there() {
+                continue;
+            }
+            match self.is_like_root(process.pid, self.record.server.pid) {
+                true => self.find_ns = self.find_ns.min(now_ns),
+                false => self.leave_levels(process.pid, usual),
+            }
         }
     }
 
@@ -145,18 +160,22 @@ impl Attached<'_> {
         }
         let mut line = vec![process];
         while let Some(process) = line.pop() {
-            let nice = priority::nice(process);
-            if nice.is_ok_and(|nice| nice != usual.nice && self.has_level(nice)) {
-                // One that has ended needs nothing.
-                let _ = priority::set_nice(process, usual.nice);
-            }
+            self.leave_level(process, usual);
             line.extend(process_table::children(process).unwrap_or_default());
+        }
+    }
+
+    fn leave_level(&self, process: u32, usual: Usual) {
+        let nice = priority::nice(process);
+        if nice.is_ok_and(|nice| nice != usual.nice && self.has_level(nice)) {
+            // One that has ended needs nothing.
+            let _ = priority::set_nice(process, usual.nice);
         }
     }
 
     /// The same of all that workers have begun since the last look, where nothing told of it.
     fn leave_levels_untold(&self, family: &Family) {
-        if matches!(self.source, Source::Programs(_)) {
+        if matches!(self.source, Source::Programs(_)) || self.options.observes {
             return;
         }
         let usual: BTreeMap<u32, Usual> = self
@@ -171,8 +190,9 @@ impl Attached<'_> {
             let Some((worker, usual)) = ancestors.find_map(|one| usual.get_key_value(&one)) else {
                 continue;
             };
+            // What this one has begun is new as well.
             if !self.is_like_root(*process, *worker) {
-                self.leave_levels(*process, *usual);
+                self.leave_level(*process, *usual);
             }
         }
     }
@@ -202,7 +222,10 @@ impl Attached<'_> {
         }
         match places.is_empty() {
             true => Ok(()),
-            false => self.write_record(),
+            false => {
+                self.begun.clear();
+                self.write_record()
+            }
         }
     }
 
