@@ -33,6 +33,14 @@ pub fn all_located(source: &SourceText, mistakes: &[Misconfigured]) -> anyhow::E
     anyhow::Error::msg(lines.collect::<Vec<_>>().join("\n"))
 }
 
+/// What only a start refuses, as a check before a reload says it.
+pub fn at_next_start(mut mistake: Misconfigured) -> Misconfigured {
+    mistake
+        .message
+        .push_str("; a reload works all the same, the next start would fail");
+    mistake
+}
+
 /// A flag over a key that may be missing.
 pub fn put<T: Clone>(key: &mut Option<Spanned<T>>, flag: Option<&T>) {
     if let Some(value) = flag {

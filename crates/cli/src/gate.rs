@@ -53,6 +53,9 @@ pub fn run(args: GateArgs) -> Result<ExitCode> {
         output::line("the gate would start")?;
         return Ok(ExitCode::SUCCESS);
     }
+    if args.check_reload {
+        return check::before_reload(config, &source);
+    }
     let settings = load(config.clone(), &source)?;
     let clients = config.limits.clients.get_ref();
     let allowed = descriptors::raise_hard_limit(descriptors as u64)
@@ -84,8 +87,7 @@ fn descriptors_of(config: &Config) -> usize {
     config.limits.clients.get_ref().get() + servers + OWN_DESCRIPTORS
 }
 
-/// Reads all files; says what is right today and will not be for long, and who cannot enter the
-/// console.
+/// Reads all files; says what works and needs a look, and who cannot enter the console.
 fn load(config: Config, source: &SourceText) -> Result<Configuration> {
     let settings = read_files(config, source)?;
     for mistake in settings.shut_out() {
@@ -94,7 +96,7 @@ fn load(config: Config, source: &SourceText) -> Result<Configuration> {
     Ok(settings)
 }
 
-/// Reads all files; says what is right today and will not be for long.
+/// Reads all files; says what works and needs a look.
 fn read_files(config: Config, source: &SourceText) -> Result<Configuration> {
     let loaded = Configuration::load(config, SystemTime::now());
     let (settings, warnings) = loaded.map_err(|mistake| located(source, &mistake))?;

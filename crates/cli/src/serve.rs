@@ -49,9 +49,9 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         .max_blocking_threads(READING_THREADS_MAX)
         .build()
         .context("cannot start the runtime")?;
-    if args.check {
+    if let Some(before) = check::Before::of(&args) {
         return runtime.block_on(async {
-            check::look(&effective, means)?;
+            check::look(&effective, means, before)?;
             match args.observe {
                 Some(seconds) => observe::run(&effective, seconds, args.json).await,
                 None => check::say_ok(&effective),

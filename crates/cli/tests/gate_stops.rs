@@ -133,6 +133,42 @@ fn a_check_refuses_an_address_that_the_machine_has_not() {
 }
 
 #[test]
+fn the_check_before_a_reload_refuses_what_a_reload_refuses() {
+    let config = |users: &str| {
+        format!(
+            "{users}listen = [\"192.0.2.1:6432\"]\nadmins = [\"dba\"]\n[auth_query]\nuser = \"asker\"\n[[database]]\nname = \"*\"\nserver = \"postgresql://127.0.0.1:1\"\n"
+        )
+    };
+    let checked = |users: &str| {
+        let folder = folder_with(&config(users));
+        let at = folder.path().join("gate.toml").display().to_string();
+        let output = sooner(&["gate", "--config", &at, "--check-reload"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    let (code, said) = checked("");
+    assert_eq!(code, Some(0), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(
+        lines[0].contains("gate.toml:2: admins: \"dba\" can never enter"),
+        "{said}"
+    );
+    let begin = "gate.toml:1: listen: `192.0.2.1:6432`: ";
+    let end = "; a reload works all the same, the next start would fail";
+    assert!(
+        lines[1].contains(begin) && lines[1].ends_with(end),
+        "{said}"
+    );
+    let (code, said) = checked("users = \"none.txt\"\n");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("gate.toml:1: users: cannot read ") && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
+#[test]
 fn who_gives_no_password_is_told_where_it_goes() {
     let at = port::free().unwrap();
     let folder = folder_with(&format!(

@@ -152,6 +152,62 @@ fn every_page_has_examples_exit_codes_and_what_else_to_read() {
     }
 }
 
+/// The services of the package, by their file names.
+fn services() -> Vec<(String, String)> {
+    let packaging = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
+    files(Path::new(packaging))
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "service"))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(path).unwrap())
+        })
+        .collect()
+}
+
+fn values<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
+    let lines = unit.lines().filter_map(|line| line.split_once('='));
+    let own = lines.filter(|(name, _)| *name == key);
+    own.map(|(_, value)| value).collect()
+}
+
+#[test]
+fn services_are_started_again_without_an_end() {
+    let services = services();
+    assert!(services.len() >= 5, "{services:?}");
+    for (name, unit) in services {
+        assert_eq!(values(&unit, "Restart"), ["on-failure"], "{name}");
+        // systemd gives up after five starts in ten seconds.
+        assert_eq!(values(&unit, "RestartSec"), ["5"], "{name}");
+        assert!(!unit.contains("StartLimit"), "{name}");
+    }
+}
+
+#[test]
+fn services_check_a_reload_as_a_reload() {
+    let mut checked = Vec::new();
+    for (name, unit) in services() {
+        if let Some(first) = values(&unit, "ExecReload").first() {
+            let start = values(&unit, "ExecStart");
+            assert_eq!(*first, format!("{} --check-reload", start[0]), "{name}");
+            checked.push(name);
+        }
+    }
+    assert_eq!(checked, ["sooner-gate.service", "sooner.service"]);
+}
+
+#[test]
+fn an_attachment_comes_and_goes_with_its_device() {
+    let services = services();
+    let unit = services
+        .iter()
+        .find(|(name, _)| name == "sooner-attach@.service");
+    let (_, unit) = unit.unwrap();
+    let device = "sys-subsystem-net-devices-%i.device";
+    assert_eq!(values(unit, "BindsTo"), [device]);
+    assert_eq!(values(unit, "WantedBy"), ["multi-user.target", device]);
+}
+
 #[test]
 fn the_example_starts_as_it_is() {
     let folder = tempfile::tempdir().unwrap();

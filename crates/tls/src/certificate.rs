@@ -3,6 +3,7 @@
 
 use crate::distinguished_name;
 use rustls::pki_types::CertificateDer;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::X509Certificate;
@@ -58,27 +59,27 @@ impl Facts {
         })
     }
 
-    /// Whether it is good at `now`: an error when not, a warning when not for long.
-    pub fn check_dates(&self, now: SystemTime) -> Result<Option<String>, String> {
-        let Self { subject, .. } = self;
+    /// A warning if it is not good at `now`, or not for long; it comes from `file`.
+    pub fn date_warning(&self, file: &Path, now: SystemTime) -> Option<String> {
+        let certificate = format!("the certificate of {} in {}", self.subject, file.display());
         if now < self.not_before {
             let start = httpdate::fmt_http_date(self.not_before);
-            return Err(format!(
-                "the certificate of {subject} is not valid before {start}; is this machine's clock right?"
+            return Some(format!(
+                "{certificate} is not valid before {start}: clients may refuse it; is this machine's clock right?"
             ));
         }
         let end = httpdate::fmt_http_date(self.not_after);
         match self.not_after.duration_since(now) {
-            Err(_) => Err(format!(
-                "the certificate of {subject} expired on {end}; renew it"
+            Err(_) => Some(format!(
+                "{certificate} expired on {end}: clients may refuse it; renew it"
             )),
             Ok(left) if left < WARNING_TIME => {
                 let days = left.as_secs() / 86_400;
-                Ok(Some(format!(
-                    "the certificate of {subject} expires on {end}, in {days} days; renew it"
-                )))
+                Some(format!(
+                    "{certificate} expires on {end}, in {days} days; renew it"
+                ))
             }
-            Ok(_) => Ok(None),
+            Ok(_) => None,
         }
     }
 }
@@ -161,18 +162,19 @@ mod tests {
     #[test]
     fn dates_are_compared_with_the_given_now() {
         let facts = facts("CN=a", "CN=b");
-        assert!(
-            facts
-                .check_dates(time(999_999))
-                .unwrap_err()
-                .contains("not valid before")
-        );
-        assert_eq!(facts.check_dates(time(1_000_000)), Ok(None));
-        let soon = facts.check_dates(time(2_000_000_000 - 3 * 86_400 - 5));
-        assert!(soon.unwrap().unwrap().contains("in 3 days"));
+        let warning = |seconds| facts.date_warning(Path::new("a.pem"), time(seconds));
         assert_eq!(
-            facts.check_dates(time(2_000_000_001)).unwrap_err(),
-            "the certificate of CN=a expired on Wed, 18 May 2033 03:33:20 GMT; renew it"
+            warning(999_999).unwrap(),
+            "the certificate of CN=a in a.pem is not valid before Mon, 12 Jan 1970 13:46:40 GMT: \
+             clients may refuse it; is this machine's clock right?"
+        );
+        assert_eq!(warning(1_000_000), None);
+        let soon = warning(2_000_000_000 - 3 * 86_400 - 5);
+        assert!(soon.unwrap().contains("in 3 days"));
+        assert_eq!(
+            warning(2_000_000_001).unwrap(),
+            "the certificate of CN=a in a.pem expired on Wed, 18 May 2033 03:33:20 GMT: clients \
+             may refuse it; renew it"
         );
     }
 

@@ -34,12 +34,12 @@ const VERSIONS: &str = "tls.versions";
 pub struct Prepared {
     /// What rustls serves by.
     pub config: Arc<ServerConfig>,
-    /// What is right today and will not be for long, or is not what it looks like.
+    /// What can be served and needs a look: dates, and names that are missing.
     pub warnings: Vec<Misconfigured>,
 }
 
-/// Reads and checks all files; `protocols` are spoken inside (ALPN, RFC 7301), `now` is the time
-/// certificates must be valid at.
+/// Reads and checks all files; `protocols` are spoken inside (ALPN, RFC 7301). Certificates that
+/// are not valid at `now` cause warnings.
 ///
 /// Sessions begun under another preparation are not resumed (their clients do a full handshake):
 /// the demands on clients may have changed.
@@ -130,6 +130,7 @@ fn certified_key(
     now: SystemTime,
     warnings: &mut Vec<Misconfigured>,
 ) -> Result<(Arc<CertifiedKey>, Facts), Misconfigured> {
+    let path = table.certificate.get_ref();
     let of_certificate =
         |message: String| Misconfigured::at(&table.certificate, CERTIFICATE, message);
     let chain = pem::certificates(&table.certificate, CERTIFICATE)?;
@@ -138,16 +139,17 @@ fn certified_key(
         .map(Facts::of)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| {
-            let path = table.certificate.get_ref().display();
             of_certificate(format!(
-                "{path} holds a certificate that cannot be read: {error}"
+                "{} holds a certificate that cannot be read: {error}",
+                path.display()
             ))
         })?;
     check_order(&facts).map_err(of_certificate)?;
-    for certificate in &facts {
-        let warning = certificate.check_dates(now).map_err(of_certificate)?;
-        warnings.extend(warning.map(of_certificate));
-    }
+    // No mistake: it would keep other names from being served, and the clock may be set later.
+    let dates = facts
+        .iter()
+        .filter_map(|certificate| certificate.date_warning(path, now));
+    warnings.extend(dates.map(of_certificate));
     let key = pem::private_key(&table.key, KEY)?;
     let certified = CertifiedKey::from_der(chain, key, provider)
         .map_err(|error| Misconfigured::at(&table.key, KEY, key_mistake(table, error)))?;

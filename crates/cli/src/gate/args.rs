@@ -45,6 +45,10 @@ pub struct GateArgs {
     /// Check whether the gate would start, and exit
     #[arg(long)]
     pub check: bool,
+    /// Check whether a reload would take the configuration, and exit; an address that the machine
+    /// does not have now causes a warning, and databases are not asked
+    #[arg(long, conflicts_with = "check")]
+    pub check_reload: bool,
     /// Where clients connect: an address with a port, or the path of a socket file [default:
     /// 127.0.0.1:6432]; repeatable
     #[arg(long, value_name = "ADDRESS|PATH")]

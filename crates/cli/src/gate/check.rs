@@ -19,8 +19,8 @@ use super::listen;
 use super::look::{Class, Look, Target, look};
 use super::orders::{self, Orders};
 use super::place::Place as GatePlace;
-use super::{read_files, say};
-use crate::config_file::{all_located, located, read};
+use super::{load, read_files, say};
+use crate::config_file::{all_located, at_next_start, located, read};
 use crate::feasibility::{Found, Jobs, Place, Seen, no_target};
 use crate::seconds;
 
@@ -115,6 +115,18 @@ pub fn load_strictly(config: Config, source: &SourceText) -> Result<Configuratio
     } else {
         bail!("{}", lines.join("\n"))
     }
+}
+
+/// Refuses what a reload would refuse, and says what only the next start would. It asks no server,
+/// as a reload asks none.
+pub fn before_reload(config: Config, source: &SourceText) -> Result<ExitCode> {
+    let refused = listen::refused_by_start(&config)?;
+    load(config, source)?;
+    for mistake in refused {
+        say(&source.render(&at_next_start(mistake)));
+    }
+    output::line("a reload would take this configuration")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Says which servers do not answer, or allow too little; that is no reason not to start.

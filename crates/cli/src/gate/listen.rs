@@ -94,8 +94,8 @@ pub fn refused(place: &Spanned<String>, error: &anyhow::Error) -> Misconfigured 
     Misconfigured::at(place, "listen", message)
 }
 
-/// Whether a gate could listen at all its places, if no other process does.
-pub fn check_all(config: &Config, source: &SourceText) -> Result<()> {
+/// The places where a gate could not listen, even if no other process does.
+pub fn refused_by_start(config: &Config) -> Result<Vec<Misconfigured>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -105,6 +105,12 @@ pub fn check_all(config: &Config, source: &SourceText) -> Result<()> {
             mistakes.push(refused(place, &error));
         }
     }
+    Ok(mistakes)
+}
+
+/// Whether a gate could listen at all its places, if no other process does.
+pub fn check_all(config: &Config, source: &SourceText) -> Result<()> {
+    let mistakes = refused_by_start(config)?;
     match mistakes.is_empty() {
         true => Ok(()),
         false => Err(all_located(source, &mistakes)),

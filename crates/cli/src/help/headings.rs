@@ -128,7 +128,10 @@ const TABLES: &[(&str, Table)] = &[
     (
         "serve",
         &[
-            ("Check without serving", &["check", "observe", "json"]),
+            (
+                "Check without serving",
+                &["check", "check-reload", "observe", "json"],
+            ),
             ("TLS", &["listen-tls", "certificate", "key"]),
             (
                 "Order of responses",
@@ -152,6 +155,7 @@ const TABLES: &[(&str, Table)] = &[
     (
         "gate",
         &[
+            ("Check without serving", &["check", "check-reload"]),
             ("Admission", &["limit", "mode", "clients-max", "patience"]),
             ("Users", &["auth", "users", "admin", "watcher"]),
         ],

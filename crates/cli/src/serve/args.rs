@@ -25,6 +25,10 @@ pub struct ServeArgs {
     /// Check configuration, certificates, directories and permissions, and exit
     #[arg(long)]
     pub check: bool,
+    /// Check whether a reload would take the configuration, and exit; what only the next start
+    /// needs (an address, a device, the directory of the log) causes a warning
+    #[arg(long, conflicts_with_all = ["check", "observe", "json"])]
+    pub check_reload: bool,
     /// With --check: watch the running server through its admin address for this long, such as 60s
     /// or 5min, and report whether the targets of the classes can be met
     #[arg(long, value_name = "TIME", value_parser = seconds::whole::<1>, requires = "check")]

@@ -117,10 +117,15 @@ fn a_worker_in_no_session_beside_others_is_refused() {
     // The machine's first process is in none, and what belongs to it is in many.
     let first = fs::read_to_string("/proc/1/autogroup").unwrap_or_else(|_| "a".into());
     let own = fs::read_to_string("/proc/self/autogroup").unwrap_or_default();
-    if !first.is_empty() || own.is_empty() || !super::members::weighs_sessions() {
+    let in_session = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/autogroup")).is_ok_and(|group| !group.is_empty())
+    };
+    let has_others = process_table::children(1).is_ok_and(|all| all.iter().any(in_session));
+    let is_weighed = !own.is_empty() && super::members::weighs_sessions();
+    if !first.is_empty() || !has_others || !is_weighed {
         return skip(
             test,
-            "the first process is in a session, or sessions are not weighed",
+            "the first process is in a session, or none of its own is, or they are not weighed",
         );
     }
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -178,20 +178,55 @@ fn a_certificate_that_will_not_do_is_placed() {
     let place = ConfigFolder::new("");
     certify(&place, "good", 2100);
     certify(&place, "other", 2100);
-    certify(&place, "old", 2020);
     place.write(&with_tls("good", "good"));
     assert_eq!(place.check().0, Some(0), "{:?}", place.check());
     for (config, expected) in [
-        (
-            with_tls("old", "old"),
-            "5: tls.certificate: the certificate of ",
-        ),
         (with_tls("good", "other"), "6: tls.key: "),
         (with_tls("none", "good"), "5: tls.certificate: "),
         (with_tls("good", "none"), "6: tls.key: "),
     ] {
         let line = place.refusal(&config);
         assert!(line.starts_with(expected), "{line}");
+    }
+}
+
+#[test]
+fn a_certificate_that_has_expired_is_a_warning() {
+    let place = ConfigFolder::new(&with_tls("old", "old"));
+    certify(&place, "old", 2020);
+    for (code, output, said) in [place.check(), place.check_reload()] {
+        let expected = format!("{}: ok\n", place.file().display());
+        assert_eq!((code, output), (Some(0), expected), "{said}");
+        let begin = "sooner.toml:5: tls.certificate: the certificate of ";
+        let end = "old.pem expired on Wed, 01 Jan 2020 00:00:00 GMT: clients may refuse it; \
+                   renew it\n";
+        assert!(said.contains(begin) && said.ends_with(end), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn what_a_reload_refuses_its_check_refuses() {
+    let place = ConfigFolder::new("");
+    certify(&place, "good", 2100);
+    certify(&place, "other", 2100);
+    let device = "[uplink]\nrate = \"10mbit\"\ndevice = \"no-such0\"\n";
+    for (config, expected) in [
+        (format!("root = \"three\"\n{device}"), ":1: root: "),
+        (
+            "root = \"one\"\nuser = \"no-such-user\"".into(),
+            ":2: user: ",
+        ),
+        (with_tls("good", "other"), ":6: tls.key: "),
+        ("rot = \"one\"".into(), ":1: rot: "),
+    ] {
+        place.write(&config);
+        let (code, output, said) = place.check_reload();
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{config}: {said}");
+        assert!(
+            said.contains(expected) && said.lines().count() == 1,
+            "{said}"
+        );
     }
 }
 
@@ -218,19 +253,21 @@ fn a_port_without_the_right_to_it_is_placed() {
     }
     let place =
         ConfigFolder::new("root = \"one\"\nlisten = [\n  \"127.0.0.1:8080\",\n  \"127.0.0.1:79\"]");
-    let output = Command::new("setpriv")
-        .args(["--bounding-set=-net_bind_service", "--inh-caps=-all"])
-        .arg(assert_cmd::cargo::cargo_bin("sooner"))
-        .args(["serve", "--check", "--config"])
-        .arg(place.file())
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("sooner.toml:4: listen: cannot listen on 127.0.0.1:79: no permission"),
-        "{said}"
-    );
+    for (check, code) in [("--check", 2), ("--check-reload", 0)] {
+        let output = Command::new("setpriv")
+            .args(["--bounding-set=-net_bind_service", "--inh-caps=-all"])
+            .arg(assert_cmd::cargo::cargo_bin("sooner"))
+            .args(["serve", check, "--config"])
+            .arg(place.file())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(
+            said.contains("sooner.toml:4: listen: cannot listen on 127.0.0.1:79: no permission"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

@@ -47,9 +47,18 @@ impl ConfigFolder {
     }
 
     pub fn check_with(&self, flags: &[&str]) -> (Option<i32>, String, String) {
+        self.checked("--check", flags)
+    }
+
+    /// The same for `--check-reload`.
+    pub fn check_reload(&self) -> (Option<i32>, String, String) {
+        self.checked("--check-reload", &[])
+    }
+
+    fn checked(&self, check: &str, flags: &[&str]) -> (Option<i32>, String, String) {
         let output = Checked::cargo_bin("sooner")
             .unwrap()
-            .args(["serve", "--check", "--config"])
+            .args(["serve", check, "--config"])
             .arg(self.file())
             .args(flags)
             .output()
@@ -79,6 +88,11 @@ impl ConfigFolder {
     }
 
     pub fn start_under(&self, flags: &[&str], environment: &[(&str, &Path)]) -> Server {
+        self.spawn(flags, environment).ready()
+    }
+
+    /// A server that may have something to say before it is ready.
+    pub fn spawn(&self, flags: &[&str], environment: &[(&str, &Path)]) -> Server {
         let child = Command::new(assert_cmd::cargo::cargo_bin("sooner"))
             .args(["serve", "--config"])
             .arg(self.file())
@@ -88,15 +102,7 @@ impl ConfigFolder {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut server = Server::of(child, String::new());
-        server.ready_line = server.says();
-        server.address = server
-            .ready_line
-            .split([' ', ';'])
-            .find_map(|word| word.trim_end().strip_prefix("http://"))
-            .unwrap_or_else(|| panic!("{}", server.ready_line))
-            .to_owned();
-        server
+        Server::of(child, String::new())
     }
 }
 
@@ -118,6 +124,18 @@ impl Server {
             ready_line: String::new(),
             address,
         }
+    }
+
+    /// Reads the line that says that it is ready, and where.
+    pub fn ready(mut self) -> Self {
+        self.ready_line = self.says();
+        self.address = self
+            .ready_line
+            .split([' ', ';'])
+            .find_map(|word| word.trim_end().strip_prefix("http://"))
+            .unwrap_or_else(|| panic!("{}", self.ready_line))
+            .to_owned();
+        self
     }
 
     pub fn send(&self, signal: Signal) {

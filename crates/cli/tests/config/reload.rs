@@ -12,17 +12,69 @@ use std::time::Duration;
 fn a_new_certificate_that_will_not_do_leaves_the_old_one() {
     let place = ConfigFolder::new("");
     certify(&place, "good", 2100);
-    certify(&place, "old", 2020);
+    certify(&place, "other", 2100);
     place.write(&format!("{LISTEN}{}", with_tls("good", "good")));
     let mut server = place.start(&[]);
-    place.write(&format!("{LISTEN}{}", with_tls("old", "old")));
+    place.write(&format!("{LISTEN}{}", with_tls("good", "other")));
     server.send(Signal::HUP);
     let refusal = server.says();
     assert!(
-        refusal.contains("sooner.toml:6: tls.certificate: ") && refusal.contains("expired"),
+        refusal.contains("sooner.toml:7: tls.key: ") && refusal.contains("is not that of"),
         "{refusal}"
     );
     assert_eq!(server.get(), "one");
+}
+
+#[test]
+fn a_certificate_that_has_expired_stops_neither_start_nor_reload() {
+    let place = ConfigFolder::new("");
+    certify(&place, "old", 2020);
+    let config = format!("{LISTEN}{}", with_tls("old", "old"));
+    place.write(&config);
+    let is_told = |line: &str| {
+        let begin = "sooner.toml:6: tls.certificate: the certificate of ";
+        assert!(
+            line.contains(begin) && line.contains("old.pem expired on Wed, 01 Jan 2020"),
+            "{line}"
+        );
+    };
+    let mut starting = place.spawn(&[], &[]);
+    is_told(&starting.says());
+    let mut server = starting.ready();
+    assert_eq!(server.get(), "one");
+    place.write(&config.replace("\"one\"", "\"two\""));
+    server.send(Signal::HUP);
+    is_told(&server.says());
+    server.get_until("two");
+}
+
+#[test]
+fn a_reload_takes_what_only_a_start_needs() {
+    let place = ConfigFolder::new(&serving("one"));
+    let server = place.start(&[]);
+    place.write(
+        "root = \"two\"\nlisten = [\"192.0.2.1:80\"]\n[uplink]\nrate = \"10mbit\"\n\
+         device = \"no-such0\"\n[log]\naccess = \"/no/such/folder/log\"\n",
+    );
+    let (code, output, said) = place.check();
+    assert_eq!((code, output.as_str()), (Some(2), ""), "{said}");
+    let (code, output, said) = place.check_reload();
+    let expected = format!("{}: ok\n", place.file().display());
+    assert_eq!((code, output), (Some(0), expected), "{said}");
+    let begins = [
+        "2: listen: cannot listen on 192.0.2.1:80: ",
+        "5: uplink.device: no network device `no-such0`",
+        "7: log.access: cannot open /no/such/folder/log: ",
+    ];
+    assert_eq!(said.lines().count(), begins.len(), "{said}");
+    for (line, begin) in said.lines().zip(begins) {
+        let begin = format!("sooner: {}:{begin}", place.file().display());
+        assert!(line.starts_with(&begin), "{said}");
+        let end = "; a reload works all the same, the next start would fail";
+        assert!(line.ends_with(end), "{said}");
+    }
+    server.send(Signal::HUP);
+    server.get_until("two");
 }
 
 #[test]
