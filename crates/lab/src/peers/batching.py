@@ -89,6 +89,20 @@ class Model:
         return (state @ self.words).argmax(axis=1)[: len(tokens)].tolist()
 
 
+def gains_by_batches():
+    """Whether the weights come from memory once for a batch, as the BLAS multiplies here."""
+    # More than a cache holds, whatever the width of the model is.
+    model = Model(512, 2)
+
+    def step_s(requests):
+        began = time.perf_counter()
+        model.next_tokens([0] * requests, [0] * requests)
+        return time.perf_counter() - began
+
+    few, many = (min(step_s(requests) for _ in range(3)) for requests in (4, 32))
+    return many < 4 * few
+
+
 class Job:
     """A request as the engine sees it: a text that grows by a token at the end of a step."""
 
@@ -297,7 +311,10 @@ class Server:
         self.memory = options.memory
         self.served = 0
         deliver = lambda tokens: self.loop.call_soon_threadsafe(self.hand_out, tokens)
-        self.engine = Engine(Model(options.width, options.layers), options, deliver)
+        model = Model(options.width, options.layers)
+        if not gains_by_batches():
+            sys.exit("batching.py: this BLAS gains nothing by batches: install libopenblas0")
+        self.engine = Engine(model, options, deliver)
         self.engine.start()
 
     @staticmethod
