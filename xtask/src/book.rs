@@ -1,4 +1,5 @@
-//! `cargo xtask book`: the documents as a book, by mdBook, in `target/book`.
+//! `cargo xtask book`: the documents as a book, by mdBook, in `target/book`. Where mdBook is not
+//! installed, it is built for this alone.
 //!
 //! Pages may link to files outside of `docs`, which a reader of the repository can follow and a
 //! reader of the book cannot. So the book is made of a copy in which such links are plain paths.
@@ -8,10 +9,12 @@ use crate::tally::Tally;
 use anyhow::{Context, Result};
 use regex::Regex;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const STEP: &str = "the book";
+/// What is built where there is no other.
+const VERSION: &str = "0.5.4";
 
 /// Makes the book; whether that worked.
 pub fn run() -> Result<bool> {
@@ -21,12 +24,15 @@ pub fn run() -> Result<bool> {
     Ok(tally.is_good())
 }
 
-/// The same as a step of the tests; skipped where mdbook is missing.
+/// The same as a step of the tests; skipped where mdBook neither is nor can be had.
 pub fn check(tally: &mut Tally) -> Result<()> {
-    if !process::is_installed("mdbook") {
-        tally.skip(STEP, "no mdbook: cargo install mdbook");
-        return Ok(());
-    }
+    let program = match program()? {
+        Ok(program) => program,
+        Err(reason) => {
+            tally.skip(STEP, &reason);
+            return Ok(());
+        }
+    };
     let root = process::root();
     let source = root.join("target/book-source");
     if source.exists() {
@@ -35,11 +41,35 @@ pub fn check(tally: &mut Tally) -> Result<()> {
     fs::create_dir_all(&source).context("target/book-source")?;
     fs::copy(root.join("book.toml"), source.join("book.toml")).context("book.toml")?;
     copy(&root.join("docs"), &source.join("docs"), 0)?;
-    let mut build = Command::new("mdbook");
+    let mut build = Command::new(program);
     build.arg("build").arg(&source);
     build.arg("--dest-dir").arg(root.join("target/book"));
-    tally.step(STEP, process::run(&mut build)?.success);
+    let said = process::run(&mut build)?;
+    tally.step_saying(STEP, said.success, &said.lines.join("\n"));
     Ok(())
+}
+
+/// mdBook, installed or built; or why there is none.
+fn program() -> Result<Result<PathBuf, String>> {
+    if process::is_installed("mdbook") {
+        return Ok(Ok("mdbook".into()));
+    }
+    let tools = process::root().join("target/tools");
+    let program = tools.join("bin/mdbook");
+    if program.exists() {
+        return Ok(Ok(program));
+    }
+    // Not optimised and without its search: one book is made of it.
+    let mut install = process::cargo(&["install", "mdbook", "--locked", "--version", VERSION]);
+    install.args(["--debug", "--no-default-features", "--quiet", "--root"]);
+    install.arg(tools);
+    let built = process::run_quietly(&mut process::at_idle(&install))?;
+    Ok(if built.success {
+        Ok(program)
+    } else {
+        let said = built.lines.last().map_or("", String::as_str);
+        Err(format!("mdbook {VERSION} cannot be built: {said}"))
+    })
 }
 
 /// Copies a folder that lies `depth` folders below `docs`.

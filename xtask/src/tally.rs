@@ -33,6 +33,14 @@ impl Tally {
         }
     }
 
+    /// Counts one step of our own, and keeps what it said if it failed.
+    pub fn step_saying(&mut self, name: &str, success: bool, said: &str) {
+        self.step(name, success);
+        if !success {
+            self.reason(name, said);
+        }
+    }
+
     fn fail(&mut self, name: &str) {
         self.failed += 1;
         self.failures.insert(name.to_owned());

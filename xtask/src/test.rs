@@ -40,10 +40,11 @@ const STEPS: [Step; 16] = [
 
 /// What waits more than it computes is done beside what computes, and what only computes takes what
 /// that leaves of the processors: the first beside the second.
-const BESIDE: [(&str, &str); 3] = [
+const BESIDE: [(&str, &str); 4] = [
     ("extension", "clippy"),
     ("package", "test"),
     ("doc", "test"),
+    ("book", "test"),
 ];
 
 /// Runs one step; whether nothing failed.

@@ -109,9 +109,14 @@ fn check_pages(content: &Content, folder: &Path, tally: &mut Tally) -> Result<()
         let mut lint = Command::new("mandoc");
         lint.args(["-Tlint", "-Wstyle"]).args(&files);
         let said = process::run_quietly(&mut lint)?;
-        let complaints: Vec<_> = said.lines.iter().filter(|line| counts(line)).collect();
+        let mut complaints = said.lines;
+        complaints.retain(|line| counts(line));
         complaints.iter().for_each(|line| println!("{line}"));
-        tally.step("package: mandoc reads the pages", complaints.is_empty());
+        tally.step_saying(
+            "package: mandoc reads the pages",
+            complaints.is_empty(),
+            &complaints.join("\n"),
+        );
     } else {
         tally.skip("package: mandoc", "no mandoc; install mandoc");
     }
@@ -157,8 +162,8 @@ fn check_lintian(made: &Made, tally: &mut Tally) -> Result<()> {
     if packages::is_root() {
         lintian.arg("--allow-root");
     }
-    let clean = process::run(&mut lintian)?.success;
-    tally.step("package: lintian", clean);
+    let said = process::run(&mut lintian)?;
+    tally.step_saying("package: lintian", said.success, &said.lines.join("\n"));
     Ok(())
 }
 
@@ -173,7 +178,7 @@ fn check_units(made: &Made, tally: &mut Tally) -> Result<()> {
     fs::create_dir_all(&root)?;
     let mut unpack = Command::new("dpkg-deb");
     process::output(unpack.arg("-x").args([&made.new, &root]))?;
-    let mut clean = true;
+    let mut complaints = Vec::new();
     for entry in fs::read_dir(root.join("usr/lib/systemd/system"))? {
         let path = entry?.path();
         let mut verify = Command::new("systemd-analyze");
@@ -184,11 +189,16 @@ fn check_units(made: &Made, tally: &mut Tally) -> Result<()> {
         fs::write(&path, text.replace("/usr/bin/sooner", &program))?;
         let said = process::run_quietly(verify.arg(&path))?;
         if !said.success || !said.lines.is_empty() {
-            println!("{}: {}", path.display(), said.lines.join("\n"));
-            clean = false;
+            let complaint = format!("{}: {}", path.display(), said.lines.join("\n"));
+            println!("{complaint}");
+            complaints.push(complaint);
         }
     }
-    tally.step("package: systemd reads the units", clean);
+    tally.step_saying(
+        "package: systemd reads the units",
+        complaints.is_empty(),
+        &complaints.join("\n"),
+    );
     Ok(())
 }
 
