@@ -5,7 +5,8 @@
 //! No job is dropped unless the operator bounds the queue, and none waits without a bound, but for
 //! what the operator's cap of its class holds.
 //!
-//! The futures need no runtime: they are woken when they may go in.
+//! The futures need no runtime: they are woken when they may go in. Jobs may come, wait and leave
+//! on any threads: all is decided under one lock, and the time is read under it.
 
 mod permit;
 mod playing;
@@ -153,8 +154,7 @@ impl Limiter {
 
     /// From now on at most so many wait; those that do stay. A rehearsal begins anew by that.
     pub fn set_waiting_max(&self, waiting_max: Option<usize>) {
-        let now = self.now();
-        let mut shared = self.lock();
+        let (mut shared, now) = self.lock_at();
         if shared.settings.waiting_max == waiting_max {
             return;
         }
@@ -173,8 +173,7 @@ impl Limiter {
     /// none, and the owner sets a limit that lets in all for which there is room. What comes of
     /// that begins anew; goals have to be set again.
     pub fn rehearse(&self, rehearses: bool) {
-        let now = self.now();
-        let mut shared = self.lock();
+        let (mut shared, now) = self.lock_at();
         if shared.rehearsal.is_some() != rehearses {
             shared.rehearsal = rehearses.then(|| shared.new_rehearsal(now));
         }
@@ -187,8 +186,8 @@ impl Limiter {
 
     /// How many may be inside in the rehearsal, if there is one.
     pub fn set_rehearsed_limit(&self, limit: usize) {
-        let now = self.now();
-        if let Some(rehearsal) = &mut self.lock().rehearsal {
+        let (mut shared, now) = self.lock_at();
+        if let Some(rehearsal) = &mut shared.rehearsal {
             rehearsal.set_limit(limit, now);
         }
     }
@@ -197,8 +196,7 @@ impl Limiter {
     /// then;
     /// `None` where that is not rehearsed.
     pub fn rehearsed(&self) -> Option<(usize, BTreeMap<u8, WouldWait>)> {
-        let now = self.now();
-        let mut shared = self.lock();
+        let (mut shared, now) = self.lock_at();
         let rehearsal = shared.rehearsal.as_mut()?;
         rehearsal.advance(now);
         Some((rehearsal.limit(), rehearsal.by_class().clone()))
@@ -231,8 +229,8 @@ impl Limiter {
 
     /// [`Admission::needs`].
     pub fn needs(&self) -> Vec<Need> {
-        let now = self.now();
-        self.lock().admission.needs(now)
+        let (shared, now) = self.lock_at();
+        shared.admission.needs(now)
     }
 
     /// What was seen since the last call.
@@ -306,11 +304,18 @@ impl Limiter {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The lock, and the time of what is decided under it.
+    fn lock_at(&self) -> (MutexGuard<'_, Shared>, Time) {
+        let shared = self.lock();
+        // Not before the lock: another thread may decide while this one waits for it.
+        let now = self.now();
+        (shared, now)
+    }
+
     /// Changes who is where, lets in who can go in then, and wakes them when the lock is free.
     fn change<T>(&self, change: impl FnOnce(&mut Shared, Time) -> T) -> T {
-        let now = self.now();
         let (result, woken) = {
-            let mut shared = self.lock();
+            let (mut shared, now) = self.lock_at();
             shared.admission.pass(now);
             let result = change(&mut shared, now);
             (result, shared.admit_all(now))

@@ -87,8 +87,7 @@ impl Permit {
     /// says nothing about jobs like this one.
     pub fn done(&mut self) {
         if self.end(Ending::Done) {
-            let mut shared = self.limiter.lock();
-            let now = self.limiter.now();
+            let (mut shared, now) = self.limiter.lock_at();
             let inside_ns = now.since(self.admitted_at);
             let admission = &mut shared.admission;
             admission.complete(&self.ticket, self.wait_ns(), inside_ns, now);
@@ -129,8 +128,7 @@ impl Permit {
     /// one, but its class is charged for it.
     pub fn fail(&mut self) {
         if self.end(Ending::Failed) {
-            let mut shared = self.limiter.lock();
-            let now = self.limiter.now();
+            let (mut shared, now) = self.limiter.lock_at();
             let inside_ns = now.since(self.admitted_at);
             shared.admission.settle(&self.ticket, inside_ns);
         }

@@ -23,12 +23,12 @@ impl Limiter {
         self.playing().player.played().cloned()
     }
 
-    /// Plays on what each order would have given the last jobs, for some hundred microseconds; to be
-    /// called once a second, and soon again while [`is_playing`](Self::is_playing). Where the order
-    /// follows that, it may be another one from now on.
+    /// Plays on what each order would have given the last jobs, for some hundred microseconds; one
+    /// task is to call it once a second, and soon again while [`is_playing`](Self::is_playing).
+    /// Where the order follows that, it may be another one from now on.
     pub fn play_orders(&self) -> Option<Taken> {
-        let now = self.now();
         let mut playing = self.playing();
+        let now = self.now();
         let Playing { player, follower } = &mut *playing;
         let (seen, follows) = {
             let admission = &self.lock().admission;

@@ -2,3 +2,4 @@
 
 mod futures;
 mod rehearsals;
+mod threads;

@@ -107,7 +107,8 @@ impl Flow {
     /// The connection carries several responses at a time: a handle for one of them. The connection
     /// itself then announces none, and its socket never waits.
     ///
-    /// Streams are to be opened in the order in which they were requested, within a tokio runtime.
+    /// Streams are to be opened in the order in which they were requested, and ask within a tokio
+    /// runtime.
     pub fn open_stream(&self) -> StreamFlow {
         self.signals.set_has_streams();
         StreamFlow::open(self.shared.clone(), self.id)

@@ -60,15 +60,9 @@ impl InstalledBands {
         })))
     }
 
-    /// The socket priority that selects a band; `None` where none were installed.
-    pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
-        self.0.as_ref().map(|_| Bands::priority_of(band))
-    }
-
-    /// The socket priority that selects the last band; `None` where none were installed.
-    pub(crate) fn last_priority(&self) -> Option<u32> {
-        let count = self.0.as_ref()?.options.bands;
-        Some(Bands::priority_of(count.saturating_sub(1)))
+    /// How many were installed, there or lost; `None` where none were.
+    pub(crate) fn count(&self) -> Option<u8> {
+        Some(self.0.as_ref()?.options.bands)
     }
 
     /// What has left the device, bytes; none without bands.

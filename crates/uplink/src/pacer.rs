@@ -6,8 +6,10 @@ use sooner_kernel::qdisc::BacklogProbe;
 use sooner_kernel::timer::PacingTimer;
 use sooner_link::{Ahead, NextGrant, transmission_ns};
 use sooner_policy::Time;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::task::yield_now;
 
 /// The longest wait for the device's queue to drain, ns. Others' traffic may always keep that queue
 /// long; then grants still pass, one after each such wait, and every promise of the guard holds at
@@ -81,8 +83,7 @@ pub(crate) async fn run(
         let Some(strong) = shared.upgrade() else {
             return;
         };
-        let now = now();
-        let (next, rate_bits_per_sec) = strong.next_grant(now);
+        let (next, rate_bits_per_sec, now) = strong.next_grant();
         let backlog = backlog.as_mut().filter(|_| !held);
         let hold = backlog.zip(next).and_then(|(backlog, next)| {
             let until = backlog.hold_until(next, rate_bits_per_sec, now)?;
@@ -94,35 +95,59 @@ pub(crate) async fn run(
             None => strong.wake_next(),
         }
         drop(strong);
-        // The flow that was woken writes first, so that the timer is set once a grant: not for the
-        // case that it does not come, and then for the next.
-        tokio::task::yield_now().await;
+        // A flow of this thread that was woken writes first, so that the timer is set once a grant:
+        // not for the case that it does not come, and then for the next. One of another thread may
+        // ask later. Until it does, `wake_at` lies as far ahead as it has time to come back, so
+        // this loop sleeps. When it then needs the pacer earlier, it sees that under the lock,
+        // where `arm_pacer` has noted the sleep, and wakes it.
+        yield_now().await;
     }
 }
 
-/// Without pacing there is no link to wait for, only streams that were woken and do not ask. Runs
-/// until the uplink is dropped.
-pub(crate) async fn run_unpaced(shared: Weak<SharedLink>) {
-    loop {
-        let Some(strong) = shared.upgrade() else {
-            return;
-        };
-        let wake_at = strong.arm_pacer();
-        let notified = strong.pacer_wanted.clone();
-        drop(strong);
-        let Some(at) = wake_at else {
-            notified.notified().await;
-            continue;
-        };
-        let delay_ns = at.since(now());
-        if delay_ns > 0 {
-            tokio::select! {
-                () = notified.notified() => continue,
-                () = tokio::time::sleep(Duration::from_nanos(delay_ns)) => {}
+/// Without pacing there is no link to wait for, only streams that were woken and do not ask: one
+/// task for all threads, on the runtime of the stream that first waits.
+pub(crate) fn start_unpaced(shared: &Arc<SharedLink>, runtime: &Handle) {
+    runtime.spawn(Unpaced(Arc::downgrade(shared)).run());
+}
+
+/// The task without pacing. Its runtime may end before the uplink does.
+struct Unpaced(Weak<SharedLink>);
+
+impl Unpaced {
+    /// Runs until the uplink is dropped.
+    async fn run(self) {
+        loop {
+            let Some(strong) = self.0.upgrade() else {
+                return;
+            };
+            let wake_at = strong.arm_pacer();
+            let notified = strong.pacer_wanted.clone();
+            drop(strong);
+            let Some(at) = wake_at else {
+                notified.notified().await;
+                continue;
+            };
+            let delay_ns = at.since(now());
+            if delay_ns > 0 {
+                tokio::select! {
+                    () = notified.notified() => continue,
+                    () = tokio::time::sleep(Duration::from_nanos(delay_ns)) => {}
+                }
             }
+            if let Some(strong) = self.0.upgrade() {
+                strong.wake_next();
+            }
+            // Other threads may make work for this loop without end; the flows of this thread have
+            // their turns in between.
+            yield_now().await;
         }
-        if let Some(strong) = shared.upgrade() {
-            strong.wake_next();
+    }
+}
+
+impl Drop for Unpaced {
+    fn drop(&mut self) {
+        if let Some(strong) = self.0.upgrade() {
+            strong.lose_pacer();
         }
     }
 }

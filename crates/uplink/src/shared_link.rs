@@ -1,18 +1,24 @@
 //! What the handle, the flows, the streams and the pacer of one uplink share: the scheduler behind
 //! a lock.
 //!
-//! A process has one thread for all connections, so the lock is never contended; it is there
-//! because hyper's upgraded connections must be `Send`. Observers and wakers are called after it is
-//! released.
+//! Connections may live on several threads, each with a runtime of its own. All decide under this
+//! lock, one after the other, and read the time of a decision under it: it never goes back from one
+//! to the next. The lock is held for a decision and nothing else. Wakers, the pacer and observers
+//! are called when it is free: to wake another thread is a system call, and an observer may ask for
+//! the lock.
+
+mod state;
 
 use crate::auto_rate::AutoRate;
 use crate::installed_bands::{BandsNews, InstalledBands};
 use crate::mechanism::Metering;
 use crate::observer::Observer;
-use crate::pacer;
+use sooner_kernel::bands::Bands;
 use sooner_kernel::clock::monotonic_ns;
 use sooner_link::{Answer, Effects, FlowId, LinkScheduler, NextGrant, OnEnd, ResponseStart};
 use sooner_policy::Time;
+use state::Calls;
+pub(crate) use state::State;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
@@ -34,17 +40,10 @@ pub(crate) struct SharedLink {
     metering: Metering,
     /// What of a link's limits every write asks for; it changes with the rate.
     unsent_bytes_max: AtomicU32,
+    /// Bands that were installed, there or lost; none: not any.
+    band_count: Option<u8>,
     /// Apart from the scheduler: changing it asks the kernel.
     installed_bands: Mutex<InstalledBands>,
-}
-
-/// What is behind the lock.
-pub(crate) struct State {
-    pub(crate) link: LinkScheduler,
-    /// Until when the pacer sleeps; it must be woken for anything earlier.
-    pacer_until: Option<Time>,
-    /// Whether a task wakes flows at their turn.
-    has_pacer: bool,
 }
 
 impl SharedLink {
@@ -61,13 +60,10 @@ impl SharedLink {
             is_paced: link.is_paced(),
             asks_for_paths: link.asks_for_paths(),
             marks_bands: link.chooses_bands(),
-            state: Mutex::new(State {
-                has_pacer: link.is_paced(),
-                pacer_until: None,
-                link,
-            }),
+            state: Mutex::new(State::new(link)),
             pacer_wanted: Arc::default(),
             observer: OnceLock::new(),
+            band_count: installed_bands.count(),
             installed_bands: Mutex::new(installed_bands),
         }
     }
@@ -78,20 +74,27 @@ impl SharedLink {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn now(&self) -> Time {
-        now()
+    /// The lock, and the time of what is decided under it.
+    pub(crate) fn lock_at(&self) -> (MutexGuard<'_, State>, Time) {
+        let state = self.lock();
+        // Not before the lock: another thread may decide while this one waits for it.
+        let now = now();
+        (state, now)
     }
 
+    /// The socket priority that selects a band; `None` where none were installed.
     pub(crate) fn priority_of(&self, band: u8) -> Option<u32> {
-        self.bands().priority_of(band)
+        self.band_count.map(|_| Bands::priority_of(band))
     }
 
+    /// The socket priority that selects the last band; `None` where none were installed.
     pub(crate) fn last_priority(&self) -> Option<u32> {
-        self.bands().last_priority()
+        let count = self.band_count?;
+        Some(Bands::priority_of(count.saturating_sub(1)))
     }
 
     /// The link has another rate from now on, here and on the device.
-    pub(crate) fn set_rate(&self, rate_bits_per_sec: u64) {
+    pub(crate) fn set_rate(self: &Arc<Self>, rate_bits_per_sec: u64) {
         // A device that is gone carries nothing at any rate.
         let _ = self.bands().set_rate(rate_bits_per_sec);
         let limits = self.metering.limits(rate_bits_per_sec);
@@ -131,80 +134,88 @@ impl SharedLink {
     }
 
     /// Whether the connection may write now; without pacing it always may.
-    pub(crate) fn ask(&self, connection: FlowId, want_bytes: u64, waker: &Waker) -> Answer {
+    pub(crate) fn ask(
+        self: &Arc<Self>,
+        connection: FlowId,
+        want_bytes: u64,
+        waker: &Waker,
+    ) -> Answer {
         if !self.is_paced {
             return Answer::Go(want_bytes);
         }
-        let mut state = self.lock();
-        let answer = state.link.ask(connection, want_bytes, waker, self.now());
-        if answer == Answer::Wait {
-            self.want_pacer(&mut state);
-        }
-        answer
+        self.decide(|state, now| {
+            let answer = state.link.ask(connection, want_bytes, waker, now);
+            let calls = match answer {
+                Answer::Wait => Calls {
+                    next: None,
+                    pacer: state.want_pacer(now),
+                },
+                Answer::Go(_) => Calls::default(),
+            };
+            (answer, calls)
+        })
     }
 
     /// Whether the stream may hand over now.
-    pub(crate) fn ask_stream(&self, stream: FlowId, want_bytes: u64, waker: &Waker) -> Answer {
-        let (answer, next) = {
-            let mut state = self.lock();
-            let now = self.now();
+    pub(crate) fn ask_stream(
+        self: &Arc<Self>,
+        stream: FlowId,
+        want_bytes: u64,
+        waker: &Waker,
+    ) -> Answer {
+        self.decide(|state, now| {
             let answer = state.link.ask(stream, want_bytes, waker, now);
-            let next = if answer == Answer::Wait {
+            let calls = match answer {
                 // It may wait for its own connection, and leave the link to another.
-                let next = state.next_waker(now);
-                self.want_pacer(&mut state);
-                next
-            } else {
-                None
+                Answer::Wait => state.calls(now),
+                Answer::Go(_) => Calls::default(),
             };
-            (answer, next)
-        };
-        wake(next);
-        answer
+            (answer, calls)
+        })
     }
 
     /// The stream handed over `written_bytes` of its grant.
-    pub(crate) fn settle_stream(&self, stream: FlowId, written_bytes: u64) {
-        let next = {
-            let mut state = self.lock();
-            let now = self.now();
+    pub(crate) fn settle_stream(self: &Arc<Self>, stream: FlowId, written_bytes: u64) {
+        self.decide(|state, now| {
             state.link.settle_stream(stream, written_bytes, now);
             // A stream that handed over comes back at once for more; one that gave its turn back
             // may not.
             let gives_back = written_bytes == 0;
             let next = gives_back.then(|| state.next_waker(now)).flatten();
-            self.want_pacer(&mut state);
-            next
-        };
-        wake(next);
+            let pacer = state.want_pacer(now);
+            ((), Calls { next, pacer })
+        });
     }
 
-    /// The connection opens a stream; within a tokio runtime.
-    pub(crate) fn open_stream(self: &Arc<Self>, connection: FlowId) -> FlowId {
-        let mut state = self.lock();
-        let stream = state.link.open_stream(connection, self.now());
-        if !std::mem::replace(&mut state.has_pacer, true) {
-            tokio::spawn(pacer::run_unpaced(Arc::downgrade(self)));
-        }
-        stream
+    /// The connection opens a stream.
+    pub(crate) fn open_stream(&self, connection: FlowId) -> FlowId {
+        let (mut state, now) = self.lock_at();
+        state.link.open_stream(connection, now)
     }
 
     /// Wakes the flow that may go next, and has the pacer wake the one after.
-    pub(crate) fn wake_next(&self) {
+    pub(crate) fn wake_next(self: &Arc<Self>) {
         self.change(|_, _| ());
     }
 
     /// Changes something under the lock and wakes the flow that may go next.
-    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut LinkScheduler, Time) -> R) -> R {
-        let (result, next) = {
-            let mut state = self.lock();
-            let now = self.now();
+    pub(crate) fn change<R>(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut LinkScheduler, Time) -> R,
+    ) -> R {
+        self.decide(|state, now| {
             let result = change(&mut state.link, now);
-            let next = state.next_waker(now);
-            self.want_pacer(&mut state);
-            (result, next)
+            (result, state.calls(now))
+        })
+    }
+
+    /// Decides under the lock, and makes the calls that follow when it is free.
+    fn decide<R>(self: &Arc<Self>, decide: impl FnOnce(&mut State, Time) -> (R, Calls)) -> R {
+        let (result, calls) = {
+            let (mut state, now) = self.lock_at();
+            decide(&mut state, now)
         };
-        wake(next);
+        calls.make(self);
         result
     }
 
@@ -217,13 +228,12 @@ impl SharedLink {
         on_end: OnEnd,
         body_done: bool,
     ) {
-        let now = self.now();
-        let started = {
-            let mut state = self.lock();
+        let (started, now) = {
+            let (mut state, now) = self.lock_at();
             if body_done {
                 state.link.body_done(flow);
             }
-            state.link.start(flow, response, on_end, now)
+            (state.link.start(flow, response, on_end, now), now)
         };
         match started {
             Ok(started) => {
@@ -240,7 +250,7 @@ impl SharedLink {
         effects.wakers.into_iter().for_each(Waker::wake);
         for ended in effects.ended {
             if let Some(observer) = self.observer.get() {
-                observer.ended(ended.job, self.now(), &ended.report);
+                observer.ended(ended.job, now(), &ended.report);
             }
             (ended.on_end)(ended.report);
         }
@@ -248,35 +258,22 @@ impl SharedLink {
 
     /// The pacer goes to sleep; until when.
     pub(crate) fn arm_pacer(&self) -> Option<Time> {
-        let mut state = self.lock();
-        state.pacer_until = state.link.wake_at(self.now());
-        state.pacer_until
+        let (mut state, now) = self.lock_at();
+        state.arm_pacer(now)
     }
 
-    /// What goes next, and the link's rate.
-    pub(crate) fn next_grant(&self, now: Time) -> (Option<NextGrant>, u64) {
-        let link = &mut self.lock().link;
-        let rate_bits_per_sec = link.rate_bits_per_sec().unwrap_or(u64::MAX);
-        (link.next_grant(now), rate_bits_per_sec)
+    /// What goes next now, and the link's rate.
+    pub(crate) fn next_grant(&self) -> (Option<NextGrant>, u64, Time) {
+        let (mut state, now) = self.lock_at();
+        let rate_bits_per_sec = state.link.rate_bits_per_sec().unwrap_or(u64::MAX);
+        (state.link.next_grant(now), rate_bits_per_sec, now)
     }
 
-    /// Wakes the pacer if it sleeps past the time at which it is needed.
-    fn want_pacer(&self, state: &mut State) {
-        let Some(at) = state.link.wake_at(self.now()) else {
-            return;
-        };
-        if state.pacer_until.is_none_or(|until| at < until) {
-            state.pacer_until = Some(at);
-            self.pacer_wanted.notify_one();
-        }
-    }
-}
-
-impl State {
-    /// The waker of the flow that may go next, if the link can take more.
-    fn next_waker(&mut self, now: Time) -> Option<Waker> {
-        let flow = self.link.wake_next(now)?;
-        self.link.take_waker(flow)
+    /// The pacer's runtime has ended. All who wait ask again, and the first who is told to wait
+    /// starts another pacer.
+    pub(crate) fn lose_pacer(&self) {
+        let wakers = self.lock().lose_pacer();
+        wakers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -290,10 +287,4 @@ impl Drop for SharedLink {
 /// The time of every decision under tokio.
 pub(crate) fn now() -> Time {
     Time::from_ns(monotonic_ns())
-}
-
-fn wake(next: Option<Waker>) {
-    if let Some(waker) = next {
-        waker.wake();
-    }
 }

@@ -158,9 +158,8 @@ impl AsyncWrite for GatedStream {
 impl Drop for GatedStream {
     fn drop(&mut self) {
         self.measure_last();
-        let now = self.shared.now();
         let effects = {
-            let mut state = self.shared.lock();
+            let (mut state, now) = self.shared.lock_at();
             state
                 .link
                 .settle(self.flow, self.unsettled_bytes, self.unsettled_bytes, now);

@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 
-/// One uplink and all that write to it; clones share it.
+/// One uplink and all that write to it; clones share it, on any threads.
 #[derive(Clone)]
 pub struct Uplink {
     shared: Arc<SharedLink>,
@@ -37,7 +37,8 @@ impl Uplink {
         )
     }
 
-    /// Sets up what `config` asks for and starts pacing; must be called within a tokio runtime.
+    /// Sets up what `config` asks for and starts pacing; must be called within a tokio runtime,
+    /// which paces for all threads that use the uplink, and has to outlive them.
     pub fn start(config: &UplinkConfig) -> Result<Self, UplinkError> {
         let plan = Plan::make(config)?;
         let timer = PacingTimer::new().map_err(|source| UplinkError::System {
@@ -110,7 +111,10 @@ impl Uplink {
     /// Puts an accepted connection under the scheduler; its socket should have `TCP_NODELAY`, or
     /// the end of a grant waits in it for an acknowledgement, and the connection with it.
     pub fn wrap(&self, io: TcpStream) -> (GatedStream, Flow) {
-        let id = self.shared.lock().link.open(self.shared.now());
+        let id = {
+            let (mut state, now) = self.shared.lock_at();
+            state.link.open(now)
+        };
         let flow = Flow {
             shared: self.shared.clone(),
             id,
@@ -158,6 +162,7 @@ impl Uplink {
 
     /// What is there now. Looks at every connection: for once a second, not for every request.
     pub fn snapshot(&self) -> Snapshot {
-        self.shared.lock().link.snapshot(self.shared.now())
+        let (mut state, now) = self.shared.lock_at();
+        state.link.snapshot(now)
     }
 }

@@ -176,6 +176,13 @@ impl LinkScheduler {
         self.flows.get_mut(&flow)?.waker.take()
     }
 
+    /// Takes the wakers of all flows that were told to wait, where nothing is left that watches
+    /// [`wake_at`](Self::wake_at): they are to ask again.
+    pub fn take_wakers(&mut self) -> Vec<Waker> {
+        let flows = self.flows.values_mut();
+        flows.filter_map(|flow| flow.waker.take()).collect()
+    }
+
     /// When [`wake_next`](Self::wake_next) should be tried next; `None` while no flow waits that
     /// could go.
     pub fn wake_at(&mut self, now: Time) -> Option<Time> {

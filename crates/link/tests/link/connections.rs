@@ -471,3 +471,23 @@ fn bytes_behind_a_shut_window_are_charged_when_they_go() {
     let sent = opened.after(wire::PACKET_BYTES * 1_000);
     assert_eq!(world.link.wake_at(world.now), Some(sent));
 }
+
+/// As a driver does that has lost its timer.
+#[test]
+fn all_that_were_told_to_wait_can_be_called_at_once() {
+    let mut link = paced(PolicyName::Fcfs, LinkLimits::at_rate(RATE), None);
+    let flows = [(); 3].map(|()| link.open(Time::ZERO));
+    for flow in flows {
+        start(&mut link, flow, Some(10_000), 0, Time::ZERO);
+        let answer = ask(&mut link, flow, 10_000, Time::ZERO);
+        assert_eq!(
+            answer,
+            Answer::Wait,
+            "the packets that opened them are on the link"
+        );
+    }
+    assert_eq!(link.take_wakers().len(), 3);
+    assert_eq!(link.take_wakers().len(), 0);
+    ask(&mut link, flows[1], 10_000, Time::ZERO);
+    assert_eq!(link.take_wakers().len(), 1);
+}

@@ -21,10 +21,8 @@ impl GatedStream {
         self.settle_sent();
         if let Ok(info) = socket::tcp_info(&self.io) {
             let wire_bytes = info.bytes_sent + HEADER_BYTES * u64::from(info.segments_sent);
-            self.shared
-                .lock()
-                .link
-                .account(self.flow, wire_bytes, self.shared.now());
+            let (mut state, now) = self.shared.lock_at();
+            state.link.account(self.flow, wire_bytes, now);
         }
     }
 
@@ -44,11 +42,10 @@ impl GatedStream {
             0
         };
         let sent_bytes = before_bytes - self.unsent_bytes;
-        let now = self.shared.now();
-        self.shared
-            .lock()
-            .link
-            .settle(self.flow, written_bytes, sent_bytes, now);
+        {
+            let (mut state, now) = self.shared.lock_at();
+            state.link.settle(self.flow, written_bytes, sent_bytes, now);
+        }
         self.count_moved(written_bytes);
     }
 
@@ -64,9 +61,8 @@ impl GatedStream {
     /// follow what was written, and so do the figures of those who watch.
     fn settle_unpaced(&mut self) {
         let written_bytes = std::mem::take(&mut self.unsettled_bytes);
-        let now = self.shared.now();
-        self.shared
-            .lock()
+        let (mut state, now) = self.shared.lock_at();
+        state
             .link
             .settle(self.flow, written_bytes, written_bytes, now);
     }
@@ -97,8 +93,8 @@ impl GatedStream {
     fn note_unsent(&mut self, unsent_bytes: u64) {
         let sent_bytes = std::mem::replace(&mut self.unsent_bytes, unsent_bytes) - unsent_bytes;
         if sent_bytes > 0 {
-            let now = self.shared.now();
-            self.shared.lock().link.sent(self.flow, sent_bytes, now);
+            let (mut state, now) = self.shared.lock_at();
+            state.link.sent(self.flow, sent_bytes, now);
         }
     }
 
@@ -132,8 +128,7 @@ impl GatedStream {
         if !self.shared.is_paced && nothing_new {
             return Effects::default();
         }
-        let now = self.shared.now();
-        let mut state = self.shared.lock();
+        let (mut state, now) = self.shared.lock_at();
         if self.unsettled_bytes > 0 {
             state
                 .link

@@ -37,8 +37,8 @@ impl GatedStream {
     fn sample_path(&mut self) {
         self.unsampled_bytes = 0;
         if let Ok(info) = socket::tcp_info(&self.io) {
-            let sample = sample_of(&info, self.shared.now());
-            self.shared.lock().link.sample_path(self.flow, sample);
+            let (mut state, now) = self.shared.lock_at();
+            state.link.sample_path(self.flow, sample_of(&info, now));
         }
     }
 

@@ -4,4 +4,5 @@ mod engine;
 mod sealed_files;
 mod stream;
 mod stream_flows;
+mod threads;
 mod tls;

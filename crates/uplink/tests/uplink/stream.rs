@@ -10,19 +10,19 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Slow enough that every body takes many grants, fast enough that a test takes well under a
 /// second.
-const RATE_BITS_PER_SEC: u64 = 40_000_000;
+pub(crate) const RATE_BITS_PER_SEC: u64 = 40_000_000;
 
 /// Reports in the order in which responses ended, by the index of their connection.
 type Ends = Arc<Mutex<Vec<(usize, JobReport)>>>;
 
-fn in_order_of(policy: PolicyName) -> Uplink {
+pub(crate) fn in_order_of(policy: PolicyName) -> Uplink {
     let mut config = UplinkConfig::new(RATE_BITS_PER_SEC, policy);
     config.mechanism = Mechanism::UserSpace;
     Uplink::start(&config).expect("user space needs nothing")
 }
 
 /// A connected pair: the client's end, the gated server's end and its flow.
-async fn connect(uplink: &Uplink) -> (TcpStream, GatedStream, Flow) {
+pub(crate) async fn connect(uplink: &Uplink) -> (TcpStream, GatedStream, Flow) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
     let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
@@ -49,7 +49,7 @@ async fn respond(mut stream: GatedStream, flow: Flow, bytes: usize, index: usize
 
 /// Serves bodies of the given sizes at the same time; returns the reports in the order of their
 /// ends.
-async fn serve(uplink: &Uplink, sizes: &[usize]) -> Vec<(usize, JobReport)> {
+pub(crate) async fn serve(uplink: &Uplink, sizes: &[usize]) -> Vec<(usize, JobReport)> {
     let ends = Ends::default();
     let mut tasks = tokio::task::JoinSet::new();
     // All are there before the first begins, however slow this machine is at connecting.

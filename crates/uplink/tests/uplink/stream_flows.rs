@@ -50,7 +50,7 @@ async fn read_to_end(mut client: TcpStream) -> Vec<u8> {
 
 /// Serves streams of the given sizes and orders on one connection; returns the reports in the order
 /// of their ends.
-async fn serve(uplink: &Uplink, streams: &[(u64, StreamOrder)]) -> Vec<(u8, JobReport)> {
+pub(crate) async fn serve(uplink: &Uplink, streams: &[(u64, StreamOrder)]) -> Vec<(u8, JobReport)> {
     let (client, stream, flow) = connect(uplink).await;
     let (engine, ends) = (Arc::<Engine>::default(), Ends::default());
     let mut responses = JoinSet::new();
