@@ -25,11 +25,8 @@ use sooner_operate::{PassedListeners, passed_listeners};
 use sooner_operate::{Signals, polled_when_woken};
 use sooner_uplink::{Uplink, UplinkError};
 use sooner_web::config::{Config, Misconfigured};
-use sooner_web::{Listening, Means, Server};
+use sooner_web::{Listening, Means, Server, reading_threads_max};
 use std::process::ExitCode;
-
-/// Reads that wait for a disk at once; more would only queue at the disk.
-const READING_THREADS_MAX: usize = 32;
 
 /// Serves until SIGTERM or SIGINT, or only looks whether it would.
 pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
@@ -43,10 +40,11 @@ pub fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         chunk_bytes: link.chunk_bytes(),
         record_bytes: link.record_bytes(),
         descriptors,
+        workers: effective.config.worker_count(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(READING_THREADS_MAX)
+        .max_blocking_threads(reading_threads_max(means.workers))
         .build()
         .context("cannot start the runtime")?;
     if let Some(before) = check::Before::of(&args) {
@@ -74,7 +72,7 @@ async fn serve(
     remove_leftovers();
     let located = |mistake| effective.located(mistake);
     let passed = passed(&effective.config)?;
-    let listening = Server::from_config(&effective.config, means)
+    let mut listening = Server::from_config(&effective.config, means)
         .and_then(|server| server.with_passed(passed).start())
         .map_err(located)?;
     listening.note_config(effective.source.hash());
@@ -87,6 +85,8 @@ async fn serve(
         .into_iter()
         .for_each(say);
     user::adopt(&effective, uplink.uses_bands()).map_err(located)?;
+    // Capabilities are those of a thread, and inherited.
+    listening.start_workers(&uplink).map_err(located)?;
     let status = ready_line::ready_line(&effective.config, &link, &listening, &uplink);
     if !args.quiet {
         say(&status);

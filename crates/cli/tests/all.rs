@@ -47,6 +47,7 @@ mod package;
 mod queue;
 mod secured;
 mod serve;
+mod serve_workers;
 mod sim;
 mod solve;
 mod standard_input;

@@ -1,4 +1,5 @@
-//! How many jobs a server gets at a time: so many, or as many as are found to be enough.
+//! How many of something there are at a time: so many, or as many as are found to be enough. Jobs
+//! inside a server, and workers.
 
 use crate::Misconfigured;
 use serde::Deserialize;
@@ -45,7 +46,7 @@ impl FromStr for Limit {
         match text {
             "auto" => Ok(Self::Auto),
             _ => text.parse().map(Self::Fixed).map_err(|_| {
-                format!("{text:?} is not a limit; write a whole number from 1 on, or \"auto\"")
+                format!("{text:?} cannot be; write a whole number from 1 on, or \"auto\"")
             }),
         }
     }

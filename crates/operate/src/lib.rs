@@ -22,7 +22,7 @@ pub use accept_failures::AcceptFailures;
 pub use activation::{PassedError, PassedListeners, passed_listeners};
 pub use event_loop::{polled_when_woken, run_local};
 pub use lines::{finish, lost_lines, print, say, say_as};
-pub use listen::{ListenError, listen, may_listen};
+pub use listen::{ListenError, listen, listen_together, may_listen};
 pub use outlet::Outlet;
 pub use process::ProcessReading;
 pub use signals::{Action, Signals};

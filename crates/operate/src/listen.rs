@@ -66,16 +66,41 @@ pub fn listen(
     address: SocketAddr,
     stall_timeout: Option<Duration>,
 ) -> Result<std::net::TcpListener, ListenError> {
-    open(address, stall_timeout).map_err(|error| ListenError::new(address, error))
+    open(address, stall_timeout, false).map_err(|error| ListenError::new(address, error))
 }
 
-fn open(address: SocketAddr, stall_timeout: Option<Duration>) -> io::Result<std::net::TcpListener> {
+/// The same `count` times on one address: the kernel shares connections out among them (by
+/// SO_REUSEPORT, where there are several). Port 0 stands for the same port in all.
+pub fn listen_together(
+    address: SocketAddr,
+    stall_timeout: Option<Duration>,
+    count: usize,
+) -> Result<Vec<std::net::TcpListener>, ListenError> {
+    let only = listen(address, stall_timeout)?;
+    if count == 1 {
+        return Ok(vec![only]);
+    }
+    // One that shares its port would be let in beside another program's that does the same, so the
+    // first look was by one that does not.
+    let failed = |error| ListenError::new(address, error);
+    let found = only.local_addr().map_err(failed)?;
+    drop(only);
+    let each = (0..count).map(|_| open(found, stall_timeout, true).map_err(failed));
+    each.collect()
+}
+
+fn open(
+    address: SocketAddr,
+    stall_timeout: Option<Duration>,
+    shares_port: bool,
+) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
         Some(Protocol::TCP),
     )?;
     socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shares_port)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -114,6 +139,21 @@ mod tests {
             listen(elsewhere, None),
             Err(ListenError::NoSuchAddress { .. })
         ));
+    }
+
+    #[test]
+    fn several_share_a_port_and_no_other_does() {
+        let all = listen_together("127.0.0.1:0".parse().unwrap(), None, 3).unwrap();
+        let address = all[0].local_addr().unwrap();
+        for listener in &all {
+            assert_eq!(listener.local_addr().unwrap(), address);
+        }
+        for count in [1, 3] {
+            assert!(matches!(
+                listen_together(address, None, count),
+                Err(ListenError::InUse { .. })
+            ));
+        }
     }
 
     #[test]

@@ -78,7 +78,8 @@ impl Acceptor {
             match listener.accept().await {
                 Ok((stream, remote)) => {
                     failures.end();
-                    acceptor.spawn(stream, remote);
+                    let handle = acceptor.connections.enter(stream.as_raw_fd()).await;
+                    acceptor.spawn(stream, remote, handle);
                 }
                 // The client went away while it waited: not our trouble.
                 Err(error) if !failures.is_ours(&error) => {}
@@ -96,8 +97,8 @@ impl Acceptor {
         }
     }
 
-    fn spawn(self: &Rc<Self>, stream: TcpStream, remote: SocketAddr) {
-        let handle = Rc::new(self.connections.register(stream.as_raw_fd()));
+    fn spawn(self: &Rc<Self>, stream: TcpStream, remote: SocketAddr, handle: ConnectionHandle) {
+        let handle = Rc::new(handle);
         let metrics = self.service.metrics();
         metrics.connection_opened();
         let (stream, flow) = self.uplink.wrap(stream);

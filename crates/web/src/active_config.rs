@@ -10,10 +10,13 @@ use crate::metrics::{Metrics, SiteId};
 use crate::proxy::{Proxy, ProxyTables};
 use crate::proxy_protocol::Senders;
 use crate::static_site::{Sites, StaticConfig};
+use crate::tls::Tls;
+use rustls::ServerConfig;
 use sooner_http::priority::Rules;
 use std::borrow::Cow;
+use std::sync::Arc;
 
-/// What a process has to share out, whatever the configuration says.
+/// What a process has to share out.
 #[derive(Debug, Clone, Copy)]
 pub struct Means {
     /// Bytes read from a file at once; about the uplink's quantum when responses are ordered.
@@ -23,6 +26,26 @@ pub struct Means {
     pub record_bytes: u64,
     /// Descriptors the process may have open.
     pub descriptors: u64,
+    /// Threads that serve, which share files kept in memory and what compresses.
+    pub workers: usize,
+}
+
+impl Means {
+    /// Those of a small machine, for one worker.
+    #[cfg(test)]
+    pub(crate) fn of_test() -> Self {
+        Self {
+            chunk_bytes: 1 << 16,
+            record_bytes: 1 << 14,
+            descriptors: 1024,
+            workers: 1,
+        }
+    }
+
+    /// The TLS of one worker, by `config`.
+    pub(crate) fn tls(&self, config: Arc<ServerConfig>) -> Tls {
+        Tls::new(config, self.chunk_bytes, self.record_bytes)
+    }
 }
 
 /// The configuration in force since the last reload.
@@ -64,7 +87,7 @@ impl ActiveConfig {
             &config.compression.clone().unwrap_or_default(),
             config.compress,
             configs.iter().map(|site| site.compress),
-            means.descriptors,
+            means,
             &metrics.compression,
         )?;
         let names = configs.iter().map(|site| metrics.site(site_name(site)));
@@ -122,9 +145,10 @@ fn site_name(site: &StaticConfig) -> &str {
 fn cache_limits(limits: &Limits, means: Means) -> CacheLimits {
     let defaults = CacheLimits::default();
     let affordable = usize::try_from(means.descriptors / 4).unwrap_or(usize::MAX);
+    // Each worker has its own.
     CacheLimits {
-        files_max: defaults.files_max.min(affordable),
-        memory_bytes_max: limits.file_memory_bytes,
+        files_max: defaults.files_max.min(affordable) / means.workers,
+        memory_bytes_max: limits.file_memory_bytes / means.workers as u64,
         ..defaults
     }
 }

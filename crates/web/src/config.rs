@@ -12,6 +12,7 @@ mod check;
 mod paths;
 mod scripts;
 mod uplink;
+mod workers;
 
 pub use address::{ListenAddress, NotAnAddress};
 pub use sooner_config::{Misconfigured, SourceText, Spanned, from_command_line, parsed};
@@ -27,6 +28,7 @@ use crate::proxy::{ClassTable, ProxyTable, RouteTable, UpstreamTable};
 use crate::proxy_protocol::ProxyProtocolConfig;
 use crate::static_site::StaticConfig;
 use serde::Deserialize;
+use sooner_config::Limit;
 use sooner_config::classes::{self, LateName};
 use sooner_tls::TlsConfig;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -47,6 +49,8 @@ pub struct Config {
     pub root: Option<Spanned<PathBuf>>,
     /// The user to become after binding; default: the user that started it.
     pub user: Option<Spanned<String>>,
+    /// Threads that serve, or `"auto"`: as many as processors may be used; default: 1.
+    pub workers: Option<Spanned<Limit>>,
     /// The link, and who goes first on it.
     pub uplink: UplinkTable,
     /// The access log.

@@ -4,16 +4,15 @@ use sooner_kernel::handshakes::count;
 use sooner_link::flood::{FloodWatch, Handshakes};
 use sooner_operate::say;
 use sooner_uplink::Uplink;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Puts the listeners' handshakes first.
-pub fn put_first<'a>(uplink: &Uplink, listeners: impl Iterator<Item = &'a TcpListener>) {
+pub fn put_first(uplink: &Uplink, listeners: impl Iterator<Item = impl AsFd>) {
     for listener in listeners {
         if let Err(error) = uplink.mark_listener(listener, false) {
             say(format_args!("handshakes are not put first: {error}"));

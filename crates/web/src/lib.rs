@@ -30,8 +30,11 @@ mod server;
 mod service;
 pub mod static_site;
 pub mod tls;
+mod worker;
+mod workers;
 
 pub use acceptor::Transport;
 pub use active_config::Means;
 pub use server::{Control, Listening, Server};
 pub use sooner_uplink::Uplink;
+pub use workers::reading_threads_max;

@@ -3,7 +3,7 @@
 //! For who makes responses, in the order of a request's life:
 //!
 //! ```text
-//! let metrics = Arc::new(Metrics::new(SystemTime::now()));   // one a process; it outlives reloads
+//! let metrics = Arc::new(Metrics::new(SystemTime::now()));   // one a worker; it outlives reloads
 //! metrics.compare_with(shadow);                               // where responses are ordered; also given to `uplink.observe`
 //! let site = metrics.site("example.org");                     // once a site of a configuration
 //! metrics.connection_opened();                                // ... connection_closed(), connection_refused(Refusal::Connections)
@@ -14,17 +14,23 @@
 //! metrics.request_done(&facts, &report);                      // in the function given to `flow.start`
 //! metrics.reloaded(config_hash, SystemTime::now());           // at the start too; reload_failed() when a new one is refused
 //! metrics.stops();                                            // when the grace begins: `/healthz` says so
+//! let sum = Metrics::sum(&all);                               // of all workers, for a reader
 //! ```
+//!
+//! Every worker counts in metrics of its own. What belongs to the process (its start, its
+//! configurations, its end, the comparison with FAIR) is in those of the first.
 //!
 //! `metrics.fair_response_ns(&report)` in that same function is what the access log wants to know.
 //!
 //! Counting costs what plain integers cost, some 25 ns a response: one thread counts, and all that
-//! is made of it for a reader (labels, means, text) is made when it reads, in [`crate::admin`].
+//! is made of it for a reader (sums, labels, means, text) is made when it reads, in
+//! [`crate::admin`].
 
 mod count;
 mod sites;
 mod size_class;
 mod slowest;
+mod sum;
 
 pub use count::{BOUNDS_NS, Count, Histogram};
 pub use sites::{PROTOCOLS, Protocol, STATUS_CLASSES, SiteId, SiteReading};
@@ -42,7 +48,7 @@ use sooner_uplink::FairShadow;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Everything that is counted; shared by an `Arc`, counted by one thread, read by any.
+/// Everything that a worker counts; shared by an `Arc`, counted by one thread, read by any.
 #[derive(Debug)]
 pub struct Metrics {
     /// When the process began to serve, seconds since 1970.
@@ -310,7 +316,8 @@ impl Metrics {
         self.slowest.read()
     }
 
-    /// A second has passed: what is too old to be shown goes.
+    /// A second has passed: what is too old to be shown goes. One thread says so, which need
+    /// not be the one that counts.
     pub fn second_passed(&self) {
         self.slowest.second_passed();
     }

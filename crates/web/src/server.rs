@@ -1,30 +1,34 @@
 //! A server from its configuration: start, reload, graceful stop.
 
-use crate::acceptor::{Acceptor, Transport};
+use crate::acceptor::Transport;
 use crate::access_log::Closer;
 use crate::active_config::{ActiveConfig, Means};
 use crate::admin::{Admin, Sources, UplinkReading};
 use crate::config::{Config, Misconfigured};
-use crate::grace_end::{StopGuard, telling_time};
+use crate::grace_end::StopGuard;
 use crate::handshakes;
 use crate::limits::Connections;
 use crate::metrics::Metrics;
 use crate::service::Service;
-use crate::tls::{self, Prepared, Tls};
-use sooner_operate::{ListenError, PassedListeners, listen, polled_when_woken};
+use crate::tls::{self, Prepared};
+use crate::worker::Worker;
+use crate::workers::{Orders, Seed, Workers};
+use sooner_operate::{ListenError, PassedListeners, listen_together, polled_when_woken};
 use sooner_uplink::{FairShadow, Uplink};
+use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 use tokio::net::TcpListener;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
-use tokio::time::timeout;
 
 type Stop<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+/// The accept queues of one worker.
+type Queues = Vec<(std::net::TcpListener, Transport)>;
 
 /// What to serve, and with what means: looked at, nothing opened yet but files to read.
 pub struct Server<'a> {
@@ -43,13 +47,23 @@ pub struct Listening {
     admin: Option<Admin>,
     log_closer: Option<Closer>,
     warnings: Vec<Misconfigured>,
+    /// Workers that are not there yet.
+    seeds: Vec<Seed>,
+    workers: Option<Workers>,
+    /// Of the workers that are there, this thread's first.
+    all_metrics: Vec<Arc<Metrics>>,
+    /// What the responses of each leave through, this thread's first.
+    uplinks: Vec<Uplink>,
+    /// The listeners of the others, to be marked.
+    other_sockets: Vec<OwnedFd>,
 }
 
 /// What the parts of a running server have in common.
 struct ServerState {
-    service: Rc<Service>,
-    connections: Connections,
-    tls: Option<Rc<Tls>>,
+    /// That of this thread.
+    worker: Worker,
+    /// What tells the others.
+    orders: RefCell<Orders>,
     means: Means,
     metrics: Arc<Metrics>,
     passed: Passed,
@@ -117,7 +131,15 @@ impl<'a> Server<'a> {
             let message = "the service manager passed a socket for TLS; add [[tls]] with certificate = \"chain.pem\" and key = \"key.pem\"";
             return Err(Misconfigured::without_place("tls", message));
         }
-        let listeners = self.listeners()?;
+        let mut queues = self.queues()?.into_iter();
+        let own_queues = queues.next().unwrap_or_default();
+        let mut listeners = Vec::with_capacity(own_queues.len());
+        for (listener, transport) in own_queues {
+            listeners.push((
+                TcpListener::from_std(listener).map_err(unusable)?,
+                transport,
+            ));
+        }
         let admin = self.config.admin.bind()?;
         let (log, log_closer) = self.config.log.open()?;
         let connections = Connections::new(&self.active_config.limits, self.means.descriptors);
@@ -127,19 +149,28 @@ impl<'a> Server<'a> {
             self.metrics.clone(),
             Instant::now(),
         );
-        let Means {
-            chunk_bytes,
-            record_bytes,
-            ..
-        } = self.means;
+        let tls = self.tls.map(|prepared| prepared.config);
+        let config = Arc::new(self.config.clone());
+        let seeds = queues.map(|listeners| Seed {
+            config: config.clone(),
+            means: self.means,
+            listeners,
+            tls: tls.clone(),
+            log: service.log().clone(),
+            connections: connections.clone(),
+            metrics: Arc::new(Metrics::new(SystemTime::now())),
+        });
+        let seeds = seeds.collect();
         Ok(Listening {
             listeners,
+            all_metrics: vec![self.metrics.clone()],
             state: Rc::new(ServerState {
-                service: Rc::new(service),
-                connections,
-                tls: self
-                    .tls
-                    .map(|prepared| Rc::new(Tls::new(prepared, chunk_bytes, record_bytes))),
+                worker: Worker {
+                    service: Rc::new(service),
+                    connections,
+                    tls: tls.map(|config| Rc::new(self.means.tls(config))),
+                },
+                orders: RefCell::default(),
                 means: self.means,
                 metrics: self.metrics,
                 passed,
@@ -148,28 +179,43 @@ impl<'a> Server<'a> {
             admin,
             log_closer,
             warnings,
+            seeds,
+            workers: None,
+            uplinks: Vec::new(),
+            other_sockets: Vec::new(),
         })
     }
 
-    fn listeners(&self) -> Result<Vec<(TcpListener, Transport)>, Misconfigured> {
-        let stall_time = self.config.limits.stall_time();
-        let mut listeners = Vec::new();
+    /// The accept queues, by worker.
+    fn queues(&self) -> Result<Vec<Queues>, Misconfigured> {
+        let workers = self.means.workers;
+        let mut queues: Vec<Queues> = (0..workers).map(|_| Vec::new()).collect();
         if !self.passed.is_empty() {
             for (passed, transport) in [
                 (&self.passed.clear, Transport::Clear),
                 (&self.passed.tls, Transport::Tls),
             ] {
                 for listener in passed {
-                    listeners.push((adopt(listener)?, transport));
+                    // One queue that all take from: its owner opened it.
+                    for queue in &mut queues {
+                        queue.push((listener.try_clone().map_err(unusable)?, transport));
+                    }
                 }
             }
-            return Ok(listeners);
+            return Ok(queues);
         }
+        let stall_time = self.config.limits.stall_time();
+        let mut open = |address, transport| {
+            let listeners = listen_together(address, Some(stall_time), workers)?;
+            for (queue, listener) in queues.iter_mut().zip(listeners) {
+                queue.push((listener, transport));
+            }
+            Ok(())
+        };
         if self.config.listen.is_empty() {
             for address in self.config.clear_addresses() {
-                let listener = open(address, stall_time)
-                    .map_err(|error| Misconfigured::without_place("listen", error))?;
-                listeners.push((listener, Transport::Clear));
+                open(address, Transport::Clear)
+                    .map_err(|error: ListenError| Misconfigured::without_place("listen", error))?;
             }
         }
         for (key, addresses, transport) in [
@@ -177,26 +223,16 @@ impl<'a> Server<'a> {
             ("listen_tls", &self.config.listen_tls, Transport::Tls),
         ] {
             for address in addresses {
-                let listener = open(address.get_ref().0, stall_time)
+                open(address.get_ref().0, transport)
                     .map_err(|error| Misconfigured::at(address, key, error))?;
-                listeners.push((listener, transport));
             }
         }
-        Ok(listeners)
+        Ok(queues)
     }
 }
 
-fn open(address: SocketAddr, stall_time: Duration) -> Result<TcpListener, ListenError> {
-    let listener = listen(address, Some(stall_time))?;
-    TcpListener::from_std(listener).map_err(|error| ListenError::Other { address, error })
-}
-
-fn adopt(listener: &std::net::TcpListener) -> Result<TcpListener, Misconfigured> {
-    let listener = listener.try_clone().and_then(TcpListener::from_std);
-    listener.map_err(|error| {
-        let message = format!("a socket of the service manager cannot be used: {error}");
-        Misconfigured::without_place("listen", message)
-    })
+fn unusable(error: std::io::Error) -> Misconfigured {
+    Misconfigured::without_place("listen", format!("a socket cannot be used: {error}"))
 }
 
 impl Listening {
@@ -245,6 +281,35 @@ impl Listening {
         self.state.metrics.reloaded(hash, SystemTime::now());
     }
 
+    /// Starts the workers beside this thread, to serve through `uplink`, or each by itself where
+    /// nothing is ordered. They take connections at once. To be called once, before
+    /// [`Listening::run`], by a process that is the user that it is to be.
+    pub fn start_workers(&mut self, uplink: &Uplink) -> Result<(), Misconfigured> {
+        let is_ordered = uplink.snapshot().rate_bits_per_sec.is_some();
+        let mut seeds = Vec::with_capacity(self.seeds.len());
+        for seed in self.seeds.drain(..) {
+            let uplink = if is_ordered {
+                uplink.clone()
+            } else {
+                let own = Uplink::unlimited();
+                self.uplinks.push(own.clone());
+                own
+            };
+            handshakes::put_first(&uplink, seed.listeners.iter().map(|(it, _)| it));
+            let sockets = seed.listeners.iter();
+            let sockets = sockets.filter_map(|(it, _)| it.as_fd().try_clone_to_owned().ok());
+            self.other_sockets.extend(sockets);
+            self.all_metrics.push(seed.metrics.clone());
+            seeds.push((seed, uplink));
+        }
+        if !seeds.is_empty() {
+            let workers = Workers::start(seeds)?;
+            *self.state.orders.borrow_mut() = workers.orders();
+            self.workers = Some(workers);
+        }
+        Ok(())
+    }
+
     /// Serves through `uplink` until `stop` is ready; then ends idle connections, and waits for
     /// responses in flight as long as the grace allows.
     pub fn run<'a>(
@@ -262,10 +327,11 @@ impl Listening {
     }
 
     async fn serve(mut self, uplink: Uplink, stop: Stop<'_>) {
+        assert!(self.seeds.is_empty(), "the workers are started before");
         let log_closer = self.log_closer.take();
         let connections = LocalSet::new();
         // Dropped before the connections, which say why they end.
-        let stop_guard = StopGuard(self.state.service.grace_end().clone());
+        let stop_guard = StopGuard(self.state.worker.service.grace_end().clone());
         let local = polled_when_woken(self.run_local(uplink, stop));
         connections.run_until(local).await;
         drop(stop_guard);
@@ -275,53 +341,28 @@ impl Listening {
     }
 
     async fn run_local(mut self, uplink: Uplink, stop: Stop<'_>) {
-        let (alive, mut all_gone) = mpsc::channel::<()>(1);
+        let worker = &self.state.worker;
         let maintaining = spawn_local(self.state.clone().maintain_upstreams());
-        let sweeping = spawn_local(self.state.connections.clone().sweep());
-        let watching = spawn_local(self.state.connections.clone().watch_departures());
-        if uplink.snapshot().rate_bits_per_sec.is_none() {
-            self.state.service.set_unordered();
-        }
+        let sweeping = spawn_local(worker.connections.clone().sweep());
+        let watching = spawn_local(worker.connections.clone().watch_departures());
         self.start_shadow(&uplink);
         let admin = self.start_admin(&uplink);
         handshakes::put_first(&uplink, self.listeners.iter().map(|(listener, _)| listener));
-        let guarded = self.listeners.iter();
-        let guarded =
-            guarded.filter_map(|(listener, _)| listener.as_fd().try_clone_to_owned().ok());
-        let guarding = spawn_local(handshakes::watch(uplink.clone(), guarded.collect()));
-        let accepting: Vec<_> = self
-            .listeners
-            .into_iter()
-            .map(|(listener, transport)| {
-                let acceptor = Acceptor {
-                    service: self.state.service.clone(),
-                    connections: self.state.connections.clone(),
-                    tls: self
-                        .state
-                        .tls
-                        .clone()
-                        .filter(|_| transport == Transport::Tls),
-                    uplink: uplink.clone(),
-                    alive: alive.clone(),
-                };
-                spawn_local(acceptor.accept_all(listener))
-            })
-            .collect();
-        drop(alive);
+        let mut guarded = std::mem::take(&mut self.other_sockets);
+        let own = self.listeners.iter();
+        guarded.extend(own.filter_map(|(it, _)| it.as_fd().try_clone_to_owned().ok()));
+        let guarding = spawn_local(handshakes::watch(uplink.clone(), guarded));
+        let worker = &self.state.worker;
+        let accepting = worker.accept(std::mem::take(&mut self.listeners), &uplink);
         stop.await;
         guarding.abort();
         self.state.metrics.stops();
-        for task in accepting {
-            task.abort();
+        if let Some(workers) = &self.workers {
+            workers.stop();
         }
-        self.state.connections.drain();
-        // All have ended when the last sending side is dropped.
-        let grace = self.state.service.active_config().limits.grace_time();
-        let telling = telling_time(grace);
-        let ended = timeout(grace - telling, all_gone.recv()).await;
-        if ended.is_err() {
-            self.state.service.grace_end().declare();
-            let _ = timeout(telling, all_gone.recv()).await;
+        accepting.drain(worker).await;
+        if let Some(workers) = &mut self.workers {
+            workers.ended().await;
         }
         sweeping.abort();
         watching.abort();
@@ -332,24 +373,27 @@ impl Listening {
     /// Plays what FAIR would have given beside the uplink, where the admin server or the log shows
     /// it.
     fn start_shadow(&self, uplink: &Uplink) {
-        let is_seen = self.admin.is_some() || self.state.service.log().is_on();
+        let is_seen = self.admin.is_some() || self.state.worker.service.log().is_on();
         let Some(rate) = uplink.snapshot().rate_bits_per_sec.filter(|_| is_seen) else {
             return;
         };
         let shadow = Arc::new(FairShadow::new(rate));
         uplink.observe(shadow.clone());
-        self.state.metrics.compare_with(shadow);
+        for metrics in &self.all_metrics {
+            metrics.compare_with(shadow.clone());
+        }
     }
 
     /// Serves the admin address, if there is one.
     fn start_admin(&mut self, uplink: &Uplink) -> Option<JoinHandle<()>> {
         let admin = self.admin.take()?;
-        let service = self.state.service.clone();
-        let uplink = uplink.clone();
+        let service = self.state.worker.service.clone();
+        let mut uplinks = vec![uplink.clone()];
+        uplinks.append(&mut self.uplinks);
         let sources = Sources {
-            metrics: self.state.metrics.clone(),
+            metrics: self.all_metrics.clone(),
             log: service.log().clone(),
-            uplink: Box::new(move || UplinkReading::of(&uplink)),
+            uplink: Box::new(move || UplinkReading::of_all(&uplinks)),
             upstreams: Box::new({
                 let service = service.clone();
                 move || service.active_config().proxy.states()
@@ -376,35 +420,50 @@ impl ServerState {
     /// own, because signals are obeyed outside the `LocalSet` that the connections live on.
     async fn maintain_upstreams(self: Rc<Self>) {
         loop {
-            self.service.active_config().proxy.start();
+            self.worker.service.active_config().proxy.start();
             self.reloaded.notified().await;
         }
     }
 }
 
 impl Control {
-    /// Answers requests by `config`, with the hash of its text, from now on; after a mistake
-    /// nothing has changed. Gives warnings.
-    pub fn reload(&self, config: &Config, hash: u64) -> Result<Vec<Misconfigured>, Misconfigured> {
-        let before = self.0.service.active_config();
+    /// Answers requests by `config`, with the hash of its text, from now on, in all workers; after
+    /// a mistake nothing has changed. Gives warnings.
+    pub async fn reload(
+        &self,
+        config: &Config,
+        hash: u64,
+    ) -> Result<Vec<Misconfigured>, Misconfigured> {
+        let worker = &self.0.worker;
+        let before = worker.service.active_config();
         let active_config =
             ActiveConfig::new(config, self.0.means, &self.0.metrics, Some(&before))?;
-        // Whether TLS is spoken at all is decided at the start; certificates are looked at all the
-        // same.
-        let warnings = match &self.0.tls {
-            Some(_) if config.tls.is_empty() => vec![Misconfigured::without_place(
+        let mut prepared = match config.tls.is_empty() {
+            true => None,
+            false => Some(tls::prepare(&config.tls, SystemTime::now())?),
+        };
+        let mut warnings = Vec::new();
+        if let Some(prepared) = &mut prepared {
+            warnings.append(&mut prepared.warnings);
+        } else if worker.tls.is_some() {
+            // Whether TLS is spoken at all is decided at the start.
+            warnings.push(Misconfigured::without_place(
                 "tls",
                 "removed; the old certificates stay until the next start",
-            )],
-            None if config.tls.is_empty() => Vec::new(),
-            Some(tls) => tls.reload(&config.tls, SystemTime::now())?,
-            None => tls::prepare(&config.tls, SystemTime::now())?.warnings,
-        };
-        self.0
+            ));
+        }
+        let orders = self.0.orders.borrow().clone();
+        orders.prepare(&Arc::new(config.clone())).await?;
+        let tls = prepared.map(|prepared| prepared.config);
+        orders.adopt(tls.as_ref());
+        if let Some((own, config)) = worker.tls.as_ref().zip(tls) {
+            own.replace(config);
+        }
+        worker
             .connections
             .set_limits(&active_config.limits, self.0.means.descriptors);
         active_config.proxy.take_over();
-        self.0.service.replace(active_config);
+        worker.service.replace(active_config);
         self.0.reloaded.notify_one();
         self.0.metrics.reloaded(hash, SystemTime::now());
         Ok(warnings)
@@ -428,6 +487,6 @@ impl Control {
 
     /// Opens the access log anew, after log rotation has moved it.
     pub fn reopen_logs(&self) {
-        self.0.service.log().reopen();
+        self.0.worker.service.log().reopen();
     }
 }

@@ -48,12 +48,12 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// TLS by `prepared`, where every connection holds up to about `buffer_bytes` encrypted (16 to
-    /// 64 KiB): as much as is written at once. Records carry up to `record_bytes` (1 to 16 KiB).
-    pub fn new(prepared: Prepared, buffer_bytes: usize, record_bytes: u64) -> Self {
+    /// TLS by `config`, where every connection holds up to about `buffer_bytes` encrypted (16 to 64
+    /// KiB): as much as is written at once. Records carry up to `record_bytes` (1 to 16 KiB).
+    pub fn new(config: Arc<ServerConfig>, buffer_bytes: usize, record_bytes: u64) -> Self {
         let record_bytes = record_bytes.clamp(*RECORD_BYTES.start(), *RECORD_BYTES.end());
         Self {
-            config: RefCell::new(in_records(prepared.config, record_bytes)),
+            config: RefCell::new(in_records(config, record_bytes)),
             buffer_bytes: buffer_bytes.clamp(*BUFFER_BYTES.start(), *BUFFER_BYTES.end()),
             record_bytes,
         }
@@ -64,22 +64,9 @@ impl Tls {
         self.record_bytes
     }
 
-    /// Handshakes from now on go by `prepared`; connections that are there keep what they have.
-    pub fn replace(&self, prepared: Prepared) {
-        *self.config.borrow_mut() = in_records(prepared.config, self.record_bytes);
-    }
-
-    /// Reads all files anew and replaces what is served by; after a mistake nothing has changed.
-    /// Gives warnings.
-    pub fn reload(
-        &self,
-        tables: &[TlsConfig],
-        now: SystemTime,
-    ) -> Result<Vec<Misconfigured>, Misconfigured> {
-        let mut prepared = prepare(tables, now)?;
-        let warnings = std::mem::take(&mut prepared.warnings);
-        self.replace(prepared);
-        Ok(warnings)
+    /// Handshakes from now on go by `config`; connections that are there keep what they have.
+    pub fn replace(&self, config: Arc<ServerConfig>) {
+        *self.config.borrow_mut() = in_records(config, self.record_bytes);
     }
 
     /// Does the handshake; a client that speaks HTTP in clear text instead gets status 400 and the

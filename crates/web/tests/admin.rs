@@ -23,7 +23,7 @@ async fn with_admin<F: Future<Output = ()>>(client: impl FnOnce(SocketAddr, Arc<
     let address = admin.address().unwrap();
     let metrics = Arc::new(Metrics::new(SystemTime::now()));
     let sources = Sources {
-        metrics: metrics.clone(),
+        metrics: vec![metrics.clone()],
         log: AccessLog::off(),
         uplink: Box::new(|| UplinkReading::of(&Uplink::unlimited())),
         upstreams: Box::new(Vec::new),

@@ -33,11 +33,11 @@ fn unknown_keys_are_refused_with_the_nearest() {
     assert_lines(&[
         (
             "lisen = [\"127.0.0.1:80\"]",
-            "f:1: lisen: unknown key; did you mean `listen`? The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, compress, compression, site, proxy, upstream, route, class, late",
+            "f:1: lisen: unknown key; did you mean `listen`? The keys here are listen, listen_tls, root, user, workers, uplink, log, limits, admin, tls, proxy_protocol, compress, compression, site, proxy, upstream, route, class, late",
         ),
         (
             "root = \"/x\"\nrate = \"1mbit\"",
-            "f:2: rate: unknown key here; there is `uplink.rate`. The keys here are listen, listen_tls, root, user, uplink, log, limits, admin, tls, proxy_protocol, compress, compression, site, proxy, upstream, route, class, late",
+            "f:2: rate: unknown key here; there is `uplink.rate`. The keys here are listen, listen_tls, root, user, workers, uplink, log, limits, admin, tls, proxy_protocol, compress, compression, site, proxy, upstream, route, class, late",
         ),
         (
             "[uplink]\n\nrates = \"1mbit\"",
@@ -95,11 +95,11 @@ fn values_that_do_not_fit_are_told_what_would() {
         ),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = 0",
-            "f:4: upstream.limit: \"0\" is not a limit; write a whole number from 1 on, or \"auto\"",
+            "f:4: upstream.limit: \"0\" cannot be; write a whole number from 1 on, or \"auto\"",
         ),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\nlimit = \"automatic\"",
-            "f:4: upstream.limit: \"automatic\" is not a limit; write a whole number from 1 on, or \"auto\"",
+            "f:4: upstream.limit: \"automatic\" cannot be; write a whole number from 1 on, or \"auto\"",
         ),
         (
             "[[upstream]]\nname = \"a\"\nservers = [\"http://b\"]\norder = \"random\"",

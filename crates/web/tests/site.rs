@@ -45,7 +45,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("root")).unwrap();
         let config = config.replace("FOLDER", folder.path().to_str().unwrap());
-        let config = format!("listen = [\"127.0.0.1:0\"]\n{config}");
+        let config = format!("listen = [\"127.0.0.1:0\"]\n{}{config}", workers(&config));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (say_address, address) = channel();
         let thread = std::thread::spawn(move || {
@@ -54,6 +54,7 @@ impl Site {
                 chunk_bytes,
                 record_bytes: 16 << 10,
                 descriptors: 4096,
+                workers: config.worker_count(),
             };
             let server = Server::from_config(&config, means).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -61,10 +62,12 @@ impl Site {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let listening = server.start().unwrap();
+                let mut listening = server.start().unwrap();
                 say_address.send(listening.addresses()[0]).unwrap();
                 let stop = async { _ = stopped.await };
-                listening.run(uplink(&config), stop).await;
+                let uplink = uplink(&config);
+                listening.start_workers(&uplink).unwrap();
+                listening.run(uplink, stop).await;
             });
         });
         Self {
@@ -124,6 +127,17 @@ impl Drop for Site {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The workers that SOONER_TEST_WORKERS names, where a configuration may have several.
+fn workers(config: &str) -> String {
+    let count = std::env::var("SOONER_TEST_WORKERS").ok();
+    let count = count.filter(|_| {
+        !["[[route]]", "[[upstream]]", "workers"]
+            .iter()
+            .any(|it| config.contains(it))
+    });
+    count.map_or_else(String::new, |count| format!("workers = {count}\n"))
 }
 
 /// `config` of a server with the served folder as its root.

@@ -5,6 +5,7 @@ use super::import::ImportArgs;
 use crate::choice;
 use crate::seconds;
 use clap::{Args, Subcommand, ValueEnum};
+use sooner_config::Limit;
 use sooner_web::access_log::{Destination, LogFormat};
 use sooner_web::config::{AheadAmount, ListenAddress, MechanismName, Policy, ShareName};
 use sooner_workload::UplinkRate;
@@ -88,6 +89,10 @@ pub struct ServeArgs {
     /// User to become after all addresses are bound: NAME or NAME:GROUP [default: no change]
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
+    /// Threads that serve, or `auto` for as many as processors may be used; only files can be served
+    /// by several [default: 1]
+    #[arg(long, value_name = "N|auto")]
+    pub workers: Option<Limit>,
     /// Time that responses in flight may take after SIGTERM, such as 10s or 1min [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = seconds::grace)]
     pub grace: Option<u32>,

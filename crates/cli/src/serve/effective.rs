@@ -12,6 +12,7 @@ use std::path::Path;
 const FLAGS: &[(&str, &str)] = &[
     ("root", "DIR"),
     ("user", "--user"),
+    ("workers", "--workers"),
     ("listen", "--listen"),
     ("listen_tls", "--listen-tls"),
     ("tls.certificate", "--certificate"),
@@ -80,6 +81,7 @@ impl ServeArgs {
     fn put_over(&self, config: &mut Config) {
         put(&mut config.root, self.dir.as_ref());
         put(&mut config.user, self.user.as_ref());
+        put(&mut config.workers, self.workers.as_ref());
         put_all(&mut config.listen, &self.listen);
         put_all(&mut config.listen_tls, &self.listen_tls);
         self.put_over_uplink(config);

@@ -23,8 +23,12 @@ pub fn ready_line(config: &Config, link: &Link, listening: &Listening, uplink: &
         Some(user) => format!("; as {user}"),
         None => String::new(),
     };
+    let workers = match config.worker_count() {
+        1 => String::new(),
+        count => format!("; {count} workers"),
+    };
     format!(
-        "serving {} on {}; {order}{admin}{user}",
+        "serving {} on {}; {order}{workers}{admin}{user}",
         what(config),
         addresses.join(" ")
     )

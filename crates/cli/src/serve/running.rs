@@ -59,7 +59,7 @@ impl Running {
                 Action::Stop if self.is_stopping => return,
                 Action::Stop => self.stop(),
                 Action::Reload if self.is_stopping => {}
-                Action::Reload => self.reload(),
+                Action::Reload => self.reload().await,
                 Action::ReopenLogs => self.control.reopen_logs(),
             }
         }
@@ -71,9 +71,9 @@ impl Running {
         self.stop.notify_one();
     }
 
-    fn reload(&self) {
+    async fn reload(&self) {
         self.supervisor.reloading();
-        if let Err(error) = self.try_reload() {
+        if let Err(error) = self.try_reload().await {
             self.control.reload_failed();
             for line in format!("{error:#}").lines() {
                 say(format_args!("{line}; the old configuration stays"));
@@ -82,7 +82,7 @@ impl Running {
         self.supervisor.ready(&self.status);
     }
 
-    fn try_reload(&self) -> anyhow::Result<()> {
+    async fn try_reload(&self) -> anyhow::Result<()> {
         let new = Effective::load(&self.args)?;
         let located = |mistake| new.located(mistake);
         // What takes effect at the next start must not be what prevents it.
@@ -93,6 +93,7 @@ impl Running {
         let warnings = self
             .control
             .reload(&new.config, new.source.hash())
+            .await
             .map_err(|mistake| new.located(mistake))?;
         let fixed = self.started.fixed_keys_changed(&new.config);
         let is_passed = self.control.has_passed_listeners();

@@ -127,7 +127,7 @@ fn what_is_wrong_about_a_limit_or_a_target_is_one_line() {
         ),
         (
             "limit = \"auto:64\"",
-            "7: upstream.limit: \"auto:64\" is not a limit; write a whole number from 1 on, or \"auto\"",
+            "7: upstream.limit: \"auto:64\" cannot be; write a whole number from 1 on, or \"auto\"",
         ),
         (
             "limit = 99999999999999999999",

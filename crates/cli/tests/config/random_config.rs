@@ -80,6 +80,7 @@ impl<'a> Maker<'a> {
         }
         if !is_first {
             self.may("user", &["\"nobody\""]);
+            self.may("workers", &["1", "\"auto\""]);
             self.what_takes_effect_at_the_next_start();
         }
         self.limits();

@@ -84,7 +84,7 @@ fn mistakes_have_a_line_and_a_key() {
         ),
         (
             "[limits]\ntransactions = \"many\"\n",
-            "gate.toml:2: limits.transactions: \"many\" is not a limit; write a whole number from 1 on, or \"auto\"",
+            "gate.toml:2: limits.transactions: \"many\" cannot be; write a whole number from 1 on, or \"auto\"",
         ),
         (
             &format!("{SHOP}[limits]\nthroughput_loss = 5\n"),

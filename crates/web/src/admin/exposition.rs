@@ -18,8 +18,10 @@ use std::sync::Arc;
 /// Everything that is told, at one moment.
 #[derive(Debug)]
 pub struct Exposition {
-    /// What was counted.
+    /// What all workers have counted.
     pub metrics: Arc<Metrics>,
+    /// How many there are.
+    pub workers: usize,
     /// The uplink.
     pub uplink: UplinkReading,
     /// The share of the link that was used in the last seconds.
@@ -255,6 +257,12 @@ impl Exposition {
 
     fn operation(&self, to: &mut Families) {
         let metrics = &self.metrics;
+        to.gauge(
+            "sooner_workers",
+            "Threads that serve",
+            None,
+            self.workers as f64,
+        );
         to.counter(
             "sooner_log_lines_lost",
             "Access log lines lost",
@@ -360,14 +368,19 @@ fn by_result(results: [(&'static str, u64); 2]) -> [(Labels, u64); 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::status::tests::{history, sources};
+    use crate::admin::Sources;
+    use crate::admin::status::tests::{history, sources, two_workers};
     use std::collections::{BTreeMap, BTreeSet};
 
     fn text() -> String {
-        let sources = sources();
-        let history = history(&sources, "/");
+        text_of(&sources())
+    }
+
+    fn text_of(sources: &Sources) -> String {
+        let history = history(sources, "/");
         let exposition = Exposition {
-            metrics: sources.metrics.clone(),
+            metrics: sources.sum_metrics(),
+            workers: sources.metrics.len(),
             uplink: (sources.uplink)(),
             busy_share: history.busy_share(10_000_000),
             upstreams: sources.upstream_readings(),
@@ -410,11 +423,27 @@ mod tests {
             "sooner_upstream_order_p99_seconds{upstream=\"app\",order=\"perfect\"} 0.125",
             "sooner_config_loads_total{result=\"ok\"} 1",
             "sooner_config_info{hash=\"0000000000000abc\"} 1",
+            "sooner_workers 1.0",
             "sooner_log_lines_lost_total 4",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn workers_are_told_as_one() {
+        let text = text_of(&two_workers());
+        for line in [
+            "sooner_workers 2.0",
+            "sooner_requests_total{site=\"other\",protocol=\"HTTP/1.1\",status=\"2xx\"} 20",
+            "sooner_connections 3.0",
+            "sooner_connections_accepted_total 3",
+            "sooner_config_loads_total{result=\"ok\"} 1",
+            "sooner_config_info{hash=\"0000000000000abc\"} 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
     }
 
     /// What OpenMetrics demands of any exposition: families described once and not interleaved,

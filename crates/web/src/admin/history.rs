@@ -1,7 +1,8 @@
 //! The last five minutes, second by second: what counters say, taken apart by time.
 
-use crate::metrics::{Metrics, SIZE_CLASSES};
+use crate::metrics::{Histogram, Metrics, SIZE_CLASSES};
 use sooner_operate::admin::Ring;
+use std::sync::Arc;
 
 /// Seconds that "now" means where responses are compared: long enough for a mean.
 pub const RECENT_SECONDS: usize = 60;
@@ -29,7 +30,7 @@ impl Sum {
     fn plus(self, other: Self) -> Self {
         Self {
             count: self.count + other.count,
-            ns: self.ns.saturating_add(other.ns),
+            ns: self.ns.wrapping_add(other.ns),
         }
     }
 
@@ -87,29 +88,34 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// What is counted now, `wire_bytes` of it by the uplink.
-    pub fn read(metrics: &Metrics, wire_bytes: u64) -> Self {
+    /// What all workers have counted until now, `wire_bytes` of it by the uplink.
+    pub fn read(workers: &[Arc<Metrics>], wire_bytes: u64) -> Self {
         let mut totals = Self {
             wire_bytes,
             ..Self::default()
         };
+        // `Metrics::sum` would look for the names of sites, and this is done every second.
+        workers.iter().for_each(|metrics| totals.add(metrics));
+        totals
+    }
+
+    fn add(&mut self, metrics: &Metrics) {
         for site in metrics.sites() {
-            totals.response_bytes += site.response_bytes;
-            totals.requests += site.requests.iter().flatten().sum::<u64>();
+            self.response_bytes += site.response_bytes;
+            self.requests += site.requests.iter().flatten().sum::<u64>();
         }
-        for (index, class) in totals.classes.iter_mut().enumerate() {
-            let sum = |histogram: &crate::metrics::Histogram| Sum {
+        for (index, class) in self.classes.iter_mut().enumerate() {
+            let sum = |histogram: &Histogram| Sum {
                 count: histogram.count(),
                 ns: histogram.sum_ns(),
             };
-            *class = ClassTimes {
+            *class = class.plus(ClassTimes {
                 responses: sum(&metrics.responses[index]),
                 waits: sum(&metrics.waits[index]),
                 compared: sum(&metrics.compared[index]),
                 fair: sum(&metrics.fair[index]),
-            };
+            });
         }
-        totals
     }
 
     fn since(&self, earlier: &Self) -> Self {
@@ -217,16 +223,21 @@ mod tests {
 
     #[test]
     fn counters_are_read_from_the_metrics() {
-        let metrics = Metrics::new(std::time::UNIX_EPOCH);
+        let workers = [(); 2].map(|()| Arc::new(Metrics::new(std::time::UNIX_EPOCH)));
         let mut facts = crate::metrics::RequestFacts::new(&hyper::Request::new(()));
         facts.answered(200, 0, Some(20_000));
-        metrics.request_done(&facts, &crate::metrics::tests::report(20_000, 5, 6));
-        let totals = Totals::read(&metrics, 7);
-        assert_eq!(
-            (totals.requests, totals.response_bytes, totals.wire_bytes),
-            (1, 20_000, 7)
-        );
-        assert_eq!(totals.classes[2].responses, Sum { count: 1, ns: 11 });
-        assert_eq!(totals.classes[2].waits.ns, 5);
+        for metrics in &workers {
+            metrics.request_done(&facts, &crate::metrics::tests::report(20_000, 5, 6));
+        }
+        for count in [1, 2] {
+            let totals = Totals::read(&workers[..count as usize], 7);
+            assert_eq!(
+                (totals.requests, totals.response_bytes, totals.wire_bytes),
+                (count, count * 20_000, 7)
+            );
+            let ns = 11 * count;
+            assert_eq!(totals.classes[2].responses, Sum { count, ns });
+            assert_eq!(totals.classes[2].waits.ns, 5 * count);
+        }
     }
 }

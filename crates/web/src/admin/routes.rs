@@ -30,9 +30,10 @@ impl Pages for Desk {
 
     fn second_passed(&self) {
         self.take_figures();
-        self.sources.metrics.second_passed();
+        let workers = &self.sources.metrics;
+        workers.iter().for_each(|metrics| metrics.second_passed());
         let wire_bytes = (self.sources.uplink)().sent_wire_bytes;
-        let totals = Totals::read(&self.sources.metrics, wire_bytes);
+        let totals = Totals::read(workers, wire_bytes);
         self.history.borrow_mut().second_passed(totals);
     }
 }
@@ -61,14 +62,14 @@ impl Desk {
             "/" => answer::page(&page::page(&self.read())),
             "/status.json" => answer::json(&self.read()),
             "/metrics" => self.metrics(),
-            "/healthz" => answer::health(self.sources.metrics.is_stopping()),
+            "/healthz" => answer::health(self.sources.process_metrics().is_stopping()),
             _ => answer::not_found("/, /status.json, /metrics and /healthz"),
         }
     }
 
     fn metrics(&self) -> Answer {
         self.take_figures();
-        let metrics = self.sources.metrics.clone();
+        let metrics = self.sources.sum_metrics();
         let uplink = (self.sources.uplink)();
         let rate = uplink.rate_bits_per_sec;
         let shadow = metrics.shadow().map_or((0, 0, 0), |shadow| {
@@ -88,6 +89,7 @@ impl Desk {
             process: ProcessReading::now(),
             shadow,
             log_lines_lost: self.sources.log.lost_lines(),
+            workers: self.sources.metrics.len(),
             metrics,
         };
         answer::metrics(exposition.encode())
@@ -99,7 +101,7 @@ impl Desk {
 
     /// What FAIR has done meanwhile.
     fn take_figures(&self) {
-        let metrics = &self.sources.metrics;
+        let metrics = self.sources.process_metrics();
         if let Some(shadow) = metrics.shadow() {
             let now = Time::from_ns(monotonic_ns());
             shadow
@@ -113,7 +115,9 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::status::tests::sources;
+    use crate::admin::status::tests::{sources, two_workers};
+    use crate::metrics::RequestFacts;
+    use crate::metrics::tests::report;
     use http_body_util::BodyExt;
     use hyper::header::{ALLOW, CONTENT_TYPE, HOST};
     use sooner_operate::admin::answer::{HTML, JSON, TEXT};
@@ -179,9 +183,23 @@ mod tests {
     }
 
     #[test]
+    fn the_slowest_of_every_worker_grow_old() {
+        let desk = Desk::new(two_workers(), vec![]);
+        let workers = &desk.sources.metrics;
+        let kept = || [0, 1].map(|worker: usize| workers[worker].slowest().len());
+        for metrics in workers {
+            let facts = RequestFacts::new(&Request::new(()));
+            metrics.request_done(&facts, &report(1, 2, 3));
+        }
+        assert_eq!(kept(), [1, 1]);
+        (0..300).for_each(|_| desk.second_passed());
+        assert_eq!(kept(), [0, 0]);
+    }
+
+    #[test]
     fn a_server_that_ends_is_not_healthy() {
         let desk = Desk::new(sources(), vec![]);
-        desk.sources.metrics.stops();
+        desk.sources.process_metrics().stops();
         let request = Request::builder()
             .uri("/healthz")
             .header(HOST, "[::1]:9090");

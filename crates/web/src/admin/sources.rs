@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 /// Everything that is asked when a client reads the figures.
 pub struct Sources {
-    /// What was counted.
-    pub metrics: Arc<Metrics>,
+    /// Those of each worker, of which there is one at least; the process's own figures are in the
+    /// first.
+    pub metrics: Vec<Arc<Metrics>>,
     /// The log.
     pub log: AccessLog,
-    /// Asks the uplink; see [`UplinkReading::of`].
+    /// Asks the uplink; see [`UplinkReading::of_all`].
     pub uplink: Box<dyn Fn() -> UplinkReading>,
     /// Asks the upstreams, one row a server.
     pub upstreams: Box<dyn Fn() -> Vec<UpstreamState>>,
@@ -28,6 +29,9 @@ pub struct Sources {
     /// Asks the upstreams that hold nothing, one row a class.
     pub rehearsals: Box<dyn Fn() -> Vec<RehearsalState>>,
 }
+
+/// Responses by size.
+type Loads = [ClassLoad; SIZE_CLASSES.len()];
 
 /// An uplink at one moment.
 #[derive(Clone, Debug, Default)]
@@ -44,9 +48,9 @@ pub struct UplinkReading {
     /// given to sockets.
     pub sent_wire_bytes: u64,
     /// Responses that wait for their turn, by size.
-    pub waiting: [ClassLoad; SIZE_CLASSES.len()],
+    pub waiting: Loads,
     /// Responses that are being sent, or wait for their own client, by size.
-    pub sending: [ClassLoad; SIZE_CLASSES.len()],
+    pub sending: Loads,
 }
 
 impl UplinkReading {
@@ -67,6 +71,25 @@ impl UplinkReading {
             sending: now.sending.map(ClassLoad::of),
         }
     }
+
+    /// Asks the uplinks of all workers. Several have no limit: what they send and what is there
+    /// adds up, and the rest is the first one's.
+    pub fn of_all(uplinks: &[Uplink]) -> Self {
+        let all = uplinks.iter().map(Self::of);
+        all.reduce(Self::plus).unwrap_or_default()
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let sum = |ours: Loads, theirs: Loads| -> Loads {
+            std::array::from_fn(|class| ours[class].plus(theirs[class]))
+        };
+        Self {
+            sent_wire_bytes: self.sent_wire_bytes + other.sent_wire_bytes,
+            waiting: sum(self.waiting, other.waiting),
+            sending: sum(self.sending, other.sending),
+            ..self
+        }
+    }
 }
 
 /// Responses of one class.
@@ -79,6 +102,20 @@ pub struct ClassLoad {
 }
 
 impl Sources {
+    /// What all workers have counted until now.
+    pub fn sum_metrics(&self) -> Arc<Metrics> {
+        match self.metrics.as_slice() {
+            // Nothing to add up: no copy.
+            [one] => one.clone(),
+            all => Arc::new(Metrics::sum(all)),
+        }
+    }
+
+    /// The metrics that have the process's own figures.
+    pub fn process_metrics(&self) -> &Metrics {
+        &self.metrics[0]
+    }
+
     /// The servers behind this one now.
     pub fn upstream_readings(&self) -> Vec<UpstreamReading> {
         let states = (self.upstreams)();
@@ -109,6 +146,14 @@ impl ClassLoad {
         Self {
             jobs: load.jobs,
             bytes: load.remaining_bytes,
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            jobs: self.jobs + other.jobs,
+            bytes: self.bytes + other.bytes,
         }
     }
 }
@@ -306,4 +351,42 @@ pub(super) fn seconds(ns: u64) -> f64 {
 
 fn bounded(limit: usize) -> Option<u64> {
     (limit < usize::MAX).then_some(limit as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sooner_link::ResponseStart;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    #[tokio::test]
+    async fn what_workers_send_adds_up() {
+        let uplinks = [Uplink::unlimited(), Uplink::unlimited()];
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut ends = Vec::new();
+        for (uplink, bytes) in uplinks.iter().zip([100, 20]) {
+            let connecting = TcpStream::connect(listener.local_addr().unwrap());
+            let (client, accepted) = tokio::join!(connecting, listener.accept());
+            let (mut stream, flow) = uplink.wrap(accepted.unwrap().0);
+            let response = ResponseStart {
+                body_bytes: Some(1000),
+                ..ResponseStart::default()
+            };
+            flow.start(response, drop);
+            stream.write_all(&vec![0; bytes]).await.unwrap();
+            stream.flush().await.unwrap();
+            ends.push((client.unwrap(), stream, flow));
+        }
+        for (count, sent_bytes) in [(0, 0), (1, 100), (2, 120)] {
+            let reading = UplinkReading::of_all(&uplinks[..count]);
+            assert_eq!(reading.sent_wire_bytes, sent_bytes);
+            let sending = reading.sending[0];
+            assert_eq!(sending.jobs, count as u64);
+            assert_eq!(sending.bytes, 1000 * sending.jobs - sent_bytes);
+            assert_eq!(reading.waiting, Loads::default());
+            assert_eq!(reading.rate_bits_per_sec, None);
+        }
+        assert_eq!(UplinkReading::of_all(&uplinks).policy, "none");
+    }
 }

@@ -4,7 +4,7 @@
 use super::history::{ClassTimes, History, Sum, Totals};
 use super::prediction::PredictionReading;
 use super::sources::{ClassLoad, ClassReading, RehearsalReading, Sources, UpstreamReading};
-use crate::metrics::{Refusal, SIZE_CLASSES, Slow, unix_seconds};
+use crate::metrics::{Metrics, Refusal, SIZE_CLASSES, Slow, unix_seconds};
 use serde::Serialize;
 use sooner_uplink::Found;
 use std::time::SystemTime;
@@ -25,6 +25,8 @@ pub struct Status {
     pub version: &'static str,
     /// Whether the server takes no new connections and is about to end.
     pub is_stopping: bool,
+    /// Threads that serve.
+    pub workers: usize,
     /// The link and who goes first on it.
     pub uplink: UplinkStatus,
     /// What the order was worth, last minute.
@@ -209,7 +211,7 @@ pub struct ConfigStatus {
 impl Status {
     /// Asks all sources, at `now`.
     pub fn read(sources: &Sources, history: &History, now: SystemTime) -> Self {
-        let (metrics, uplink) = (&sources.metrics, (sources.uplink)());
+        let (metrics, uplink) = (sources.sum_metrics(), (sources.uplink)());
         let recent = history.recent();
         let all = recent
             .into_iter()
@@ -226,7 +228,8 @@ impl Status {
             uptime_seconds: time_unix_seconds - metrics.started_at_unix_seconds,
             version: env!("CARGO_PKG_VERSION"),
             is_stopping: metrics.is_stopping(),
-            comparison: Comparison::new(all, sources),
+            workers: sources.metrics.len(),
+            comparison: Comparison::new(all, &metrics),
             sizes: (0..SIZE_CLASSES.len())
                 .map(|class| {
                     let now = (uplink.waiting[class], uplink.sending[class]);
@@ -276,8 +279,8 @@ impl Status {
 }
 
 impl Comparison {
-    fn new(all: ClassTimes, sources: &Sources) -> Self {
-        let shadow = sources.metrics.shadow();
+    fn new(all: ClassTimes, metrics: &Metrics) -> Self {
+        let shadow = metrics.shadow();
         Self {
             responses: all.compared.count,
             mean_response_seconds: all.compared.mean_seconds(),
@@ -335,10 +338,8 @@ fn times_sooner(compared: Sum, fair: Sum) -> Option<f64> {
 }
 
 fn sum(loads: &[ClassLoad]) -> ClassLoad {
-    ClassLoad {
-        jobs: loads.iter().map(|load| load.jobs).sum(),
-        bytes: loads.iter().map(|load| load.bytes).sum(),
-    }
+    let loads = loads.iter().copied();
+    loads.fold(ClassLoad::default(), ClassLoad::plus)
 }
 
 #[cfg(test)]

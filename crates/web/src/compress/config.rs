@@ -3,6 +3,7 @@
 use super::compressor::{Compressor, Settings};
 use super::counts::CompressionCounts;
 use super::workshop::Workshop;
+use crate::active_config::Means;
 use crate::config::Misconfigured;
 use serde::Deserialize;
 use sooner_config::quantity;
@@ -159,13 +160,13 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// The compression of a configuration that says `is_on` and, of each of its sites, `sites`.
-    /// Compressed files use up to `descriptors`.
+    /// The compression of a configuration that says `is_on` and, of each of its sites, `sites`, in
+    /// one of the workers among which `means` are shared out.
     pub fn new(
         table: &CompressionTable,
         is_on: bool,
         sites: impl Iterator<Item = Option<bool>>,
-        descriptors: u64,
+        means: Means,
         counts: &Arc<CompressionCounts>,
     ) -> Result<Self, Misconfigured> {
         if let Some(mistake) = table.mistakes().into_iter().next() {
@@ -173,9 +174,9 @@ impl Compression {
         }
         let processors = available_parallelism().map_or(1, NonZeroUsize::get);
         let workshop = Workshop::new(
-            // One is for what answers and sends.
-            (processors - 1).max(1),
-            *table.memory_bytes.get_ref(),
+            // One of each worker is for what answers and sends.
+            (processors.saturating_sub(means.workers) / means.workers).max(1),
+            (*table.memory_bytes.get_ref() / means.workers as u64).max(MEMORY_BYTES_MIN),
             table.levels(),
             counts.clone(),
         );
@@ -183,8 +184,9 @@ impl Compression {
             codings: table.codings()?,
             types: table.media_types()?,
             minimum_bytes: table.minimum_bytes,
-            cache_bytes: table.cache_bytes,
-            cached_files_max: usize::try_from(descriptors / 16).unwrap_or(usize::MAX),
+            cache_bytes: table.cache_bytes / means.workers as u64,
+            cached_files_max: usize::try_from(means.descriptors / 16).unwrap_or(usize::MAX)
+                / means.workers,
         };
         Ok(Self {
             compressor: Rc::new(Compressor::new(settings, Arc::new(workshop))),
@@ -243,7 +245,7 @@ mod tests {
         for is_on in [false, true] {
             let counts = Arc::default();
             let compression =
-                Compression::new(&table, is_on, sites.clone(), 1024, &counts).unwrap();
+                Compression::new(&table, is_on, sites.clone(), Means::of_test(), &counts).unwrap();
             let of = |site, route| compression.of(site, route).is_some();
             assert_eq!(
                 [of(0, None), of(1, None), of(2, None)],

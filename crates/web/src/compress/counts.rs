@@ -40,6 +40,14 @@ impl CompressionCounts {
         self.left.add(1);
     }
 
+    /// Adds what `other` has counted.
+    pub fn add_all(&self, other: &Self) {
+        for reading in other.read() {
+            self.compressed(reading.coding, reading.in_bytes, reading.out_bytes);
+        }
+        self.left.add(other.left());
+    }
+
     /// How many were left as they are.
     pub fn left(&self) -> u64 {
         self.left.get()

@@ -3,6 +3,7 @@
 use super::compressor::Compressor;
 use super::workshop::SLICE_BYTES;
 use super::*;
+use crate::active_config::Means;
 use crate::body::Source;
 use crate::files::{CacheLimits, File};
 use crate::request_body::BodyError;
@@ -98,7 +99,8 @@ fn source(events: Vec<Event>, has_length: bool) -> Source {
 
 fn compressor_of(table: &CompressionTable) -> (Rc<Compressor>, Arc<CompressionCounts>) {
     let counts = Arc::default();
-    let compression = Compression::new(table, true, std::iter::empty(), 4096, &counts).unwrap();
+    let none = std::iter::empty();
+    let compression = Compression::new(table, true, none, Means::of_test(), &counts).unwrap();
     (compression.of(0, None).unwrap(), counts)
 }
 

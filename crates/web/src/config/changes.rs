@@ -1,5 +1,5 @@
-//! What a reload cannot change, because it was done once, at the start: addresses, user, log,
-//! uplink.
+//! What a reload cannot change, because it was done once, at the start: addresses, user, workers,
+//! log, uplink.
 
 use super::Config;
 
@@ -11,6 +11,7 @@ impl Config {
             ("listen", self.clear_addresses() != new.clear_addresses()),
             ("listen_tls", self.tls_addresses() != new.tls_addresses()),
             ("user", self.user != new.user),
+            ("workers", self.worker_count() != new.worker_count()),
             ("admin.listen", self.admin.listen != new.admin.listen),
             ("admin.hosts", self.admin.hosts != new.admin.hosts),
             (

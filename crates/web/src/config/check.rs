@@ -21,6 +21,7 @@ impl Config {
         let mut mistakes = self.limits.mistakes();
         mistakes.extend(Senders::new(&self.proxy_protocol).err());
         mistakes.extend(self.uplink.check().err());
+        mistakes.extend(self.check_workers().err());
         let compression = self.compression.iter();
         mistakes.extend(compression.flat_map(CompressionTable::mistakes));
         mistakes.extend(self.check_addresses().err());
@@ -67,6 +68,7 @@ impl Config {
         self.remark_on_tls(passed)
             .into_iter()
             .chain(self.remark_on_compression())
+            .chain(self.remark_on_workers())
             .collect()
     }
 
@@ -76,6 +78,7 @@ impl Config {
         on_tls
             .into_iter()
             .chain(self.remark_on_compression())
+            .chain(self.remark_on_workers())
             .collect()
     }
 

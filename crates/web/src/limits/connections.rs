@@ -4,6 +4,9 @@
 //! At the bound no client is refused: the connection that has been idle longest is closed, and
 //! others wait in the kernel's queue until there is room. Idle times and times for request heads
 //! are looked at once a second, which costs a request no timer.
+//!
+//! All workers of a server share one table: a connection locks it when it comes and when it goes,
+//! and a request does not.
 
 mod departures;
 
@@ -16,12 +19,12 @@ use super::settings::Limits;
 use crate::clock::Clock;
 use sooner_config::ClientNetwork;
 use sooner_operate::say;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::Notify;
@@ -40,14 +43,14 @@ const HEAD_MS_WHEN_FULL: u64 = 5_000;
 
 /// All connections of a server; clones share them.
 #[derive(Clone)]
-pub struct Connections(Rc<Inner>);
+pub struct Connections(Arc<Inner>);
 
 struct Inner {
-    state: RefCell<State>,
+    state: Mutex<State>,
     /// A connection has gone.
     left: Notify,
     /// Connections of which a request waits for what a backend answers.
-    awaiting: Cell<usize>,
+    awaiting: AtomicUsize,
     /// One does that was alone.
     awaits: Notify,
     clock: Arc<CoarseClock>,
@@ -70,14 +73,15 @@ struct State {
 
 struct Entry {
     activity: Arc<Activity>,
-    closing: Rc<Closing>,
+    closing: Arc<Closing>,
     socket: RawFd,
 }
 
 /// How a connection is asked to end.
 #[derive(Default)]
 struct Closing {
-    reason: Cell<Option<CloseReason>>,
+    /// A [`CloseReason`] and one, or 0: none yet.
+    reason: AtomicU8,
     notified: Notify,
 }
 
@@ -107,8 +111,8 @@ impl Connections {
             limits.connections_max(descriptors),
             limits.connections_per_address_max(),
         );
-        Self(Rc::new(Inner {
-            state: RefCell::new(State {
+        Self(Arc::new(Inner {
+            state: Mutex::new(State {
                 counts,
                 connections: BTreeMap::new(),
                 next_id: 0,
@@ -120,7 +124,7 @@ impl Connections {
                 log_throttle: LogThrottle::default(),
             }),
             left: Notify::new(),
-            awaiting: Cell::new(0),
+            awaiting: AtomicUsize::new(0),
             awaits: Notify::new(),
             clock: Arc::default(),
             uptime: Clock::start(),
@@ -129,7 +133,7 @@ impl Connections {
 
     /// Other limits from now on; connections beyond them stay.
     pub fn set_limits(&self, limits: &Limits, descriptors: u64) {
-        let mut state = self.0.state.borrow_mut();
+        let mut state = self.0.lock();
         state.idle_ms_max = milliseconds(limits.idle_time());
         state.head_ms_max = milliseconds(limits.head_time());
         state.counts.set_bounds(
@@ -142,24 +146,24 @@ impl Connections {
 
     /// Connections now.
     pub fn total(&self) -> usize {
-        self.0.state.borrow().counts.total()
+        self.0.lock().counts.total()
     }
 
     /// Connections that were closed because their client had too many.
     pub fn refused(&self) -> u64 {
-        self.0.state.borrow().refused
+        self.0.lock().refused
     }
 
     /// Waits until one more connection may be accepted. Several acceptors may wake for the same
-    /// place, so the bound may be exceeded by one less than there are acceptors.
+    /// place; [`Connections::enter`] gives it to one of them.
     pub async fn wait_for_room(&self) {
-        if !self.0.state.borrow().counts.is_full() {
+        if !self.0.lock().counts.is_full() {
             return;
         }
         let _waiting = Waiting::begin(&self.0);
         loop {
             {
-                let mut state = self.0.state.borrow_mut();
+                let mut state = self.0.lock();
                 if !state.counts.is_full() {
                     return;
                 }
@@ -174,27 +178,40 @@ impl Connections {
     /// Asks the connection that has been idle longest to close, for its descriptor; false when none
     /// is idle.
     pub fn evict(&self) -> bool {
-        self.0.state.borrow_mut().evict()
+        self.0.lock().evict()
     }
 
     /// The server stops: asks all connections to close, those with requests in flight after their
     /// responses.
     pub fn drain(&self) {
-        let state = self.0.state.borrow();
+        let state = self.0.lock();
         let connections = state.connections.values();
         for entry in connections.filter(|entry| !entry.closing.is_closing()) {
             entry.closing.close(CloseReason::Idle);
         }
     }
 
-    /// Counts a connection that was just accepted, and that `socket` is.
-    pub fn register(&self, socket: RawFd) -> ConnectionHandle {
-        let mut state = self.0.state.borrow_mut();
+    /// Counts a connection that was just accepted, and that `socket` is; where another acceptor
+    /// took its place meanwhile, once there is one.
+    pub async fn enter(&self, socket: RawFd) -> ConnectionHandle {
+        loop {
+            if let Some(handle) = self.register(socket) {
+                return handle;
+            }
+            self.wait_for_room().await;
+        }
+    }
+
+    fn register(&self, socket: RawFd) -> Option<ConnectionHandle> {
+        let mut state = self.0.lock();
+        if state.counts.is_full() {
+            return None;
+        }
         state.counts.enter();
         let id = state.next_id;
         state.next_id += 1;
         let activity = Arc::new(Activity::new(&self.0.clock));
-        let closing = Rc::<Closing>::default();
+        let closing = Arc::<Closing>::default();
         state.connections.insert(
             id,
             Entry {
@@ -203,13 +220,13 @@ impl Connections {
                 socket,
             },
         );
-        ConnectionHandle {
+        Some(ConnectionHandle {
             inner: self.0.clone(),
             id,
             activity,
             closing,
             client: Cell::new(None),
-        }
+        })
     }
 
     /// Closes connections that are idle, or at their request head, for too long; never returns.
@@ -224,7 +241,7 @@ impl Connections {
     /// It is `now_ms` after the start: closes overdue connections.
     fn sweep_at(&self, now_ms: u64) {
         self.0.clock.set(now_ms);
-        self.0.state.borrow_mut().close_overdue();
+        self.0.lock().close_overdue();
     }
 }
 
@@ -280,15 +297,33 @@ impl State {
     }
 }
 
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing is half done while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Closing {
     fn is_closing(&self) -> bool {
-        self.reason.get().is_some()
+        self.reason().is_some()
+    }
+
+    fn reason(&self) -> Option<CloseReason> {
+        let reason = self.reason.load(Ordering::Acquire);
+        CloseReason::ALL
+            .into_iter()
+            .find(|it| *it as u8 + 1 == reason)
     }
 
     fn close(&self, reason: CloseReason) {
-        self.reason.set(Some(reason));
+        self.reason.store(reason as u8 + 1, Ordering::Release);
         self.notified.notify_one();
     }
+}
+
+impl CloseReason {
+    const ALL: [Self; 3] = [Self::Idle, Self::SlowHead, Self::Left];
 }
 
 /// An acceptor that waits for room.
@@ -296,23 +331,23 @@ struct Waiting<'a>(&'a Inner);
 
 impl<'a> Waiting<'a> {
     fn begin(inner: &'a Inner) -> Self {
-        inner.state.borrow_mut().waiting += 1;
+        inner.lock().waiting += 1;
         Self(inner)
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.state.borrow_mut().waiting -= 1;
+        self.0.lock().waiting -= 1;
     }
 }
 
 /// One connection among all; its place is free again when this is dropped.
 pub struct ConnectionHandle {
-    inner: Rc<Inner>,
+    inner: Arc<Inner>,
     id: u64,
     activity: Arc<Activity>,
-    closing: Rc<Closing>,
+    closing: Arc<Closing>,
     client: Cell<Option<ClientNetwork>>,
 }
 
@@ -322,7 +357,7 @@ impl ConnectionHandle {
     /// once a minute.
     pub fn admit(&self, address: IpAddr) -> Result<(), TooManyConnections> {
         let now = self.inner.uptime.now();
-        let mut state = self.inner.state.borrow_mut();
+        let mut state = self.inner.lock();
         let client = ClientNetwork::from(address);
         if state.counts.admit(client) {
             self.client.set(Some(client));
@@ -366,7 +401,7 @@ impl ConnectionHandle {
     /// Waits until the connection should end, and why.
     pub async fn closing(&self) -> CloseReason {
         loop {
-            if let Some(reason) = self.closing.reason.get() {
+            if let Some(reason) = self.closing.reason() {
                 return reason;
             }
             self.closing.notified.notified().await;
@@ -376,7 +411,7 @@ impl ConnectionHandle {
 
 impl Drop for ConnectionHandle {
     fn drop(&mut self) {
-        let mut state = self.inner.state.borrow_mut();
+        let mut state = self.inner.lock();
         state.counts.leave(self.client.get());
         state.connections.remove(&self.id);
         drop(state);

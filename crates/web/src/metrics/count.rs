@@ -64,6 +64,14 @@ impl Histogram {
         self.sum_ns.add(ns);
     }
 
+    /// Adds what `other` has counted.
+    pub fn add_all(&self, other: &Self) {
+        for (bucket, more) in self.buckets.iter().zip(other.buckets()) {
+            bucket.add(more);
+        }
+        self.sum_ns.add(other.sum_ns());
+    }
+
     /// How many were in each bucket; the last one is for what is beyond all bounds.
     pub fn buckets(&self) -> [u64; BOUNDS_NS.len() + 1] {
         std::array::from_fn(|bucket| self.buckets[bucket].get())
@@ -98,5 +106,18 @@ mod tests {
             (histogram.count(), histogram.sum_ns()),
             (5, 600 * S + MS + 2)
         );
+    }
+
+    #[test]
+    fn histograms_add_up() {
+        let (sum, other) = (Histogram::default(), Histogram::default());
+        sum.record(MS);
+        other.record(MS);
+        other.record(300 * S + 1);
+        sum.add_all(&other);
+        let buckets = sum.buckets();
+        assert_eq!((buckets[1], buckets[17]), (2, 1));
+        assert_eq!((sum.count(), sum.sum_ns()), (3, 300 * S + 2 * MS + 1));
+        assert_eq!(other.count(), 2);
     }
 }

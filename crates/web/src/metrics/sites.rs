@@ -2,7 +2,7 @@
 
 use super::count::Count;
 use hyper::Version;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sites with counters of their own, the one for all others included: 40 KB.
 const SITES_MAX: usize = 256;
@@ -78,15 +78,7 @@ impl Default for Sites {
 impl Sites {
     /// The counters of `name`.
     pub fn find_or_add(&self, name: &str) -> SiteId {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = match names.iter().position(|known| known == name) {
-            Some(index) => index,
-            None if names.len() < SITES_MAX => {
-                names.push(name.into());
-                names.len() - 1
-            }
-            None => 0,
-        };
+        let index = find_or_add(&mut self.lock(), name);
         SiteId(u8::try_from(index).unwrap_or(0))
     }
 
@@ -98,9 +90,22 @@ impl Sites {
         counts.response_bytes.add(size_bytes);
     }
 
+    /// Adds what `other` has counted of the sites of the same names.
+    pub fn add_all(&self, other: &Self) {
+        let mut names = self.lock();
+        for (index, site) in other.read().into_iter().enumerate() {
+            // Most often both have them in one order.
+            let index = match names.get(index) {
+                Some(name) if *name == site.name => index,
+                _ => find_or_add(&mut names, &site.name),
+            };
+            self.counts[index].add(&site);
+        }
+    }
+
     /// What was counted, in the order in which the sites came.
     pub fn read(&self) -> Vec<SiteReading> {
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.lock();
         let sites = names.iter().zip(&self.counts);
         let read = |(name, counts): (&String, &SiteCounts)| SiteReading {
             name: name.clone(),
@@ -110,6 +115,32 @@ impl Sites {
             response_bytes: counts.response_bytes.get(),
         };
         sites.map(read).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SiteCounts {
+    fn add(&self, site: &SiteReading) {
+        let counts = self.requests.iter().flatten();
+        for (count, &more) in counts.zip(site.requests.iter().flatten()) {
+            count.add(more);
+        }
+        self.response_bytes.add(site.response_bytes);
+    }
+}
+
+/// The place of `name`, which is that of `other` where there are too many.
+fn find_or_add(names: &mut Vec<String>, name: &str) -> usize {
+    match names.iter().position(|known| known == name) {
+        Some(index) => index,
+        None if names.len() < SITES_MAX => {
+            names.push(name.into());
+            names.len() - 1
+        }
+        None => 0,
     }
 }
 
@@ -134,5 +165,37 @@ mod tests {
         assert_eq!((read[0].name.as_str(), read[1].name.as_str()), (OTHER, "a"));
         assert_eq!(read[1].requests[2], [1, 0, 0, 0, 1]);
         assert_eq!(read[1].response_bytes, 10);
+    }
+
+    fn counted(names: impl IntoIterator<Item = impl AsRef<str>>, size_bytes: u64) -> Sites {
+        let sites = Sites::default();
+        for name in names {
+            let site = sites.find_or_add(name.as_ref());
+            sites.count(site, Protocol::Http11, 200, size_bytes);
+        }
+        sites
+    }
+
+    #[test]
+    fn sites_are_added_by_their_names() {
+        let sum = counted(["a", "b", "c"], 1);
+        sum.add_all(&counted(["c", "a", OTHER, "d"], 10));
+        let read = sum.read();
+        let bytes = read
+            .iter()
+            .map(|site| (site.name.as_str(), site.response_bytes));
+        let expected = [(OTHER, 10), ("a", 11), ("b", 1), ("c", 11), ("d", 10)];
+        assert_eq!(bytes.collect::<Vec<_>>(), expected);
+        assert_eq!(read[1].requests[1], [0, 2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn sites_beyond_the_bound_are_added_to_other() {
+        let sum = counted((1..SITES_MAX).map(|site| format!("a {site}")), 1);
+        sum.add_all(&counted((1..=3).map(|site| format!("b {site}")), 1));
+        let read = sum.read();
+        assert_eq!(read.len(), SITES_MAX);
+        assert_eq!((read[0].name.as_str(), read[0].response_bytes), (OTHER, 3));
+        assert!(read[1..].iter().all(|site| site.response_bytes == 1));
     }
 }

@@ -4,6 +4,7 @@ use super::RequestFacts;
 use super::count::Count;
 use sooner_config::printable;
 use sooner_link::JobReport;
+use std::cmp::Reverse;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// As many as a person reads.
@@ -70,6 +71,15 @@ impl Slowest {
         self.set_bar(&kept);
     }
 
+    /// Keeps the slowest of its own and of `other`'s.
+    pub fn add_all(&self, other: &Self) {
+        let mut kept = self.lock();
+        kept.extend(other.read());
+        kept.sort_by_key(|slow| Reverse(slow.response_ns()));
+        kept.truncate(KEPT_MAX);
+        self.set_bar(&kept);
+    }
+
     /// Those that are still recent, slowest first.
     pub fn read(&self) -> Vec<Slow> {
         self.lock().clone()
@@ -132,6 +142,18 @@ mod tests {
         slowest.second_passed();
         assert_eq!(slowest.read().len(), 1);
         assert!(slowest.is_slow(1));
+    }
+
+    #[test]
+    fn the_slowest_of_both_are_kept() {
+        let (sum, other) = (Slowest::default(), Slowest::default());
+        (1..=10).for_each(|response_ns| add(&sum, 2 * response_ns));
+        (1..=10).for_each(|response_ns| add(&other, 2 * response_ns + 1));
+        sum.add_all(&other);
+        let kept: Vec<u64> = sum.read().iter().map(Slow::response_ns).collect();
+        assert_eq!(kept, (10..=21).rev().collect::<Vec<_>>());
+        assert!(!sum.is_slow(10) && sum.is_slow(11));
+        assert_eq!(other.read().len(), 10);
     }
 
     #[test]

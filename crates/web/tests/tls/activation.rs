@@ -27,6 +27,7 @@ async fn a_passed_socket_for_tls_is_an_address_for_tls() {
         chunk_bytes: 64 << 10,
         record_bytes: 16 << 10,
         descriptors: 4096,
+        workers: config.worker_count(),
     };
     let server = |passed| {
         let server = Server::from_config(&config, means).unwrap();
@@ -38,7 +39,7 @@ async fn a_passed_socket_for_tls_is_an_address_for_tls() {
     assert!(control.has_passed_listeners());
     assert_eq!(control.remarks(&config), []);
     let without = Config::parse(&site).unwrap();
-    let warnings = control.reload(&without, 1).unwrap();
+    let warnings = control.reload(&without, 1).await.unwrap();
     assert_eq!(warnings.len(), 1);
     assert!(
         warnings[0].message.contains("the old certificates stay"),

@@ -122,7 +122,7 @@ async fn serve(
     say_address.send(listener.local_addr().unwrap()).unwrap();
     let tls = setup.tables.map(|tables| {
         let prepared: Prepared = prepare(&tables, SystemTime::now()).unwrap();
-        Tls::new(prepared, 16 << 10, RECORD_BYTES)
+        Tls::new(prepared.config, 16 << 10, RECORD_BYTES)
     });
     let shared = Rc::new(Shared {
         tls,
@@ -152,8 +152,10 @@ async fn serve(
             }
             order = to_do.recv() => match order {
                 Some(Order::Reload(tables, say)) => {
-                    let reloaded = shared.tls.as_ref().unwrap().reload(&tables, SystemTime::now());
-                    let _ = say.send(reloaded.map(|_| ()).map_err(|mistake| mistake.to_string()));
+                    let prepared = prepare(&tables, SystemTime::now());
+                    let tls = shared.tls.as_ref().unwrap();
+                    let reloaded = prepared.map(|prepared| tls.replace(prepared.config));
+                    let _ = say.send(reloaded.map_err(|mistake| mistake.to_string()));
                 }
                 None => return,
             },

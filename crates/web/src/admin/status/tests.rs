@@ -3,8 +3,8 @@
 use super::*;
 use crate::access_log::AccessLog;
 use crate::admin::UplinkReading;
+use crate::metrics::RequestFacts;
 use crate::metrics::tests::report;
-use crate::metrics::{Metrics, RequestFacts};
 use crate::proxy::{ClassState, PredictionState, RehearsalState, Standing, UpstreamState};
 use hyper::Request;
 use sooner_admission::{
@@ -26,7 +26,7 @@ pub fn sources() -> Sources {
     metrics.handshake(true);
     metrics.handshake(false);
     Sources {
-        metrics,
+        metrics: vec![metrics],
         log: AccessLog::off(),
         uplink: Box::new(|| UplinkReading {
             policy: "srpt".into(),
@@ -81,6 +81,17 @@ pub fn sources() -> Sources {
     }
 }
 
+/// The same with a second worker, which has accepted two connections.
+pub fn two_workers() -> Sources {
+    let second = Arc::new(Metrics::new(UNIX_EPOCH + Duration::from_secs(5)));
+    second.connection_opened();
+    second.connection_opened();
+    second.connection_refused(Refusal::System);
+    let mut sources = sources();
+    sources.metrics.push(second);
+    sources
+}
+
 fn rehearsal() -> RehearsalState {
     RehearsalState {
         upstream: "app".into(),
@@ -131,17 +142,15 @@ fn prediction() -> PredictionState {
 }
 
 /// The same after a second in which 20 responses for `target` were sent, four times sooner than
-/// under FAIR.
+/// under FAIR; workers took turns.
 pub fn history(sources: &Sources, target: &str) -> History {
     let mut history = History::new(Totals::read(&sources.metrics, 0));
     let request = Request::builder().uri(target).body(()).unwrap();
     let mut facts = RequestFacts::new(&request);
     facts.answered(200, 0, Some(5_000));
-    for _ in 0..COMPARED_MIN {
-        sources
-            .metrics
-            .request_done(&facts, &report(5_000, 1_000_000, 1_000_000));
-        sources.metrics.compared(&Compared {
+    for metrics in sources.metrics.iter().cycle().take(COMPARED_MIN as usize) {
+        metrics.request_done(&facts, &report(5_000, 1_000_000, 1_000_000));
+        metrics.compared(&Compared {
             wire_bytes: 5_500,
             response_ns: 2_000_000,
             fair_response_ns: 8_000_000,
@@ -222,6 +231,28 @@ fn says_what_the_order_was_worth_and_all_the_rest() {
         ),
         ("0000000000000abc", 9)
     );
+}
+
+#[test]
+fn workers_are_told_of_as_one_server() {
+    let sources = two_workers();
+    let history = history(&sources, "/");
+    let status = Status::read(&sources, &history, UNIX_EPOCH + Duration::from_secs(60));
+    assert_eq!(status.workers, 2);
+    assert_eq!((status.uptime_seconds, status.requests_total), (60.0, 20));
+    assert_eq!(status.per_second.requests, [20]);
+    assert_eq!(status.sizes[1].responses, 20);
+    assert_eq!(status.comparison.times_sooner, Some(4.0));
+    assert_eq!(
+        (status.connections.open, status.connections.refused_total),
+        (3, 2)
+    );
+    assert_eq!(status.slowest.len(), 12);
+    assert_eq!(status.config.reloads_ok_total, 1);
+    assert!(!status.is_stopping);
+    sources.metrics[1].stops();
+    let status = Status::read(&sources, &history, UNIX_EPOCH);
+    assert!(!status.is_stopping, "the first one's say so");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
 use super::{CloseReason, ConnectionHandle, Connections};
 use sooner_kernel::socket::peers_gone;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -21,7 +22,7 @@ impl AwaitedAnswer {
     pub fn begin(connection: Rc<ConnectionHandle>) -> Self {
         connection.activity.set_awaiting(true);
         let inner = &connection.inner;
-        if inner.awaiting.replace(inner.awaiting.get() + 1) == 0 {
+        if inner.awaiting.fetch_add(1, Ordering::Relaxed) == 0 {
             inner.awaits.notify_one();
         }
         Self(connection)
@@ -31,8 +32,7 @@ impl AwaitedAnswer {
 impl Drop for AwaitedAnswer {
     fn drop(&mut self) {
         self.0.activity.set_awaiting(false);
-        let awaiting = &self.0.inner.awaiting;
-        awaiting.set(awaiting.get() - 1);
+        self.0.inner.awaiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -40,7 +40,7 @@ impl Connections {
     /// Closes connections of clients that have left while an answer is awaited; never returns.
     pub async fn watch_departures(self) {
         loop {
-            if self.0.awaiting.get() == 0 {
+            if self.0.awaiting.load(Ordering::Relaxed) == 0 {
                 self.0.awaits.notified().await;
             }
             sleep(LOOK_INTERVAL).await;
@@ -49,7 +49,7 @@ impl Connections {
     }
 
     fn close_departed(&self) {
-        let state = self.0.state.borrow();
+        let state = self.0.lock();
         let awaiting = state.connections.values();
         let awaiting: Vec<_> = awaiting
             .filter(|entry| entry.activity.is_awaiting())
@@ -66,7 +66,7 @@ impl Connections {
 impl ConnectionHandle {
     /// Waits until its client has left while an answer is awaited.
     pub async fn left(&self) {
-        while self.closing.reason.get() != Some(CloseReason::Left) {
+        while self.closing.reason() != Some(CloseReason::Left) {
             self.closing.notified.notified().await;
         }
     }

@@ -26,8 +26,8 @@ fn with_runtime(test: impl FnOnce()) {
 #[tokio::test(start_paused = true)]
 async fn when_full_the_longest_idle_makes_room() {
     let connections = connections("connections = 2");
-    let first = connections.register(-1);
-    let second = connections.register(-1);
+    let first = connections.register(-1).unwrap();
+    let second = connections.register(-1).unwrap();
     second.idle();
     connections.sweep_at(1_000);
     first.idle();
@@ -43,10 +43,28 @@ async fn when_full_the_longest_idle_makes_room() {
 }
 
 #[test]
+fn several_acceptors_do_not_share_a_place() {
+    with_runtime(|| {
+        let connections = connections("connections = 1");
+        let mut first = pin!(connections.wait_for_room());
+        let mut second = pin!(connections.wait_for_room());
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut cx).is_ready());
+        assert!(second.as_mut().poll(&mut cx).is_ready());
+        let handle = connections.register(-1).unwrap();
+        let mut late = pin!(connections.enter(-1));
+        assert!(late.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(connections.total(), 1);
+        drop(handle);
+        assert!(late.as_mut().poll(&mut cx).is_ready());
+    });
+}
+
+#[test]
 fn who_has_had_the_last_answer_makes_room() {
     with_runtime(|| {
         let connections = connections("idle_seconds = 1\nhead_seconds = 1");
-        let handle = connections.register(-1);
+        let handle = connections.register(-1).unwrap();
         assert!(!connections.evict(), "it should be asking");
         handle.activity().linger();
         connections.sweep_at(100_000);
@@ -60,7 +78,7 @@ fn who_has_had_the_last_answer_makes_room() {
 fn an_acceptor_that_gives_up_wants_no_room() {
     with_runtime(|| {
         let connections = connections("connections = 1");
-        let handle = connections.register(-1);
+        let handle = connections.register(-1).unwrap();
         assert!(!is_ready(connections.wait_for_room()));
         handle.idle();
         assert!(!is_ready(handle.closing()));
@@ -75,13 +93,16 @@ fn one_client_has_no_more_than_its_share() {
     with_runtime(|| {
         let connections = connections("connections_per_address = 1");
         let address = "192.0.2.1".parse().unwrap();
-        let (first, second) = (connections.register(-1), connections.register(-1));
+        let (first, second) = (
+            connections.register(-1).unwrap(),
+            connections.register(-1).unwrap(),
+        );
         assert_eq!(first.admit(address), Ok(()));
         assert_eq!(second.admit(address), Err(TooManyConnections { address }));
         assert_eq!(connections.refused(), 1);
         drop(second);
         drop(first);
-        assert_eq!(connections.register(-1).admit(address), Ok(()));
+        assert_eq!(connections.register(-1).unwrap().admit(address), Ok(()));
         assert_eq!(connections.total(), 0);
     });
 }
@@ -91,21 +112,17 @@ fn overdue_connections_are_told_why() {
     with_runtime(|| {
         let connections = connections("head_seconds = 1\nidle_seconds = 2");
         let (head, idle, busy) = (
-            connections.register(-1),
-            connections.register(-1),
-            connections.register(-1),
+            connections.register(-1).unwrap(),
+            connections.register(-1).unwrap(),
+            connections.register(-1).unwrap(),
         );
         idle.idle();
         busy.request_started();
         connections.sweep_at(2_000);
-        assert_eq!(
-            head.closing.reason.get(),
-            None,
-            "it may have come just before"
-        );
+        assert_eq!(head.closing.reason(), None, "it may have come just before");
         connections.sweep_at(10_000);
-        assert_eq!(head.closing.reason.get(), Some(CloseReason::SlowHead));
-        assert_eq!(idle.closing.reason.get(), Some(CloseReason::Idle));
-        assert_eq!(busy.closing.reason.get(), None);
+        assert_eq!(head.closing.reason(), Some(CloseReason::SlowHead));
+        assert_eq!(idle.closing.reason(), Some(CloseReason::Idle));
+        assert_eq!(busy.closing.reason(), None);
     });
 }
