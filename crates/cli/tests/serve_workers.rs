@@ -293,3 +293,42 @@ fn what_cannot_be_had_is_one_line() {
     let message = refused(&["--config", config.to_str().unwrap()]);
     assert!(message.contains("sooner.toml:1: workers: "), "{message}");
 }
+
+/// One queue that systemd holds, and all take from.
+#[test]
+fn a_socket_that_is_passed_is_shared() {
+    if !has("systemd-socket-activate") {
+        eprintln!("skipped: a_socket_that_is_passed_is_shared: no systemd-socket-activate");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a"), "one").unwrap();
+    let address = sooner_testbed::port::free().unwrap().to_string();
+    let mut command = Command::new("systemd-socket-activate");
+    command.args(["-l", &address, env!("CARGO_BIN_EXE_sooner"), "serve"]);
+    command.arg(folder.path()).args(["--workers", "3"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = ChildGuard(command.spawn().unwrap());
+    until("it listens", || TcpStream::connect(&address).is_ok());
+    let clients: Vec<_> = (0..CONNECTIONS)
+        .map(|_| {
+            let address = address.clone();
+            std::thread::spawn(move || {
+                let mut stream = TcpStream::connect(address).unwrap();
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                ask(&mut stream, "/a")
+            })
+        })
+        .collect();
+    for client in clients {
+        assert_eq!(client.join().unwrap(), "one");
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+fn has(program: &str) -> bool {
+    let mut asked = Command::new(program);
+    asked.arg("--version").stdout(Stdio::null());
+    asked.status().is_ok()
+}
