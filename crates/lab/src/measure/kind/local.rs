@@ -64,13 +64,13 @@ struct Site {
 }
 
 impl Site {
-    /// Starts a server with a file of each name and size, on its core; it logs each request, to a
+    /// Starts a server with a file of each name and size, on `cores`; it logs each request, to a
     /// file that begins empty: one of gigabytes would cost the next who writes to it.
     fn start(
         bench: &Bench<'_>,
         way: &Server,
         files: &[(&str, usize)],
-        is_tls: bool,
+        (cores, is_tls): (&str, bool),
     ) -> Result<Site> {
         let folder = bench.folder("site")?;
         let root = folder.join("root");
@@ -83,7 +83,7 @@ impl Site {
             .transpose()
             .context("cannot make a certificate")?;
         let address = port::free()?;
-        let mut command = on_core(SERVER_CORE, way.program(bench));
+        let mut command = on_core(cores, way.program(bench));
         match way.peer {
             Peer::Nginx => {
                 way.configure_nginx(&folder, &root, address, certificate.as_ref())?;
@@ -185,8 +185,8 @@ pub fn requests_of_wrk(text: &str) -> Result<f64> {
     Ok(count.context("wrk printed no count")?.0.parse()?)
 }
 
-fn wrk(bench: &Bench<'_>, url: &str, seconds: u64) -> Result<OwnedChild> {
-    let mut command = on_core(CLIENT_CORE, "wrk");
+fn wrk(bench: &Bench<'_>, cores: &str, url: &str, seconds: u64) -> Result<OwnedChild> {
+    let mut command = on_core(cores, "wrk");
     command.args(["-t1", "-c", CONNECTIONS, "-d", &seconds.to_string(), url]);
     bench.start(command)
 }
@@ -194,23 +194,36 @@ fn wrk(bench: &Bench<'_>, url: &str, seconds: u64) -> Result<OwnedChild> {
 /// `request-cost`: processor time of the server for a request.
 #[derive(Debug)]
 pub struct RequestCost {
-    is_tls: bool,
+    keys: CostKeys,
     ways: Vec<Server>,
     cases: Vec<Body>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CostKeys {
     #[serde(default)]
     tls: bool,
+    /// As taskset names them: `0`, `0,1`.
+    #[serde(default = "server_cores")]
+    server_cores: String,
+    #[serde(default = "client_cores")]
+    client_cores: String,
+}
+
+fn server_cores() -> String {
+    SERVER_CORE.into()
+}
+
+fn client_cores() -> String {
+    CLIENT_CORE.into()
 }
 
 impl RequestCost {
     /// Its keys.
     pub fn of(keys: &mut Keys) -> Result<Box<dyn Kind>, (String, String)> {
         Ok(Box::new(Self {
-            is_tls: keys.own::<CostKeys>()?.tls,
+            keys: keys.own()?,
             ways: keys.ways()?,
             cases: keys.cases()?,
         }))
@@ -223,9 +236,12 @@ impl RequestCost {
         file: &str,
         bytes: usize,
     ) -> Result<Map<String, Value>> {
-        let site = Site::start(bench, way, &[(file, bytes)], self.is_tls)?;
+        let keys = &self.keys;
+        let cores = (keys.server_cores.as_str(), keys.tls);
+        let site = Site::start(bench, way, &[(file, bytes)], cores)?;
         let (before, begin) = (usage(site.server.id()).cpu_s, Instant::now());
-        let client = wrk(bench, &site.url(file), bench.seconds(5, 1))?;
+        let seconds = bench.seconds(5, 1);
+        let client = wrk(bench, &keys.client_cores, &site.url(file), seconds)?;
         let text = bench.finish("wrk", client, &[0])?;
         let cpu = usage(site.server.id()).cpu_s - before;
         let elapsed = begin.elapsed().as_secs_f64();
@@ -283,7 +299,12 @@ impl Kind for IdleMemory {
         };
         bench.by_turns(measure, record, |_, way, _| {
             let server = keys_of(measure.place_of_way(way), &self.ways)?;
-            let site = Site::start(bench, server, &[(SMALL, 1024)], self.keys.tls)?;
+            let site = Site::start(
+                bench,
+                server,
+                &[(SMALL, 1024)],
+                (SERVER_CORE, self.keys.tls),
+            )?;
             let resident_kib = || usage(site.server.id()).resident_bytes as f64 / 1024.0;
             let before_kib = resident_kib();
             let words = ["lab", "client", "idle-clients"];
@@ -331,7 +352,7 @@ impl GeneratorCost {
     /// Processor time and requests.
     fn cost(bench: &Bench<'_>, way: &Item, url: &str, seconds: u64) -> Result<(f64, f64)> {
         if way.id == "wrk" {
-            let client = wrk(bench, url, seconds)?;
+            let client = wrk(bench, CLIENT_CORE, url, seconds)?;
             let (id, before) = (client.id(), children_cpu_s());
             let text = bench
                 .finish("wrk", client, &[0])
@@ -380,7 +401,12 @@ impl Kind for GeneratorCost {
             tcp_nopush: true,
             flags: Vec::new(),
         };
-        let site = Site::start(bench, &server, &files.collect::<Vec<_>>(), false)?;
+        let site = Site::start(
+            bench,
+            &server,
+            &files.collect::<Vec<_>>(),
+            (SERVER_CORE, false),
+        )?;
         let seconds = bench.seconds(5, 1);
         bench.by_turns(measure, record, |case, way, _| {
             let (cpu, requests) = Self::cost(bench, way, &site.url(case.text("file")), seconds)?;
