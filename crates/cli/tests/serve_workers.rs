@@ -1,6 +1,9 @@
 //! `sooner serve --workers N` as a process: what the workers share, and that each of them is told
 //! of a reload and of the end.
 
+mod backend;
+mod upstreams;
+
 use rustix::process::{Pid, Signal, kill_process};
 use sooner_testbed::ChildGuard;
 use std::fs;
@@ -95,6 +98,11 @@ impl Server {
 fn ask(stream: &mut TcpStream, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
+    read_answer(stream)
+}
+
+/// The body of the next answer.
+fn read_answer(stream: &mut TcpStream) -> String {
     let mut response = BufReader::new(stream);
     let mut length = 0;
     loop {
@@ -286,12 +294,6 @@ fn what_cannot_be_had_is_one_line() {
         let message = refused(&[dir, "--workers", workers]);
         assert!(message.contains(words), "{message}");
     }
-    let config = folder.path().join("sooner.toml");
-    let text = "workers = 2\n[[upstream]]\nname = \"u\"\nservers = [\"127.0.0.1:9\"]\n\
-                [[route]]\npath = \"/\"\nupstream = \"u\"\n";
-    fs::write(&config, text).unwrap();
-    let message = refused(&["--config", config.to_str().unwrap()]);
-    assert!(message.contains("sooner.toml:1: workers: "), "{message}");
 }
 
 /// One queue that systemd holds, and all take from.

@@ -7,7 +7,7 @@ use crate::http1::{Http1, Http1Limits};
 use crate::http2::Bounds;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, SiteId};
-use crate::proxy::{Proxy, ProxyTables};
+use crate::proxy::{Proxy, ProxyShare, ProxyTables, WorkerPart};
 use crate::proxy_protocol::Senders;
 use crate::static_site::{Sites, StaticConfig};
 use crate::tls::Tls;
@@ -74,11 +74,12 @@ impl ActiveConfig {
     /// Looks at everything `config` names but its certificates; an error has changed nothing.
     ///
     /// Backends that `previous` knows and that are configured as before keep their queues and
-    /// connections.
+    /// connections. For another worker than the first, `share` is of the first one's.
     pub fn new(
         config: &Config,
         means: Means,
         metrics: &Metrics,
+        share: Option<&ProxyShare>,
         previous: Option<&Self>,
     ) -> Result<Self, Misconfigured> {
         config.limits.check()?;
@@ -93,7 +94,8 @@ impl ActiveConfig {
         let names = configs.iter().map(|site| metrics.site(site_name(site)));
         let limits = cache_limits(&config.limits, means);
         let mut sites = Sites::new(&configs, limits, means.chunk_bytes)?;
-        let proxy = Proxy::build(
+        let part = share.map_or(WorkerPart::First(means.workers), WorkerPart::Beside);
+        let proxy = Proxy::of_worker(
             ProxyTables {
                 proxy: &config.proxy,
                 classes: &config.class,
@@ -101,6 +103,7 @@ impl ActiveConfig {
                 upstreams: &config.upstream,
                 routes: &config.route,
             },
+            part,
             previous.map(|previous| &previous.proxy),
         )?;
         if proxy.runs_scripts() {

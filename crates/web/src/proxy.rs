@@ -27,6 +27,7 @@ mod health;
 mod in_flight;
 mod look;
 mod maintenance;
+mod open_connections;
 mod orders;
 mod overtime;
 mod pool;
@@ -37,6 +38,7 @@ mod response_stream;
 mod retries;
 mod server;
 mod server_limit;
+mod share;
 mod share_by;
 mod subject;
 mod tell_wait;
@@ -57,6 +59,7 @@ pub use health::Standing;
 pub use look::LookedBody;
 pub use report::{Report, SharedReport};
 pub use request_headers::{NoVariable, RequestHeaderError, RequestHeaders};
+pub use share::{ProxyShare, WorkerPart};
 pub use tunnel::{Tunnel, TunnelEnd};
 pub use upload::ClientFault;
 
@@ -88,7 +91,7 @@ pub struct Proxy {
     routes: Routes<Rc<Route>>,
     upstreams: Vec<Rc<Upstream>>,
     /// What is said of each from [`Proxy::take_over`] on.
-    next: RefCell<Vec<Option<Rc<Settings>>>>,
+    next: RefCell<Vec<Option<Arc<Settings>>>>,
     runs_scripts: bool,
     classes: Classes,
     trusted: Vec<Network>,
@@ -210,8 +213,8 @@ impl Proxy {
         self.routes.is_empty()
     }
 
-    /// From now on requests are let in by this configuration: what waits at upstreams that were
-    /// taken over as well.
+    /// From now on requests are let in by this configuration, at all workers: what waits at
+    /// upstreams that were taken over as well. For the proxy of the first worker.
     pub fn take_over(&self) {
         for (upstream, next) in self.upstreams.iter().zip(&mut *self.next.borrow_mut()) {
             upstream.take_over(next.take(), &self.classes);
@@ -223,8 +226,8 @@ impl Proxy {
         self.runs_scripts
     }
 
-    /// Starts health checks and the end of idle connections, on the current `LocalSet`; once for
-    /// each upstream, however often it is called.
+    /// Starts health checks, at the first worker, and the end of idle connections, on the current
+    /// `LocalSet`; once for each upstream, however often it is called.
     pub fn start(&self) {
         for upstream in &self.upstreams {
             maintenance::start(upstream);

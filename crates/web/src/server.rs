@@ -86,7 +86,7 @@ impl<'a> Server<'a> {
     /// A server as `config` says, after a look at everything that it names.
     pub fn from_config(config: &'a Config, means: Means) -> Result<Self, Misconfigured> {
         let metrics = Arc::new(Metrics::new(SystemTime::now()));
-        let active_config = ActiveConfig::new(config, means, &metrics, None)?;
+        let active_config = ActiveConfig::new(config, means, &metrics, None, None)?;
         let tls = if config.tls.is_empty() {
             None
         } else {
@@ -151,8 +151,10 @@ impl<'a> Server<'a> {
         );
         let tls = self.tls.map(|prepared| prepared.config);
         let config = Arc::new(self.config.clone());
+        let proxy = service.active_config().proxy.share();
         let seeds = queues.map(|listeners| Seed {
             config: config.clone(),
+            proxy: proxy.clone(),
             means: self.means,
             listeners,
             tls: tls.clone(),
@@ -437,7 +439,7 @@ impl Control {
         let worker = &self.0.worker;
         let before = worker.service.active_config();
         let active_config =
-            ActiveConfig::new(config, self.0.means, &self.0.metrics, Some(&before))?;
+            ActiveConfig::new(config, self.0.means, &self.0.metrics, None, Some(&before))?;
         let mut prepared = match config.tls.is_empty() {
             true => None,
             false => Some(tls::prepare(&config.tls, SystemTime::now())?),
@@ -453,7 +455,10 @@ impl Control {
             ));
         }
         let orders = self.0.orders.borrow().clone();
-        orders.prepare(&Arc::new(config.clone())).await?;
+        let share = active_config.proxy.share();
+        orders.prepare(&Arc::new(config.clone()), &share).await?;
+        // Before any worker looks after requests and connections by it.
+        active_config.proxy.take_over();
         let tls = prepared.map(|prepared| prepared.config);
         orders.adopt(tls.as_ref());
         if let Some((own, config)) = worker.tls.as_ref().zip(tls) {
@@ -462,7 +467,6 @@ impl Control {
         worker
             .connections
             .set_limits(&active_config.limits, self.0.means.descriptors);
-        active_config.proxy.take_over();
         worker.service.replace(active_config);
         self.0.reloaded.notify_one();
         self.0.metrics.reloaded(hash, SystemTime::now());

@@ -1,6 +1,7 @@
 //! The other workers of a server: threads, each with an event loop, accept queues, files and
-//! connections of its own. What there is one of they share: the order of the uplink, the bounds of
-//! connections, the log; and of a new configuration all take it or none.
+//! connections of its own. What there is one of they share: the order of the uplink, the queues
+//! before upstreams, the bounds of connections, the log; and of a new configuration all take it or
+//! none.
 
 use crate::acceptor::Transport;
 use crate::access_log::AccessLog;
@@ -9,6 +10,7 @@ use crate::config::{Config, Misconfigured};
 use crate::grace_end::StopGuard;
 use crate::limits::Connections;
 use crate::metrics::Metrics;
+use crate::proxy::ProxyShare;
 use crate::service::Service;
 use crate::worker::Worker;
 use rustls::ServerConfig;
@@ -40,6 +42,8 @@ pub fn reading_threads_max(workers: usize) -> usize {
 pub struct Seed {
     /// What to serve.
     pub config: Arc<Config>,
+    /// What all have in common of upstreams.
+    pub proxy: ProxyShare,
     /// With what means.
     pub means: Means,
     /// Its accept queues.
@@ -57,13 +61,20 @@ pub struct Seed {
 /// What a worker is told.
 enum Order {
     /// Build this configuration, and answer whether it can be had.
-    Prepare(Arc<Config>, oneshot::Sender<Result<(), Misconfigured>>),
+    Prepare(Prepare),
     /// Serve by what was built last, with these certificates.
     Adopt(Option<Arc<ServerConfig>>),
     /// Let what goes on end, and end.
     Stop,
     /// End at once.
     End,
+}
+
+/// What the next configuration is built of.
+struct Prepare {
+    config: Arc<Config>,
+    proxy: ProxyShare,
+    answer: oneshot::Sender<Result<(), Misconfigured>>,
 }
 
 /// Tells the other workers of a server; clones tell the same.
@@ -148,12 +159,21 @@ impl Orders {
         }
     }
 
-    /// Has all build `config`; after a mistake of any none takes it.
-    pub async fn prepare(&self, config: &Arc<Config>) -> Result<(), Misconfigured> {
+    /// Has all build `config`, with `proxy` of the first; after a mistake of any none takes it.
+    pub async fn prepare(
+        &self,
+        config: &Arc<Config>,
+        proxy: &ProxyShare,
+    ) -> Result<(), Misconfigured> {
         let mut answers = Vec::with_capacity(self.0.len());
         for worker in &self.0 {
             let (answer, answered) = oneshot::channel();
-            let _ = worker.send(Order::Prepare(config.clone(), answer));
+            let prepare = Prepare {
+                config: config.clone(),
+                proxy: proxy.clone(),
+                answer,
+            };
+            let _ = worker.send(Order::Prepare(prepare));
             answers.push(answered);
         }
         for answered in answers {
@@ -229,7 +249,9 @@ struct Grown {
 
 impl Grown {
     fn from_seed(seed: Seed) -> Result<Self, Misconfigured> {
-        let active_config = ActiveConfig::new(&seed.config, seed.means, &seed.metrics, None)?;
+        let (config, metrics) = (&seed.config, &seed.metrics);
+        let active_config =
+            ActiveConfig::new(config, seed.means, metrics, Some(&seed.proxy), None)?;
         let metrics = seed.metrics;
         let service = Service::new(active_config, seed.log, metrics.clone(), Instant::now());
         let mut listeners = Vec::with_capacity(seed.listeners.len());
@@ -252,21 +274,23 @@ impl Grown {
     async fn serve(mut self, uplink: Uplink, mut orders: UnboundedReceiver<Order>) {
         let listeners = std::mem::take(&mut self.listeners);
         let accepting = self.worker.accept(listeners, &uplink);
+        self.worker.service.active_config().proxy.start();
         let mut next = None;
         while let Some(order) = orders.recv().await {
             match order {
-                Order::Prepare(config, answer) => {
-                    let built = self.build(&config);
+                Order::Prepare(prepare) => {
+                    let built = self.build(&prepare);
                     let (config, result) = match built {
                         Ok(config) => (Some(config), Ok(())),
                         Err(mistake) => (None, Err(mistake)),
                     };
                     next = config;
-                    let _ = answer.send(result);
+                    let _ = prepare.answer.send(result);
                 }
                 Order::Adopt(tls) => {
                     if let Some(config) = next.take() {
                         self.worker.service.replace(config);
+                        self.worker.service.active_config().proxy.start();
                     }
                     if let Some((own, config)) = self.worker.tls.as_ref().zip(tls) {
                         own.replace(config);
@@ -284,8 +308,9 @@ impl Grown {
         }
     }
 
-    fn build(&self, config: &Config) -> Result<ActiveConfig, Misconfigured> {
+    fn build(&self, prepare: &Prepare) -> Result<ActiveConfig, Misconfigured> {
         let before = self.worker.service.active_config();
-        ActiveConfig::new(config, self.means, &self.metrics, Some(&before))
+        let (config, share) = (&prepare.config, Some(&prepare.proxy));
+        ActiveConfig::new(config, self.means, &self.metrics, share, Some(&before))
     }
 }

@@ -89,8 +89,7 @@ pub struct ServeArgs {
     /// User to become after all addresses are bound: NAME or NAME:GROUP [default: no change]
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Threads that serve, or `auto` for as many as processors may be used; only files can be served
-    /// by several [default: 1]
+    /// Threads that serve, or `auto` for as many as processors may be used [default: 1]
     #[arg(long, value_name = "N|auto")]
     pub workers: Option<Limit>,
     /// Time that responses in flight may take after SIGTERM, such as 10s or 1min [default: 10s]

@@ -80,7 +80,7 @@ impl<'a> Maker<'a> {
         }
         if !is_first {
             self.may("user", &["\"nobody\""]);
-            self.may("workers", &["1", "\"auto\""]);
+            self.may("workers", &["1", "3", "\"auto\""]);
             self.what_takes_effect_at_the_next_start();
         }
         self.limits();

@@ -8,15 +8,14 @@ use super::root::{FileError, Root, Symlinks};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use sooner_operate::say;
-use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A path, and the directory there. A clone looks together with the first.
 #[derive(Debug, Clone)]
-pub struct RootPath(Rc<RefCell<Looked>>);
+pub struct RootPath(Arc<Mutex<Looked>>);
 
 #[derive(Debug)]
 struct Looked {
@@ -36,7 +35,7 @@ impl RootPath {
     /// Opens the directory at `path` and takes it to be there for `valid_for` without looking;
     /// fails as [`Root::open`] does.
     pub fn open(path: &Path, symlinks: Symlinks, valid_for: Duration) -> io::Result<Self> {
-        Ok(Self(Rc::new(RefCell::new(Looked {
+        Ok(Self(Arc::new(Mutex::new(Looked {
             root: Some(Root::open(path, symlinks)?),
             path: path.to_owned(),
             symlinks,
@@ -49,22 +48,26 @@ impl RootPath {
 
     /// Whether it is the same path, opened for the same links.
     pub fn is_for(&self, path: &Path, symlinks: Symlinks) -> bool {
-        let looked = self.0.borrow();
+        let looked = self.lock();
         looked.path == path && looked.symlinks == symlinks
     }
 
     /// The directory there; `NotFound` while there is none.
     pub fn root(&self, now: Instant) -> Result<Root, FileError> {
-        let mut looked = self.0.borrow_mut();
+        let mut looked = self.lock();
         looked.look(now);
         looked.root.clone().ok_or(FileError::NotFound)
     }
 
     /// What tells the directory there from those that were there before.
     pub fn version(&self, now: Instant) -> u64 {
-        let mut looked = self.0.borrow_mut();
+        let mut looked = self.lock();
         looked.look(now);
         looked.version
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Looked> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -223,7 +226,7 @@ mod tests {
         };
         lead(folder.path(), "new");
         forbid(0);
-        let is_said = |root: &RootPath| root.0.borrow().is_said;
+        let is_said = |root: &RootPath| root.lock().is_said;
         as_another_user(|| {
             for second in 1..4 {
                 assert!(has(&root, "old", start + second * VALID_FOR));
@@ -234,7 +237,7 @@ mod tests {
         forbid(0o755);
         assert!(has(&root, "new", start + 4 * VALID_FOR));
         assert!(!is_said(&root));
-        let line = root.0.borrow().unseen(&Errno::ACCESS.into());
+        let line = root.lock().unseen(&Errno::ACCESS.into());
         assert!(line.ends_with("; serving the one that was opened there"));
         assert!(line.contains("Permission denied"));
     }

@@ -4,6 +4,7 @@
 use super::failure::{Exhausted, Failure};
 use super::failure_log::with_causes;
 use super::in_flight::ServerSlot;
+use super::pool::Pool;
 use super::response_stream::ResponseStream;
 use super::server::Server;
 use super::upload::{Progress, Upload};
@@ -48,12 +49,12 @@ pub async fn attempt(
     times: &Times,
 ) -> Result<UpstreamResponse, FailedAttempt> {
     let server = slot.server();
-    let http1_only = outgoing.upgrade.is_some() && server.pool.connector().can_switch();
+    let http1_only = outgoing.upgrade.is_some() && server.connector.can_switch();
     let mut upload = upload;
-    if let Some(connection) = server.pool.checkout(http1_only) {
+    if let Some(connection) = slot.pool().checkout(http1_only) {
         server.count_request();
         match send(
-            server,
+            slot.pool(),
             connection,
             ConnectionUse::Reused,
             outgoing,
@@ -75,7 +76,7 @@ pub async fn attempt(
         }
     }
     // In a place of its own: few requests need a new connection, and TLS takes much room for one.
-    let connected = Box::pin(connect(server, http1_only, times.connect)).await;
+    let connected = Box::pin(connect(slot.pool(), http1_only, times.connect)).await;
     let connection = match connected {
         Ok(connection) => connection,
         Err(failure) => {
@@ -91,7 +92,7 @@ pub async fn attempt(
     slot.connected();
     server.count_request();
     send(
-        server,
+        slot.pool(),
         connection,
         ConnectionUse::New,
         outgoing,
@@ -102,11 +103,11 @@ pub async fn attempt(
 }
 
 async fn connect(
-    server: &Server,
+    pool: &Pool,
     http1_only: bool,
     limit: Duration,
 ) -> Result<UpstreamConnection, Failure> {
-    match timeout(limit, server.pool.connect(http1_only)).await {
+    match timeout(limit, pool.connect(http1_only)).await {
         Ok(Ok(connection)) => Ok(connection),
         Ok(Err(error)) => Err(match Exhausted::of(&error) {
             Some(exhausted) => Failure::Exhausted(exhausted),
@@ -125,7 +126,7 @@ enum ConnectionUse {
 }
 
 async fn send(
-    server: &Server,
+    pool: &Pool,
     mut connection: UpstreamConnection,
     connection_use: ConnectionUse,
     outgoing: &Outgoing,
@@ -135,7 +136,7 @@ async fn send(
     let progress = upload.progress();
     let has_no_body = upload.is_end_stream();
     let received_bytes = connection.received_bytes();
-    let request = request(server, &connection, outgoing, upload);
+    let request = request(pool.server(), &connection, outgoing, upload);
     match respond_within(&mut connection, request, &progress, times).await {
         Some(Ok(response)) => {
             progress.answered();
@@ -162,7 +163,7 @@ async fn send(
                     Failure::Closed(why)
                         if connection_use == ConnectionUse::Reused && is_unseen =>
                     {
-                        server.pool.forget(&connection);
+                        pool.forget(&connection);
                         Failure::ClosedWhileKept(why)
                     }
                     failure => failure,
@@ -178,7 +179,7 @@ async fn send(
         None => {
             // Nor was anything else heard on it since: it may lead nowhere.
             if connection.received_bytes() == received_bytes {
-                server.pool.forget(&connection);
+                pool.forget(&connection);
             }
             Err(FailedAttempt {
                 failure: Failure::ResponseTimeout(times.response),
@@ -194,7 +195,7 @@ fn request(
     outgoing: &Outgoing,
     mut upload: Upload,
 ) -> Request<Upload> {
-    let connector = server.pool.connector();
+    let connector = &server.connector;
     let head = outgoing.head(
         connection.protocol(),
         &connector.endpoint().authority,

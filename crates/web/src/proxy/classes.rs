@@ -346,6 +346,18 @@ impl Classes {
         Some(table.name.get_ref())
     }
 
+    /// The number here of a class that had this `number` in classes of `before`: that of the same
+    /// name, behind the last where there is none; without names that of its route.
+    pub fn renumbered(&self, before: &Self, number: u8, of_route: Option<u8>) -> u8 {
+        if self.is_empty() {
+            return of_route.unwrap_or(number);
+        }
+        let name = before.name(number);
+        let same = |table: &ClassTable| Some(table.name.get_ref().as_str()) == name;
+        let position = self.tables.iter().position(same);
+        u8::try_from(position.unwrap_or(self.tables.len())).unwrap_or(u8::MAX)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()

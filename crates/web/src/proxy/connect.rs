@@ -4,6 +4,7 @@
 use super::config::UpstreamTable;
 use super::endpoint::{Address, Endpoint, EndpointProtocol};
 use super::fastcgi::Bridge;
+use super::open_connections::Place;
 use super::upstream_connection::{Transport, UpstreamConnection, handshake};
 use crate::config::Misconfigured;
 use rustix::net::sockopt;
@@ -13,6 +14,7 @@ use sooner_kernel::socket::set_user_timeout;
 use sooner_tls::{Authorities, Trust};
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
@@ -122,27 +124,47 @@ impl Connector {
         )
     }
 
-    /// Connects; `http1_only` where the request cannot go over HTTP/2.
-    pub async fn connect(&self, http1_only: bool) -> io::Result<UpstreamConnection> {
-        match &self.endpoint.address {
+    /// Whether connections outlive a request and take one after the other.
+    pub fn keeps_connections(&self) -> bool {
+        match self.endpoint.protocol {
+            EndpointProtocol::Http1 | EndpointProtocol::Tls => true,
+            EndpointProtocol::Http2 | EndpointProtocol::FastCgi => false,
+        }
+    }
+
+    /// Connects, in `place` if that is counted; `http1_only` where the request cannot go over
+    /// HTTP/2.
+    pub async fn connect(
+        &self,
+        http1_only: bool,
+        mut place: Option<Place>,
+    ) -> io::Result<UpstreamConnection> {
+        let mut note = |stream: BorrowedFd<'_>| match &mut place {
+            Some(place) => place.connected(&stream),
+            None => Ok(()),
+        };
+        let connection = match &self.endpoint.address {
             Address::Unix(path) => {
-                self.handshake(Box::new(UnixStream::connect(path).await?))
-                    .await
+                let stream = UnixStream::connect(path).await?;
+                note(stream.as_fd())?;
+                self.handshake(Box::new(stream)).await?
             }
             Address::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port))
                     .await
                     .map_err(true_cause)?;
+                note(stream.as_fd())?;
                 stream.set_nodelay(true)?;
                 match &self.tls {
                     None => {
                         guard(&stream, self.protocol())?;
-                        self.handshake(Box::new(stream)).await
+                        self.handshake(Box::new(stream)).await?
                     }
-                    Some(tls) => tls.connect(stream, http1_only).await,
+                    Some(tls) => tls.connect(stream, http1_only).await?,
                 }
             }
-        }
+        };
+        Ok(connection.with_place(place))
     }
 
     /// What a server is spoken to in where nothing is negotiated.

@@ -3,6 +3,7 @@
 
 use super::Route;
 use super::look::{BodyFields, Look};
+use super::upstream::{Current, Known, Upstream};
 use crate::peer::TlsPeer;
 use crate::request_body::RequestBody;
 use hyper::body::Body;
@@ -10,6 +11,7 @@ use hyper::{HeaderMap, Request, Uri};
 use sooner_admission::Subject;
 use sooner_http::forwarding::routes::host_name;
 use sooner_http::host;
+use sooner_limiter::Acquire;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -62,10 +64,20 @@ pub struct Facts {
     pub came_at: SystemTime,
     /// The number of its class at its upstream.
     pub class: u8,
+    /// The classes among which it has that number.
+    pub classed_by: Rc<Known<Current>>,
     /// By what its time is told, and who is charged for it.
     pub subject: Subject,
     /// After how long its client is told by comments that it waits, and how often.
     pub comments_every: Option<Duration>,
+}
+
+impl Facts {
+    /// A request of which that is known waits for admission by `upstream`; to be called once.
+    pub fn acquire(&mut self, upstream: &Upstream) -> Acquire {
+        let subject = std::mem::take(&mut self.subject);
+        upstream.acquire(self.class, subject, &self.classed_by)
+    }
 }
 
 impl FactFinder {
@@ -80,34 +92,36 @@ impl FactFinder {
             // In a place of its own: few requests need it.
             request = Box::pin(self.with_length(request)).await;
         }
-        let needs_body = upstream.needs_body();
-        if let Some(class) = self.class(self.facts(&request, None))
+        let (needs_body, current) = (upstream.needs_body(), upstream.current());
+        if let Some(class) = self.class(self.facts(&request, None), &current)
             && !needs_body
         {
             let subject = self.subject(&self.facts(&request, None));
             let facts = Facts {
                 came_at,
                 class,
+                classed_by: current,
                 subject,
                 comments_every: None,
             };
             return (facts, request);
         }
         let (parts, body) = request.into_parts();
-        let current = upstream.current();
         let (fields, body) = self.look.at(&parts.headers, body, &current.fields).await;
         let request = Request::from_parts(parts, body);
         // There may be other classes by now.
+        let current = upstream.current();
         let facts = self.facts(&request, Some(&fields));
         let settings = upstream.settings();
         let comments = settings.tell_wait.stream.as_ref();
         let facts = Facts {
             comments_every: comments
                 .filter(|comments| comments.are_wanted(&facts) && !is_still_to_come(request.body()))
-                .map(|comments| comments.period.get()),
+                .map(|_| upstream.comment_period.get()),
             came_at,
-            class: self.class(facts).unwrap_or(DEFAULT_CLASS),
+            class: self.class(facts, &current).unwrap_or(DEFAULT_CLASS),
             subject: self.subject(&facts),
+            classed_by: current,
         };
         (facts, request)
     }
@@ -138,8 +152,7 @@ impl FactFinder {
     }
 
     /// The number of its class; `None` where its body decides, and was not looked at.
-    fn class(&self, facts: RequestFacts<'_>) -> Option<u8> {
-        let current = self.route.upstream.current();
+    fn class(&self, facts: RequestFacts<'_>, current: &Current) -> Option<u8> {
         if current.classes.is_empty() {
             return Some(self.plain_class());
         }

@@ -7,11 +7,11 @@ use hyper::{Method, Uri};
 use sooner_admission::Time;
 use sooner_config::is_printable;
 use sooner_operate::say;
-use std::cell::RefCell;
 use std::error::Error;
 use std::fmt::{self, Display};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 
 /// The most of a path that is shown, characters.
 const PATH_CHARS_MAX: usize = 200;
@@ -55,13 +55,18 @@ impl Display for RequestSummary {
 
 /// Lines about one kind of failure.
 #[derive(Default)]
-pub struct FailureLog(RefCell<LogThrottle>);
+pub struct FailureLog(Mutex<LogThrottle>);
 
 impl FailureLog {
     /// It has happened again: writes `what`, unless a line about it was written within the last
     /// minute.
     pub fn report(&self, now: Time, what: impl Display) {
-        if let Some(times) = self.0.borrow_mut().note(now) {
+        let times = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .note(now);
+        if let Some(times) = times {
             say(line(&what, times));
         }
     }

@@ -91,6 +91,16 @@ impl Health {
         }
     }
 
+    /// Until when it gets nothing: 0 where it is up, the most where only regular questions take it
+    /// back in. After that it is on probation.
+    pub fn out_until_ns(&self) -> u64 {
+        match self.ejected_until {
+            _ if self.is_ejected_by_checks => u64::MAX,
+            Some(until) => until.as_ns().max(1),
+            None => 0,
+        }
+    }
+
     /// How it stands now.
     pub fn standing(&self, now: Time) -> Standing {
         match self.ejected_until {

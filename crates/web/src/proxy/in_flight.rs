@@ -4,39 +4,41 @@
 use super::failure::Failure;
 use super::failure_log::RequestSummary;
 use super::overtime::Overtime;
+use super::pool::Pool;
 use super::read_ahead::{Feeder, Truncation};
 use super::report::SharedReport;
 use super::response_stream::ResponseStream;
 use super::server::{Entry, Server};
 use super::upload::Progress;
-use super::upstream::Upstream;
+use super::upstream::{SharedUpstream, Upstream};
 use super::upstream_connection::UpstreamConnection;
 use hyper::StatusCode;
-use sooner_admission::Time;
 use sooner_config::classes::Longest;
 use sooner_limiter::Permit;
 use std::cell::Cell;
 use std::fmt::Display;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// A slot of a server; dropping it frees it. It has to be dropped before the permit: admission must
 /// know the capacity before it admits the next request.
 pub struct ServerSlot {
-    upstream: Weak<Upstream>,
-    server: Rc<Server>,
+    upstream: Arc<SharedUpstream>,
+    /// The worker's connections to the server.
+    pool: Rc<Pool>,
     entry: Entry,
     overtime: Option<Overtime>,
 }
 
 impl ServerSlot {
-    /// Takes a slot of `server`, one of `upstream`'s.
-    pub fn take(upstream: &Rc<Upstream>, server: &Rc<Server>) -> Self {
+    /// The slot of `entry` at the server of `pool`, one of `upstream`'s.
+    pub fn new(upstream: &Arc<SharedUpstream>, pool: Rc<Pool>, entry: Entry) -> Self {
         Self {
-            upstream: Rc::downgrade(upstream),
-            server: server.clone(),
-            entry: server.enter(upstream.now()),
+            upstream: upstream.clone(),
+            pool,
+            entry,
             overtime: None,
         }
     }
@@ -52,7 +54,7 @@ impl ServerSlot {
         let may_be_bounded = upstream.is_class(permit.class());
         self.overtime = may_be_bounded.then(|| {
             let job = (permit.job_class(), counted.clone());
-            Overtime::watch(upstream, &self.server, job, admitted_at)
+            Overtime::watch(upstream, self.server(), job, admitted_at)
         });
     }
 
@@ -66,29 +68,24 @@ impl ServerSlot {
 
     /// A connection to the server was opened for it.
     pub fn connected(&self) {
-        if let Some(upstream) = self.upstream.upgrade() {
-            upstream.connected(&self.server);
-        }
+        self.upstream.connected(self.server());
     }
 
     /// The server.
-    pub fn server(&self) -> &Rc<Server> {
-        &self.server
+    pub fn server(&self) -> &Arc<Server> {
+        self.pool.server()
+    }
+
+    /// The worker's connections to it.
+    pub fn pool(&self) -> &Rc<Pool> {
+        &self.pool
     }
 }
 
 impl Drop for ServerSlot {
     fn drop(&mut self) {
         self.overtime.take();
-        let upstream = self.upstream.upgrade();
-        // Where the upstream is gone, so is what is counted of the server.
-        let now = upstream
-            .as_ref()
-            .map_or(Time::ZERO, |upstream| upstream.now());
-        self.server.leave(self.entry, now);
-        if let Some(upstream) = upstream {
-            upstream.update_capacity();
-        }
+        self.upstream.leave(self.server(), self.entry);
     }
 }
 
@@ -211,12 +208,13 @@ impl UpstreamBody {
     /// comes on it (`is_whole`) and nothing of the request is left to send.
     pub fn finish(self, is_whole: bool) {
         let is_clean = is_whole && self.progress.is_over();
-        let pool = self.in_flight.slot.server().pool.clone();
-        self.in_flight.complete();
         if is_clean {
+            // First: another worker that is let in then may have to end it for its own.
+            let pool = self.in_flight.slot.pool();
             pool.put_back(self.connection, self.keep_alive_seconds);
         } else {
             self.progress.abandon();
         }
+        self.in_flight.complete();
     }
 }

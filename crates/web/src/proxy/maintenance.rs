@@ -15,28 +15,31 @@ use hyper::{HeaderMap, Method};
 use sooner_http::forwarding::request::{Outgoing, Protocol};
 use std::io;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
-/// Starts what an upstream needs by what is said of it now, and ends what ran for it before. All of
-/// it ends when the upstream is dropped.
+/// Starts what an upstream needs by what is said of it now, and ends what ran for it before: each
+/// worker looks after its own connections and requests, the first one after what all have in common.
+/// All of it ends when the upstream is dropped.
 pub fn start(upstream: &Rc<Upstream>) {
     upstream.overtimes.renew();
+    upstream.forget_servers();
     if !upstream.starts_now() {
         return;
     }
     let (weak, settings) = (Rc::downgrade(upstream), upstream.settings());
     let mut tasks = vec![spawn_local(sweep(weak.clone(), settings.keep))];
-    if matches!(settings.limit, ServerLimit::Found(_)) {
+    if upstream.is_first() && matches!(settings.limit, ServerLimit::Found(_)) {
         tasks.push(spawn_local(server_limit::run(weak.clone())));
     }
     // Without a limit none waits but for the cap of its class, of which nothing is played.
-    if settings.most() < usize::MAX {
+    if upstream.is_first() && settings.most() < usize::MAX {
         tasks.push(spawn_local(orders::run(weak.clone())));
     }
-    if let Some(check) = &settings.check {
-        let probe = |server: &Rc<Server>| {
+    if let (true, Some(check)) = (upstream.is_first(), &settings.check) {
+        let probe = |server: &Arc<Server>| {
             let probing = probe_regularly(weak.clone(), server.clone(), check.interval);
             spawn_local(probing)
         };
@@ -51,17 +54,15 @@ async fn sweep(upstream: Weak<Upstream>, keep: Duration) {
         let Some(upstream) = upstream.upgrade() else {
             return;
         };
-        for server in &upstream.settings().servers {
-            server.pool.sweep(keep);
-        }
+        upstream.sweep(keep);
     }
 }
 
-async fn probe_regularly(upstream: Weak<Upstream>, server: Rc<Server>, interval: Duration) {
+async fn probe_regularly(upstream: Weak<Upstream>, server: Arc<Server>, interval: Duration) {
     while let Some(upstream) = upstream.upgrade() {
         let result = match probe_request(&upstream.settings()) {
             Some(probe_request) => {
-                let probing = probe(server.pool.connector(), &probe_request);
+                let probing = probe(&server.connector, &probe_request);
                 timeout(interval, probing).await.unwrap_or_else(|_| {
                     Err(ProbeError::Unhealthy(format!(
                         "no answer within {interval:?}"
@@ -124,7 +125,7 @@ impl From<io::Error> for ProbeError {
 /// Whether a server answers `probe_request` with a status from 200 to 399. The probe has a
 /// connection of its own and passes the queue: a busy server is healthy.
 async fn probe(connector: &Connector, probe_request: &Outgoing) -> Result<(), ProbeError> {
-    let mut connection = connector.connect(false).await?;
+    let mut connection = connector.connect(false, None).await?;
     let authority = &connector.endpoint().authority;
     let mut head = probe_request.head(
         connection.protocol(),

@@ -9,6 +9,7 @@ use sooner_limiter::JobClass;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep_until};
@@ -39,7 +40,7 @@ pub struct Overtime {
 
 struct Watch {
     number: u64,
-    server: Rc<Server>,
+    server: Arc<Server>,
     upstream: Weak<Upstream>,
     class: JobClass,
     admitted_at: Instant,
@@ -129,7 +130,7 @@ impl Overtime {
     /// counted as one that ran too long, are said of the job.
     pub fn watch(
         upstream: &Rc<Upstream>,
-        server: &Rc<Server>,
+        server: &Arc<Server>,
         (class, is_counted): (JobClass, Rc<Cell<bool>>),
         admitted_at: Instant,
     ) -> Self {

@@ -1,11 +1,12 @@
-//! Connections to one server that wait for the next request.
+//! Connections of one worker to one server that wait for the next request.
 
-use super::connect::Connector;
+use super::server::Server;
 use super::upstream_connection::UpstreamConnection;
 use sooner_http::forwarding::request::Protocol;
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
@@ -17,7 +18,7 @@ const READY_WITHIN: Duration = Duration::from_secs(1);
 
 /// Reaches one server, and keeps connections to it.
 pub struct Pool {
-    connector: Connector,
+    server: Arc<Server>,
     /// HTTP/1, the one used last at the end.
     idle: RefCell<Vec<Idle>>,
     /// HTTP/2, in the order in which they were opened: further ones where as many requests are
@@ -47,17 +48,22 @@ impl Idle {
 
 impl Pool {
     /// No connections yet.
-    pub fn new(connector: Connector) -> Self {
+    pub fn new(server: Arc<Server>) -> Self {
         Self {
-            connector,
+            server,
             idle: RefCell::new(Vec::new()),
             shared: RefCell::new(Vec::new()),
         }
     }
 
-    /// How the server is reached.
-    pub fn connector(&self) -> &Connector {
-        &self.connector
+    /// Whether its connections lead to this server.
+    pub fn is_of(&self, server: &Arc<Server>) -> bool {
+        Arc::ptr_eq(&self.server, server)
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Arc<Server> {
+        &self.server
     }
 
     /// A connection that is open as far as is known; `None` if there is none.
@@ -66,8 +72,8 @@ impl Pool {
             return Some(connection);
         }
         let (mut idle, now) = (self.idle.borrow_mut(), Instant::now());
-        while let Some(newest) = idle.pop() {
-            if newest.is_usable(now) {
+        while let Some(mut newest) = idle.pop() {
+            if newest.is_usable(now) && newest.connection.take_up() {
                 return Some(newest.connection);
             }
         }
@@ -86,7 +92,8 @@ impl Pool {
 
     /// A new connection.
     pub async fn connect(&self, http1_only: bool) -> io::Result<UpstreamConnection> {
-        let connection = self.connector.connect(http1_only).await?;
+        let connector = &self.server.connector;
+        let connection = connector.connect(http1_only, self.server.place()).await?;
         if let Some(handle) = connection.share() {
             self.keep_shared(handle);
         }
@@ -142,7 +149,10 @@ impl Pool {
         });
     }
 
-    fn keep(&self, connection: UpstreamConnection, keep_alive_seconds: Option<u64>) {
+    fn keep(&self, mut connection: UpstreamConnection, keep_alive_seconds: Option<u64>) {
+        if !connection.rest(self.server.connections_max()) {
+            return;
+        }
         let mut idle = self.idle.borrow_mut();
         if idle.len() == KEPT_MAX {
             // The one that was not needed for the longest time.

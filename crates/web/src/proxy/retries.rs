@@ -46,10 +46,10 @@ struct Attempts {
     /// Why the last one did not.
     last: Option<Failure>,
     /// The last one, until the request is sent again.
-    failed: Option<Rc<Server>>,
+    failed: Option<Arc<Server>>,
     /// Servers that took the request and did not answer it: their fault if another one does, the
     /// request's if none does.
-    suspects: Vec<Rc<Server>>,
+    suspects: Vec<Arc<Server>>,
     /// Servers that this host had nothing left to connect with.
     exhausted_for: Vec<Arc<str>>,
     /// Until when resources are waited for.
@@ -125,7 +125,7 @@ impl RoutedRequest<'_> {
         let mut attempts = Attempts::default();
         let mut patience = Patience::new(times.queue);
         let (came_at, ahead) = (self.facts.came_at, upstream.status().waiting);
-        let acquire = upstream.acquire(self.facts.class, std::mem::take(&mut self.facts.subject));
+        let acquire = self.facts.acquire(upstream);
         let mut permit = self.admit(acquire, &mut patience, report).await?;
         let mut admitted_at = Instant::now();
         loop {
@@ -138,7 +138,8 @@ impl RoutedRequest<'_> {
                     continue;
                 }
                 Choice::OthersFull => {
-                    self.wait_for_another(&mut patience, report).await?;
+                    self.wait_for_another(&attempts.tried, &mut patience, report)
+                        .await?;
                     admitted_at = Instant::now();
                     continue;
                 }
@@ -215,12 +216,12 @@ impl RoutedRequest<'_> {
     }
 
     /// `server` answers what others did not.
-    fn note_answer(&self, server: &Rc<Server>, attempts: &Attempts) {
+    fn note_answer(&self, server: &Arc<Server>, attempts: &Attempts) {
         let upstream = &self.route.upstream;
         upstream.succeeded(server);
         let others = attempts.suspects.iter();
         others
-            .filter(|suspect| !Rc::ptr_eq(suspect, server))
+            .filter(|suspect| !Arc::ptr_eq(suspect, server))
             .for_each(|suspect| upstream.note_server_fault(suspect));
     }
 
@@ -252,11 +253,12 @@ impl RoutedRequest<'_> {
     /// Waits, with its admission and without a place, until another server may have one.
     async fn wait_for_another(
         &self,
+        tried: &[Arc<str>],
         patience: &mut Patience,
         report: &SharedReport,
     ) -> Result<(), Failure> {
         report.lock().is_waiting = true;
-        let freed = patience.wait(self.route.upstream.freed()).await;
+        let freed = patience.wait(self.route.upstream.freed(tried)).await;
         report.lock().is_waiting = false;
         freed.map_err(|failure| self.reject(failure))
     }
@@ -265,7 +267,7 @@ impl RoutedRequest<'_> {
     /// is to get the request again.
     fn retry_after(
         &self,
-        server: &Rc<Server>,
+        server: &Arc<Server>,
         failed: FailedAttempt,
         attempts: &mut Attempts,
         tries: u32,

@@ -1,99 +1,134 @@
-//! One server of an upstream: how it stands, how much it does, and its connections.
+//! One server of an upstream: how it stands, and how much it does, for all workers.
+//!
+//! What takes part in a decision (requests in flight, health, limit) changes under the lock of its
+//! upstream ([`SharedUpstream`](super::upstream::SharedUpstream)), and may be read without.
 
 use super::connect::Connector;
 use super::failure_log::FailureLog;
 use super::health::{Health, HealthLimits, Standing};
-use super::pool::Pool;
+use super::open_connections::{OpenConnections, Place};
 use super::server_limit::{LimitFinder, ServerLimit};
 use sooner_admission::{Change, Mean, Need, Time, Window};
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The samples a server's mean time remembers.
 const SERVICE_MEMORY: u64 = 64;
+/// A time that is none, ns.
+const NEVER_NS: u64 = u64::MAX;
 
 /// A server of an upstream.
 pub struct Server {
     /// Its name as the configuration writes it.
     pub name: Arc<str>,
-    /// Its connections.
-    pub pool: Rc<Pool>,
+    /// How it is reached.
+    pub connector: Connector,
     /// Lines about requests without a response.
     pub failure_log: FailureLog,
-    health: RefCell<Health>,
-    in_flight: Cell<usize>,
+    health: Mutex<Health>,
+    /// [`Health::out_until_ns`], for all who ask how it stands.
+    out_until_ns: AtomicU64,
+    in_flight: AtomicUsize,
     /// Those of them from before its last ejection.
-    left_over: Cell<usize>,
-    /// Since when it has had a request that came on probation.
-    probed_since: Cell<Option<Time>>,
+    left_over: AtomicUsize,
+    /// Since when it has had a request that came on probation, or [`NEVER_NS`].
+    probed_since_ns: AtomicU64,
     /// Those that run for longer than they may, and take no place from others.
-    yielders: Cell<usize>,
+    yielders: AtomicUsize,
     /// How often it was ejected.
-    ejections: Cell<u64>,
-    requests: Cell<u64>,
-    failures: Cell<u64>,
-    retries: Cell<u64>,
-    service_ns: RefCell<Mean>,
+    ejections: AtomicU64,
+    requests: AtomicU64,
+    failures: AtomicU64,
+    retries: AtomicU64,
+    service_ns: Mutex<Mean>,
     /// What is said of how many requests it gets at once.
-    said: Cell<ServerLimit>,
+    said: Mutex<ServerLimit>,
     /// How many it gets.
-    limit: Cell<usize>,
+    limit: AtomicUsize,
     /// Whether it gets all that comes all the same.
-    is_observed: Cell<bool>,
-    finder: RefCell<Option<LimitFinder>>,
+    is_observed: AtomicBool,
+    finder: Mutex<Option<LimitFinder>>,
+    /// What several workers have open; none where there is one, which uses its own first.
+    open: Option<Arc<OpenConnections>>,
 }
 
 impl Server {
-    /// A server without a request yet.
-    pub fn new(connector: Connector, health: HealthLimits, limit: ServerLimit) -> Self {
+    /// A server without a request yet, for so many workers.
+    pub fn new(
+        connector: Connector,
+        health: HealthLimits,
+        limit: ServerLimit,
+        workers: usize,
+    ) -> Self {
         Self {
             name: connector.endpoint().to_string().into(),
-            pool: Rc::new(Pool::new(connector)),
+            open: (workers > 1 && connector.keeps_connections()).then(Arc::default),
+            connector,
             failure_log: FailureLog::default(),
-            health: RefCell::new(Health::new(health)),
-            in_flight: Cell::new(0),
-            left_over: Cell::new(0),
-            probed_since: Cell::new(None),
-            yielders: Cell::new(0),
-            ejections: Cell::new(0),
-            requests: Cell::new(0),
-            failures: Cell::new(0),
-            retries: Cell::new(0),
-            service_ns: RefCell::new(Mean::new(SERVICE_MEMORY)),
-            said: Cell::new(limit),
-            limit: Cell::new(limit.start()),
-            is_observed: Cell::new(false),
-            finder: RefCell::new(limit.finder()),
+            health: Mutex::new(Health::new(health)),
+            out_until_ns: AtomicU64::new(0),
+            in_flight: AtomicUsize::new(0),
+            left_over: AtomicUsize::new(0),
+            probed_since_ns: AtomicU64::new(NEVER_NS),
+            yielders: AtomicUsize::new(0),
+            ejections: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            retries: AtomicU64::new(0),
+            service_ns: Mutex::new(Mean::new(SERVICE_MEMORY)),
+            said: Mutex::new(limit),
+            limit: AtomicUsize::new(limit.start()),
+            is_observed: AtomicBool::new(false),
+            finder: Mutex::new(limit.finder()),
         }
     }
 
     /// From now on this is said of it. What is known of it stays, and so does a limit that was
     /// found, if it is looked for within the same bounds as before.
     pub fn configure(&self, limit: ServerLimit, health: HealthLimits, is_observed: bool) {
-        self.health.borrow_mut().set_limits(health);
-        self.is_observed.set(is_observed);
-        if self.said.replace(limit) != limit {
-            self.limit.set(limit.start());
-            self.finder.replace(limit.finder());
+        self.with_health(|it| it.set_limits(health));
+        self.is_observed.store(is_observed, Relaxed);
+        if std::mem::replace(&mut *lock(&self.said), limit) != limit {
+            self.limit.store(limit.start(), Relaxed);
+            *lock(&self.finder) = limit.finder();
         }
     }
 
     /// It was none of its upstream's for a while: what was seen meanwhile tells nothing of its limit.
     pub fn comes_back(&self) {
-        if let Some(finder) = self.finder.borrow_mut().as_mut() {
+        if let Some(finder) = lock(&self.finder).as_mut() {
             finder.begin_anew();
         }
     }
 
     /// How it stands.
     pub fn standing(&self, now: Time) -> Standing {
-        self.health.borrow().standing(now)
+        match self.out_until_ns.load(Relaxed) {
+            0 => Standing::Up,
+            until_ns if now.as_ns() < until_ns => Standing::Down,
+            _ => Standing::OnProbation,
+        }
     }
 
     /// How many requests it gets at once while it is up; `usize::MAX`: all.
     pub fn limit(&self) -> usize {
-        self.limit.get()
+        self.limit.load(Relaxed)
+    }
+
+    /// A place for a connection that is opened now; `None` where one worker has all.
+    pub fn place(&self) -> Option<Place> {
+        let open = self.open.as_ref()?;
+        Some(open.begin(self.connections_max()))
+    }
+
+    /// How many connections there may be beside busy ones: as many as it gets requests at once;
+    /// where nothing is held, so are connections not.
+    pub fn connections_max(&self) -> usize {
+        match self.is_observed.load(Relaxed) {
+            true => usize::MAX,
+            false => self.limit(),
+        }
     }
 
     /// How many requests may be in flight: as many as its limit says, and one more for each that
@@ -104,7 +139,7 @@ impl Server {
     /// The server that is there has as many besides as are elsewhere, and they take its places.
     pub fn capacity(&self, now: Time, beside: Beside) -> usize {
         let elsewhere = beside.elsewhere;
-        let all = match (self.standing(now), self.is_observed.get()) {
+        let all = match (self.standing(now), self.is_observed.load(Relaxed)) {
             (Standing::Up, true) => usize::MAX,
             (Standing::Up, false) => self.most(elsewhere),
             (Standing::OnProbation, true) => self.on_probation(now, beside),
@@ -117,136 +152,138 @@ impl Server {
     }
 
     fn most(&self, elsewhere: Load) -> usize {
-        let limit = self.limit.get();
-        let yielders = self.yielders.get() + elsewhere.yielders;
+        let limit = self.limit();
+        let yielders = self.yielders.load(Relaxed) + elsewhere.yielders;
         limit.saturating_add(yielders.min(limit))
     }
 
     /// One request, and where no other server is up, one more for each second in which one has run
     /// and not failed: one that takes long does not shut out all others.
     fn on_probation(&self, now: Time, beside: Beside) -> usize {
-        let since = self.probed_since.get().filter(|_| !beside.is_another_up);
+        let since_ns = self.probed_since_ns.load(Relaxed);
+        let counts = since_ns != NEVER_NS && !beside.is_another_up;
+        let since = counts.then(|| Time::from_ns(since_ns));
         let seconds = since.map_or(0, |since| now.since(since) / 1_000_000_000);
         let more = usize::try_from(seconds).unwrap_or(usize::MAX);
-        (self.left_over.get() + beside.elsewhere.in_flight + 1).saturating_add(more)
+        (self.left_over.load(Relaxed) + beside.elsewhere.in_flight + 1).saturating_add(more)
     }
 
     /// How many requests it would get at once.
     pub fn rehearsed_capacity(&self, now: Time) -> usize {
         match self.standing(now) {
-            Standing::Up => self.limit.get(),
-            Standing::OnProbation => self.limit.get().min(self.left_over.get() + 1),
+            Standing::Up => self.limit(),
+            Standing::OnProbation => self.limit().min(self.left_over.load(Relaxed) + 1),
             Standing::Down => 0,
         }
     }
 
     /// Whether `other` is the same server, and reached in the same way.
     pub fn is_reached_like(&self, other: &Self) -> bool {
-        let (own, other) = (self.pool.connector(), other.pool.connector());
-        own.is_like(other)
+        self.connector.is_like(&other.connector)
     }
 
     /// A request has given its place up and goes on.
     pub fn yielded(&self) {
-        self.yielders.set(self.yielders.get() + 1);
+        self.yielders.fetch_add(1, Relaxed);
     }
 
     /// Such a request leaves.
     pub fn yielder_left(&self) {
-        self.yielders.set(self.yielders.get() - 1);
+        self.yielders.fetch_sub(1, Relaxed);
     }
 
     /// Looks for its limit; what the queue before it saw is in `whole`.
     pub fn look_for_limit(&self, whole: &Window, needs: &[Need], now: Time) -> Option<Change> {
-        let mut finder = self.finder.borrow_mut();
+        let mut finder = lock(&self.finder);
         let finder = finder.as_mut()?;
         let is_up = self.standing(now) == Standing::Up;
-        let change = finder.look((self.in_flight.get(), is_up), whole, needs, now)?;
-        self.limit.set(change.limit);
+        let change = finder.look((self.in_flight(), is_up), whole, needs, now)?;
+        self.limit.store(change.limit, Relaxed);
         Some(change)
     }
 
     /// As many as now were in flight until now.
     fn pass(&self, now: Time) {
-        if let Some(finder) = self.finder.borrow_mut().as_mut() {
-            finder.pass(self.in_flight.get(), now);
+        if let Some(finder) = lock(&self.finder).as_mut() {
+            finder.pass(self.in_flight(), now);
         }
     }
 
     /// A request goes in; gives what [`Server::leave`] takes.
     pub fn enter(&self, now: Time) -> Entry {
         self.pass(now);
-        if self.in_flight.get() == self.left_over.get() {
+        if self.in_flight() == self.left_over.load(Relaxed) {
             let is_probe = self.standing(now) == Standing::OnProbation;
-            self.probed_since.set(is_probe.then_some(now));
+            let since_ns = if is_probe { now.as_ns() } else { NEVER_NS };
+            self.probed_since_ns.store(since_ns, Relaxed);
         }
-        self.in_flight.set(self.in_flight.get() + 1);
+        self.in_flight.fetch_add(1, Relaxed);
         Entry {
-            ejections: self.ejections.get(),
+            ejections: self.ejections(),
         }
     }
 
     /// The request of `entry` leaves.
     pub fn leave(&self, entry: Entry, now: Time) {
         self.pass(now);
-        self.in_flight.set(self.in_flight.get() - 1);
-        if entry.ejections < self.ejections.get() {
-            self.left_over.set(self.left_over.get() - 1);
+        self.in_flight.fetch_sub(1, Relaxed);
+        if entry.ejections < self.ejections() {
+            self.left_over.fetch_sub(1, Relaxed);
         }
-        if self.in_flight.get() == self.left_over.get() {
-            self.probed_since.set(None);
+        if self.in_flight() == self.left_over.load(Relaxed) {
+            self.probed_since_ns.store(NEVER_NS, Relaxed);
         }
     }
 
     /// How many requests are in flight.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.get()
+        self.in_flight.load(Relaxed)
     }
 
     /// The same, and how many of them take no place.
     pub fn load(&self) -> Load {
         Load {
-            in_flight: self.in_flight.get(),
-            yielders: self.yielders.get(),
+            in_flight: self.in_flight(),
+            yielders: self.yielders.load(Relaxed),
         }
     }
 
     /// It is sent a request, or cannot be reached with one.
     pub fn count_request(&self) {
-        self.requests.set(self.requests.get() + 1);
+        self.requests.fetch_add(1, Relaxed);
     }
 
     /// A request it did not answer is sent again, to it or to another one.
     pub fn count_retry(&self) {
-        self.retries.set(self.retries.get() + 1);
+        self.retries.fetch_add(1, Relaxed);
     }
 
     /// How many requests it was sent.
     pub fn requests(&self) -> u64 {
-        self.requests.get()
+        self.requests.load(Relaxed)
     }
 
     /// How many of them it did not answer.
     pub fn failures(&self) -> u64 {
-        self.failures.get()
+        self.failures.load(Relaxed)
     }
 
     /// How many requests it did not answer were sent again.
     pub fn retries(&self) -> u64 {
-        self.retries.get()
+        self.retries.load(Relaxed)
     }
 
     /// The recent mean time of a request in flight, ns.
     pub fn mean_service_ns(&self) -> Option<u64> {
-        self.service_ns.borrow().get()
+        lock(&self.service_ns).get()
     }
 
     /// A request took `service_ns` from the request to the last byte of the response. Where that
     /// is an error (`is_error`), it is no work that was done: a server that sheds what is too much
     /// for it would seem to do more the more it gets.
     pub fn served(&self, service_ns: u64, is_error: bool) {
-        self.service_ns.borrow_mut().add(service_ns);
-        if let (Some(finder), false) = (self.finder.borrow_mut().as_mut(), is_error) {
+        lock(&self.service_ns).add(service_ns);
+        if let (Some(finder), false) = (lock(&self.finder).as_mut(), is_error) {
             finder.completed(service_ns);
         }
     }
@@ -258,7 +295,7 @@ impl Server {
 
     /// It gave no response, or not all of one. The caller judges what that means for its health.
     pub fn count_failure(&self) {
-        self.failures.set(self.failures.get() + 1);
+        self.failures.fetch_add(1, Relaxed);
     }
 
     /// A connection to it was opened. Whether that changes its standing.
@@ -288,31 +325,43 @@ impl Server {
 
     /// Whether only health checks take it back in.
     pub fn is_ejected_by_checks(&self) -> bool {
-        self.health.borrow().is_ejected_by_checks()
+        lock(&self.health).is_ejected_by_checks()
     }
 
     /// How often it went out.
     pub fn ejections(&self) -> u64 {
-        self.ejections.get()
+        self.ejections.load(Relaxed)
     }
 
     /// When its time out by requests has passed.
     pub fn changes_at(&self, now: Time) -> Option<Time> {
-        self.health.borrow().changes_at(now)
+        lock(&self.health).changes_at(now)
     }
 
     fn change_health(&self, now: Time, change: impl FnOnce(&mut Health)) -> bool {
-        let mut health = self.health.borrow_mut();
-        let before = (health.standing(now), health.changes_at(now));
-        change(&mut health);
-        let after = (health.standing(now), health.changes_at(now));
+        let (before, after) = self.with_health(|health| {
+            let before = (health.standing(now), health.changes_at(now));
+            change(health);
+            (before, (health.standing(now), health.changes_at(now)))
+        });
         if after.0 == Standing::Down && before.0 != Standing::Down {
-            self.ejections.set(self.ejections.get() + 1);
-            self.left_over.set(self.in_flight.get());
-            self.probed_since.set(None);
+            self.ejections.fetch_add(1, Relaxed);
+            self.left_over.store(self.in_flight(), Relaxed);
+            self.probed_since_ns.store(NEVER_NS, Relaxed);
         }
         before != after
     }
+
+    fn with_health<T>(&self, change: impl FnOnce(&mut Health) -> T) -> T {
+        let mut health = lock(&self.health);
+        let result = change(&mut health);
+        self.out_until_ns.store(health.out_until_ns(), Relaxed);
+        result
+    }
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a server has in flight.
@@ -351,103 +400,4 @@ pub struct Entry {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::proxy::endpoint::Endpoint;
-    use sooner_limiter::bounds;
-
-    fn server(limit: ServerLimit) -> Server {
-        let endpoint = Endpoint::parse("http://127.0.0.1:1").unwrap();
-        let connector = Connector::new(endpoint, None).unwrap();
-        let health = HealthLimits {
-            fails: 1,
-            checks: None,
-        };
-        Server::new(connector, health, limit)
-    }
-
-    /// Whether another limit is tried within a minute in which requests wait and are answered.
-    fn tries_another(is_error: bool) -> bool {
-        let server = server(ServerLimit::Found(bounds(256, 0.05)));
-        (1..600).any(|look| {
-            let now = Time::from_ns(look * 100_000_000);
-            let entry = server.enter(now);
-            for _ in 0..100 {
-                server.served(1_000_000, is_error);
-            }
-            server.leave(entry, now);
-            let whole = Window {
-                duration_ns: 100_000_000,
-                backlogged_ns: 100_000_000,
-                ..Window::default()
-            };
-            server.look_for_limit(&whole, &[], now).is_some()
-        })
-    }
-
-    #[test]
-    fn errors_are_no_work_by_which_a_limit_is_found() {
-        assert!(tries_another(false) && !tries_another(true));
-    }
-
-    #[test]
-    fn what_is_left_from_another_way_to_reach_it_takes_places() {
-        let server = server(ServerLimit::Fixed(4));
-        let now = Time::ZERO;
-        let left = |in_flight, yielders| {
-            let elsewhere = Load {
-                in_flight,
-                yielders,
-            };
-            let beside = Beside {
-                elsewhere,
-                is_another_up: true,
-            };
-            server.capacity(now, beside)
-        };
-        assert_eq!([left(0, 0), left(3, 0), left(4, 0)], [4, 1, 0]);
-        assert_eq!([left(3, 2), left(9, 9), left(6, 6)], [3, 0, 2]);
-        // One finds out how it is, whatever is left.
-        server.failed(now);
-        let later = now.after(2_000_000_000);
-        let beside = |in_flight| Beside {
-            elsewhere: Load {
-                in_flight,
-                yielders: 0,
-            },
-            is_another_up: true,
-        };
-        assert_eq!(server.capacity(now, beside(3)), 0);
-        assert_eq!(server.capacity(later, beside(3)), 1);
-        assert_eq!(server.capacity(later, beside(0)), 1);
-    }
-
-    #[test]
-    fn a_probe_that_takes_long_makes_room_for_others_where_no_other_server_is_up() {
-        let server = server(ServerLimit::Fixed(4));
-        let at = |tenths: u64| Time::from_ns(tenths * 100_000_000);
-        let capacity = |tenths, is_another_up| {
-            let beside = Beside {
-                elsewhere: Load::default(),
-                is_another_up,
-            };
-            server.capacity(at(tenths), beside)
-        };
-        let left_over = server.enter(at(0));
-        server.failed(at(0));
-        assert_eq!([9, 10, 90].map(|now| capacity(now, false)), [0, 2, 2]);
-        let probe = server.enter(at(90));
-        assert_eq!([99, 100, 110].map(|now| capacity(now, false)), [2, 3, 4]);
-        // It gets no more than its limit, and what is left from before takes places.
-        assert_eq!((capacity(999, false), capacity(999, true)), (4, 2));
-        // One that ends and tells nothing begins nothing.
-        server.leave(probe, at(120));
-        assert_eq!(capacity(999, false), 2);
-        let failing = server.enter(at(999));
-        server.failed(at(1020));
-        assert_eq!([1021, 1040].map(|now| capacity(now, false)), [0, 3]);
-        server.leave(failing, at(1040));
-        server.leave(left_over, at(1040));
-        assert_eq!(capacity(1099, false), 1);
-    }
-}
+mod tests;

@@ -25,3 +25,4 @@ mod secure;
 mod smuggling;
 pub(super) mod support;
 mod switching;
+mod workers;

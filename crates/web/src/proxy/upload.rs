@@ -61,7 +61,7 @@ impl ClientFault {
 pub struct Upload {
     body: RequestBody,
     /// What its trailers may not say, because the head does.
-    own_headers: Rc<RequestHeaders>,
+    own_headers: Arc<RequestHeaders>,
     progress: Rc<Progress>,
     /// Ends when the upstream wants the body.
     hold: Option<Pin<Box<dyn Future<Output = ()>>>>,
@@ -79,7 +79,7 @@ pub struct Progress {
     /// Whether something of it was taken.
     is_touched: Cell<bool>,
     /// The body after it was dropped, if nothing of it was taken.
-    left: RefCell<Option<(RequestBody, Rc<RequestHeaders>)>>,
+    left: RefCell<Option<(RequestBody, Arc<RequestHeaders>)>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -89,7 +89,7 @@ impl Upload {
         let is_over = body.is_end_stream();
         Self {
             body,
-            own_headers: Rc::default(),
+            own_headers: Arc::default(),
             progress: Rc::new(Progress {
                 moved_at: Cell::new(Instant::now()),
                 waits_for_client: Cell::new(false),
@@ -106,7 +106,7 @@ impl Upload {
     }
 
     /// The same without trailers that have names of these headers.
-    pub fn without(mut self, own_headers: Rc<RequestHeaders>) -> Self {
+    pub fn without(mut self, own_headers: Arc<RequestHeaders>) -> Self {
         self.own_headers = own_headers;
         self
     }

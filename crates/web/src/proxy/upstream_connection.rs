@@ -3,6 +3,7 @@
 use super::answered_stream::AnsweredStream;
 use super::counted_stream::{CountedStream, StreamCounts};
 use super::fastcgi::Slot;
+use super::open_connections::Place;
 use super::response_stream::ResponseStream;
 use super::upload::Upload;
 use hyper::client::conn::{TrySendError, http1, http2};
@@ -55,6 +56,8 @@ pub struct UpstreamConnection {
     counts: Arc<StreamCounts>,
     /// Where parameters of its request go, if it is one over FastCGI.
     slot: Option<Slot>,
+    /// Where it counts, if it is one over HTTP/1 and several workers have some.
+    place: Option<Place>,
 }
 
 enum Requests {
@@ -152,6 +155,7 @@ pub async fn handshake(
         requests,
         counts,
         slot: None,
+        place: None,
     })
 }
 
@@ -172,6 +176,22 @@ impl UpstreamConnection {
             slot: Some(slot),
             ..self
         }
+    }
+
+    /// The same, counted there. One over HTTP/2 takes no place: other requests go beside its own.
+    pub fn with_place(self, place: Option<Place>) -> Self {
+        let place = place.filter(|_| self.protocol() == Protocol::Http1);
+        Self { place, ..self }
+    }
+
+    /// It waits for a request, at a server of this limit; `false`: it is not to be kept.
+    pub fn rest(&mut self, limit: usize) -> bool {
+        self.place.as_mut().is_none_or(|place| place.rest(limit))
+    }
+
+    /// It gets a request; `false`: it was ended while it waited.
+    pub fn take_up(&mut self) -> bool {
+        self.place.as_mut().is_none_or(Place::take_up)
     }
 
     /// What it speaks.
@@ -196,6 +216,7 @@ impl UpstreamConnection {
             requests: Requests::Http2(streams.clone()),
             counts: self.counts.clone(),
             slot: None,
+            place: None,
         })
     }
 

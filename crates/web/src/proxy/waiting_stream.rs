@@ -26,7 +26,6 @@ use hyper::header::{
 use hyper::{HeaderMap, StatusCode};
 use sooner_http::forwarding::headers::remove_disguised;
 use sooner_http::json_fields::{FieldPath, NoFieldPath};
-use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -39,7 +38,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 /// here and a client gives up after 30 s (Heroku) to 60 s of silence (nginx, load balancers of AWS);
 /// the HTML standard (9.2.7) says to comment every 15 s or so. Less, as only whole periods are
 /// looked at; not much less, because what has begun can have no other status.
-const PERIOD: Duration = Duration::from_secs(5);
+pub const PERIOD: Duration = Duration::from_secs(5);
 const EVENT_STREAM: &str = "text/event-stream";
 /// nginx would hold comments back until they fill a buffer.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -47,13 +46,11 @@ const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering
 /// What makes the response, from admission on.
 pub type Answering = Pin<Box<dyn Future<Output = Response>>>;
 
-/// Which requests get comments, and when.
+/// Which requests get comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comments {
     /// `true` where a request's body asks for a stream.
     field: FieldPath,
-    /// [`PERIOD`], but in tests.
-    pub(super) period: Cell<Duration>,
 }
 
 impl Comments {
@@ -61,7 +58,6 @@ impl Comments {
     pub fn new() -> Result<Self, NoFieldPath> {
         Ok(Self {
             field: "stream".parse()?,
-            period: Cell::new(PERIOD),
         })
     }
 

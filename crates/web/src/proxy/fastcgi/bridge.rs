@@ -54,7 +54,7 @@ impl Slot {
 
 /// What all connections to one server share.
 #[derive(Clone)]
-pub struct Bridge(Rc<Log>);
+pub struct Bridge(Arc<Log>);
 
 struct Log {
     server: String,
@@ -66,7 +66,7 @@ struct Log {
 impl Bridge {
     /// For a server of this name.
     pub fn new(server: String) -> Self {
-        Self(Rc::new(Log {
+        Self(Arc::new(Log {
             server,
             begin: Instant::now(),
             words: FailureLog::default(),

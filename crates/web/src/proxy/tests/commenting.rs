@@ -30,9 +30,7 @@ pub(super) fn commented(url: &str, period: Duration, keys: &str) -> Rc<Proxy> {
         &[url],
         &format!("limit = 1\ntell_wait = ['stream']\n{keys}"),
     );
-    let settings = proxy.upstreams[0].settings();
-    let comments = settings.tell_wait.stream.as_ref();
-    comments.unwrap().period.set(period);
+    proxy.upstreams[0].comment_period.set(period);
     proxy
 }
 

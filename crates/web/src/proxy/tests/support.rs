@@ -6,6 +6,7 @@ use crate::grace_end::GraceEnd;
 use crate::peer::Peer;
 use crate::proxy::{
     ClassTable, Proxy, ProxyTable, ProxyTables, Report, RouteTable, SharedReport, UpstreamTable,
+    WorkerPart,
 };
 use crate::request_body::{BodyError, Http1Body, RequestBody};
 use bytes::Bytes;
@@ -251,6 +252,15 @@ pub fn proxy_after(config: &str, previous: Option<&Proxy>) -> Rc<Proxy> {
 
 /// The same where it may be wrong; nothing is started.
 pub fn build(config: &str, previous: Option<&Proxy>) -> Result<Proxy, Misconfigured> {
+    build_for(config, WorkerPart::First(1), previous)
+}
+
+/// The same for one of several workers.
+pub fn build_for(
+    config: &str,
+    part: WorkerPart<'_>,
+    previous: Option<&Proxy>,
+) -> Result<Proxy, Misconfigured> {
     let tables: Tables = toml::from_str(config).unwrap();
     let tables = ProxyTables {
         proxy: &tables.proxy,
@@ -259,7 +269,7 @@ pub fn build(config: &str, previous: Option<&Proxy>) -> Result<Proxy, Misconfigu
         upstreams: &tables.upstream,
         routes: &tables.route,
     };
-    Proxy::build(tables, previous)
+    Proxy::of_worker(tables, part, previous)
 }
 
 /// All paths to one upstream with these servers and keys.

@@ -1,13 +1,11 @@
 //! An upstream from its table.
 
-use super::{HealthCheck, HostRule, Settings, Times, Upstream};
-use crate::clock::Clock;
+use super::{HealthCheck, Heard, HostRule, Settings, SharedUpstream, Times, Upstream};
 use crate::config::Misconfigured;
 use crate::proxy::classes::Classes;
 use crate::proxy::config::{UpstreamTable, at_least_one, duration, some_duration};
 use crate::proxy::connect::Connector;
 use crate::proxy::endpoint::{Endpoint, EndpointProtocol};
-use crate::proxy::failure_log::FailureLog;
 use crate::proxy::fastcgi::FastCgi;
 use crate::proxy::health::{CheckLimits, HealthLimits};
 use crate::proxy::orders;
@@ -17,6 +15,7 @@ use crate::proxy::server_limit::ServerLimit;
 use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
 use crate::proxy::tell_wait::TellWait;
+use crate::proxy::waiting_stream::PERIOD;
 use hyper::header::HeaderValue;
 use sooner_admission::{AdmissionSettings, KIND_MEMORY, Order};
 use sooner_config::classes::OrderName;
@@ -25,7 +24,7 @@ use sooner_limiter::{Limiter, bounds};
 use sooner_tls::Authorities;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use tokio::sync::Notify;
+use std::sync::Arc;
 
 /// The most that are tried where a limit is found, unless said otherwise.
 const LIMIT_MAX: usize = 256;
@@ -36,61 +35,55 @@ const CHECK_FAILS: u32 = 2;
 /// Good ones in a row that take it back in.
 const CHECK_PASSES: u32 = 1;
 
-impl Upstream {
+impl SharedUpstream {
     /// An upstream of which this is said, for requests of these classes. Nothing is connected.
-    pub fn new(settings: Settings, classes: &Classes) -> Rc<Self> {
-        let settings = Rc::new(settings);
-        let upstream = Self {
-            name: settings.table.name.get_ref().as_str().into(),
-            settings: RefCell::new(settings.clone()),
-            current: RefCell::default(),
-            limiter: Limiter::new(AdmissionSettings {
-                limit: 0,
-                order: Order::default(),
-                waiting_max: None,
-                kind_memory: KIND_MEMORY,
-            }),
+    pub fn build(settings: Arc<Settings>, classes: &Classes) -> Arc<Self> {
+        let limiter = Limiter::new(AdmissionSettings {
+            limit: 0,
+            order: Order::default(),
+            waiting_max: None,
+            kind_memory: KIND_MEMORY,
+        });
+        limiter.remember(orders::PLAYED);
+        let upstream = Self::new(settings, limiter);
+        upstream.begin(&mut upstream.lock(), classes);
+        upstream
+    }
+}
+
+impl Upstream {
+    /// What one worker has of an upstream; the first one also does what is done once for all.
+    pub fn new(shared: Arc<SharedUpstream>, is_first: bool) -> Rc<Self> {
+        Rc::new(Self {
+            heard: RefCell::new(Heard::of(&shared)),
+            shared,
+            pools: RefCell::default(),
             overtimes: Rc::default(),
-            next_server: Cell::new(0),
-            all_down: Notify::new(),
-            freed: Notify::new(),
-            redirected: Cell::new(0),
-            last_failure: RefCell::new(None),
-            rejected_log: FailureLog::default(),
-            exhausted_log: FailureLog::default(),
-            clock: Clock::start(),
-            is_started: Cell::new(false),
+            comment_period: Cell::new(PERIOD),
+            is_first,
+            runs_by: Cell::new(None),
             tasks: RefCell::default(),
-        };
-        upstream.limiter.remember(orders::PLAYED);
-        upstream.configure(&settings);
-        upstream.replace_classes(classes);
-        upstream.update_capacity();
-        Rc::new(upstream)
+        })
     }
 }
 
 impl Settings {
-    /// What `table` says; its servers are trusted by `authorities`. Servers of `previous` that are
-    /// reached in the same way are taken over with their state, and so are those that it had given
-    /// up and that still have requests.
+    /// What `table` says, for so many workers; its servers are trusted by `authorities`. Those
+    /// `known` that are reached in the same way are taken over with their state.
     pub fn build(
         table: &UpstreamTable,
         authorities: Option<Authorities>,
-        previous: Option<&Self>,
+        known: &[Arc<Server>],
+        workers: usize,
     ) -> Result<Self, Misconfigured> {
         let (check, health) = health(table)?;
         let limit = server_limit(table)?;
         check_followed(table)?;
         let tell_wait = TellWait::parse(&table.tell_wait)?;
-        let leaving = previous.map(|previous| previous.leaving.clone());
-        let leaving = leaving.unwrap_or_default();
-        let mut known = leaving.borrow().clone();
-        known.extend(previous.iter().flat_map(|it| &it.servers).cloned());
+        let new = |connector| Server::new(connector, health, limit, workers);
         Ok(Self {
             table: table.clone(),
-            servers: servers(table, (limit, health), authorities.as_ref(), &known)?,
-            leaving,
+            servers: servers(table, new, authorities.as_ref(), known)?,
             authorities,
             limit,
             health,
@@ -99,7 +92,7 @@ impl Settings {
             retries: table.retries.unwrap_or(1),
             host: host_rule(table)?,
             kind: Kind::build(table)?,
-            headers: Rc::new(RequestHeaders::build(table, &tell_wait)?),
+            headers: Arc::new(RequestHeaders::build(table, &tell_wait)?),
             tell_wait,
             share_by: table.share_by.as_ref().map(ShareBy::parse).transpose()?,
             keep: duration(&table.keep_seconds, "upstream.keep_seconds", 60.0)?,
@@ -111,10 +104,10 @@ impl Settings {
 
 fn servers(
     table: &UpstreamTable,
-    (limit, health): (ServerLimit, HealthLimits),
+    new: impl Fn(Connector) -> Server,
     authorities: Option<&Authorities>,
-    known: &[Rc<Server>],
-) -> Result<Vec<Rc<Server>>, Misconfigured> {
+    known: &[Arc<Server>],
+) -> Result<Vec<Arc<Server>>, Misconfigured> {
     if table.servers.is_empty() {
         return Err(Misconfigured::at(
             &table.name,
@@ -122,7 +115,7 @@ fn servers(
             "an upstream needs a server: servers = [\"http://127.0.0.1:3000\"]",
         ));
     }
-    let mut servers: Vec<Rc<Server>> = Vec::with_capacity(table.servers.len());
+    let mut servers: Vec<Arc<Server>> = Vec::with_capacity(table.servers.len());
     for text in &table.servers {
         let wrong =
             |what: &dyn std::fmt::Display| Misconfigured::at(text, "upstream.servers", what);
@@ -134,15 +127,15 @@ fn servers(
                 error
             }
         })?;
-        let server = Server::new(connector, health, limit);
+        let server = new(connector);
         if servers.iter().any(|other| other.name == server.name) {
             return Err(wrong(&"the same server twice; each may be named once"));
         }
         let known = known.iter().find(|known| known.is_reached_like(&server));
-        servers.push(known.cloned().unwrap_or_else(|| Rc::new(server)));
+        servers.push(known.cloned().unwrap_or_else(|| Arc::new(server)));
     }
     let speaks_tls =
-        |server: &Rc<Server>| server.pool.connector().endpoint().protocol == EndpointProtocol::Tls;
+        |server: &Arc<Server>| server.connector.endpoint().protocol == EndpointProtocol::Tls;
     check_scripts(table, &servers)?;
     match &table.ca {
         Some(ca) if !servers.iter().any(speaks_tls) => Err(Misconfigured::at(
@@ -155,10 +148,9 @@ fn servers(
 }
 
 /// Servers over FastCGI need to know where their scripts are, and no others do.
-fn check_scripts(table: &UpstreamTable, servers: &[Rc<Server>]) -> Result<(), Misconfigured> {
-    let runs_scripts = |server: &Rc<Server>| {
-        server.pool.connector().endpoint().protocol == EndpointProtocol::FastCgi
-    };
+fn check_scripts(table: &UpstreamTable, servers: &[Arc<Server>]) -> Result<(), Misconfigured> {
+    let runs_scripts =
+        |server: &Arc<Server>| server.connector.endpoint().protocol == EndpointProtocol::FastCgi;
     let mut pairs = table.servers.iter().zip(servers);
     let has_root = table.fastcgi.is_some();
     match pairs.find(|(_, server)| runs_scripts(server) != has_root) {

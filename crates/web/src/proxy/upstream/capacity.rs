@@ -1,12 +1,11 @@
 //! How many requests an upstream's servers take together: as they come and go, and as limits are
 //! found.
 
-use super::Upstream;
+use super::shared::{SharedUpstream, State};
 use crate::proxy::health::Standing;
-use crate::proxy::server::Server;
+use crate::proxy::server::{Beside, Entry, Load, Server};
 use sooner_admission::{Change, Time};
-use std::rc::{Rc, Weak};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
@@ -14,63 +13,61 @@ use tokio::time::sleep;
 /// From one request more on probation to the next.
 const PROBE_PAUSE: Duration = Duration::from_secs(1);
 
-/// A request that was let in, has no place at a server, and waits for one: others may have the place
-/// meanwhile.
-struct Redirected<'a>(&'a Upstream);
-
-impl<'a> Redirected<'a> {
-    fn begin(upstream: &'a Upstream) -> Self {
-        upstream.redirected.set(upstream.redirected.get() + 1);
-        upstream.update_kept();
-        Self(upstream)
-    }
-}
-
-impl Drop for Redirected<'_> {
-    fn drop(&mut self) {
-        let redirected = &self.0.redirected;
-        redirected.set(redirected.get() - 1);
-        self.0.update_kept();
-    }
-}
-
-impl Upstream {
-    /// Waits until a server may have a place that had none. The request that waits uses none.
-    pub async fn freed(&self) {
-        let _redirected = Redirected::begin(self);
-        self.freed.notified().await;
+impl State {
+    /// How many requests each of its servers may have in flight now.
+    pub(super) fn capacities(&self, now: Time) -> impl Fn(&Arc<Server>) -> usize {
+        let is_up = |server: &Arc<Server>| server.standing(now) == Standing::Up;
+        // Another one, for those of which it is asked: they are on probation.
+        let is_another_up = self.settings.servers.iter().any(is_up);
+        move |server| {
+            let beside = Beside {
+                elsewhere: self.load_elsewhere(server),
+                is_another_up,
+            };
+            server.capacity(now, beside)
+        }
     }
 
-    /// At most as many as there are places: a server that fails whatever it gets would empty the
-    /// queue, and those who wait here are in no order.
-    fn update_kept(&self) {
-        let places = self.places(self.now());
-        self.limiter.set_kept(self.redirected.get().min(places));
+    /// What `server` has in truth beside what is counted here of it: it was reached in another way
+    /// before, and what it got then is still under way.
+    fn load_elsewhere(&self, server: &Server) -> Load {
+        let others = self.leaving.iter();
+        let others = others.filter(|other| other.name == server.name);
+        others.fold(Load::default(), |all, other| all.with(other.load()))
     }
 
     /// How many requests all servers that are there take.
     fn places(&self, now: Time) -> usize {
-        let settings = self.settings();
-        let there = settings.servers.iter();
+        let there = self.settings.servers.iter();
         let there = there.filter(|server| server.standing(now) != Standing::Down);
         let places = there.map(|server| server.limit());
         places.fold(0, usize::saturating_add)
+    }
+}
+
+impl SharedUpstream {
+    /// At most as many as there are places: a server that fails whatever it gets would empty the
+    /// queue, and those who wait here are in no order.
+    pub(super) fn update_kept(&self, state: &State) {
+        let places = state.places(self.now());
+        self.limiter.set_kept(state.redirected.min(places));
     }
 
     /// Looks for the limits of servers that have none of the operator's; gives what changed, by the
     /// server's name.
     pub fn look_for_limits(&self) -> Vec<(Arc<str>, Change)> {
-        let (whole, now) = (self.limiter.take_window(), self.now());
+        let whole = self.limiter.take_window();
+        let mut state = self.lock();
+        let (settings, now) = (state.settings.clone(), self.now());
+        let servers = &settings.servers;
         // Times inside are known of all servers together: with several, what one of them tries
         // would be held against the others.
-        let settings = self.settings();
-        let servers = &settings.servers;
         let needs = match servers.len() {
             1 => self.limiter.needs(),
             _ => Vec::new(),
         };
         let before = servers.first().map_or(0, |server| server.limit());
-        let look = |server: &Rc<Server>| {
+        let look = |server: &Arc<Server>| {
             let change = server.look_for_limit(&whole, &needs, now)?;
             Some((server.name.clone(), change))
         };
@@ -82,40 +79,40 @@ impl Upstream {
             self.limiter.rescale(before, change.limit);
         }
         if !changes.is_empty() {
-            self.update_capacity();
+            self.update_capacity_in(&mut state);
         }
         changes
     }
 
-    pub(super) fn standing_changed(self: &Rc<Self>, server: &Rc<Server>) {
+    pub(super) fn standing_changed(&self, state: &mut State, server: &Arc<Server>) {
         let now = self.now();
-        self.update_capacity();
+        self.update_capacity_in(state);
         if let Some(at) = server.changes_at(now) {
-            let upstream = Rc::downgrade(self);
+            let upstream = self.this.clone();
             let wait = Duration::from_nanos(at.since(now));
-            spawn_local(try_again_after(wait, upstream, Rc::downgrade(server)));
+            spawn_local(try_again_after(wait, upstream, Arc::downgrade(server)));
         }
     }
 
-    /// Whether no server is up, so that no request is admitted.
-    pub fn is_down(&self) -> bool {
-        let now = self.now();
-        self.settings()
-            .servers
-            .iter()
-            .all(|server| server.standing(now) == Standing::Down)
+    /// The request of `entry` leaves `server`.
+    pub fn leave(&self, server: &Server, entry: Entry) {
+        let mut state = self.lock();
+        server.leave(entry, self.now());
+        self.update_capacity_in(&mut state);
     }
 
     /// Sets the limit of requests in flight. To be called whenever a server's capacity changes:
     /// with a limit above this sum a request would be admitted that finds no slot, again and again.
     pub fn update_capacity(&self) {
-        let (now, settings) = (self.now(), self.settings());
-        let mut leaving = settings.leaving.borrow_mut();
-        leaving.retain(|server| server.in_flight() > 0);
-        let left: Vec<usize> = leaving.iter().map(|server| server.in_flight()).collect();
-        drop(leaving);
-        let capacity = settings.capacities(now);
-        let takes = |server: &Rc<Server>| capacity(server).max(server.in_flight());
+        self.update_capacity_in(&mut self.lock());
+    }
+
+    pub(super) fn update_capacity_in(&self, state: &mut State) {
+        let now = self.now();
+        state.leaving.retain(|server| server.in_flight() > 0);
+        let (settings, capacity) = (&state.settings, state.capacities(now));
+        let takes = |server: &Arc<Server>| capacity(server).max(server.in_flight());
+        let left = state.leaving.iter().map(|server| server.in_flight());
         let limit = (settings.servers.iter().map(takes))
             .chain(left)
             .fold(0, usize::saturating_add);
@@ -127,9 +124,9 @@ impl Upstream {
             limiter.set_rehearsed_limit(limits.fold(0, usize::saturating_add));
         }
         // Behind the limit of a rehearsal: its places are the same.
-        self.limiter.set_places(self.places(now));
+        self.limiter.set_places(state.places(now));
         self.freed.notify_waiters();
-        if self.is_down() {
+        if settings.is_down(now) {
             self.all_down.notify_waiters();
         }
     }
@@ -137,7 +134,7 @@ impl Upstream {
 
 /// A server's time out has an end that nothing else announces, and from then on it may take one
 /// request more each second, until it is known how it is.
-async fn try_again_after(wait: Duration, upstream: Weak<Upstream>, server: Weak<Server>) {
+async fn try_again_after(wait: Duration, upstream: Weak<SharedUpstream>, server: Weak<Server>) {
     let Some(ejections) = server.upgrade().map(|server| server.ejections()) else {
         return;
     };

@@ -1,63 +1,71 @@
 //! A reload while requests wait: the queue stays, and goes on by what is said from then on.
 
-use super::{Current, Settings, Upstream};
+use super::settings::Settings;
+use super::shared::{Current, SharedUpstream, State};
 use crate::proxy::classes::Classes;
 use crate::proxy::server::Server;
 use sooner_http::json_fields::FieldPath;
 use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
+use std::sync::Arc;
 
-impl Upstream {
-    /// From now on this is said of it, and there are these classes: who waits goes in by them, and
-    /// to its servers. Those that are named no more finish what they have, and those that come back
-    /// meanwhile have it still.
-    pub fn take_over(&self, settings: Option<Rc<Settings>>, classes: &Classes) {
+impl SharedUpstream {
+    /// From now on this is said of it, and there are these classes, for all workers: who waits goes
+    /// in by them, and to its servers. Those that are named no more finish what they have, and
+    /// those that come back meanwhile have it still.
+    pub fn take_over(&self, settings: Option<Arc<Settings>>, classes: &Classes) {
+        let mut state = self.lock();
         let Some(settings) = settings else {
-            return self.set_classes(classes);
+            return self.set_classes(&mut state, classes);
         };
-        let before = self.settings.replace(settings.clone());
+        let before = std::mem::replace(&mut state.settings, settings.clone());
+        self.note_said(&mut state);
         if before.is_like(&settings) {
-            return self.set_classes(classes);
+            return self.set_classes(&mut state, classes);
         }
-        {
-            let mut leaving = settings.leaving.borrow_mut();
-            leaving.extend(before.servers.iter().cloned());
-            leaving.retain(|server| !settings.servers.iter().any(|own| Rc::ptr_eq(own, server)));
+        let is_of = |servers: &[Arc<Server>], server: &Arc<Server>| {
+            servers.iter().any(|own| Arc::ptr_eq(own, server))
+        };
+        state.leaving.extend(before.servers.iter().cloned());
+        state
+            .leaving
+            .retain(|server| !is_of(&settings.servers, server));
+        let mut coming = settings.servers.iter();
+        while let Some(server) = coming.find(|server| !is_of(&before.servers, server)) {
+            server.comes_back();
         }
-        let had = |server: &&Rc<Server>| before.servers.iter().any(|own| Rc::ptr_eq(own, server));
-        let coming = settings.servers.iter().filter(|server| !had(server));
-        coming.for_each(|server| server.comes_back());
-        self.is_started.set(false);
-        self.configure(&settings);
-        self.replace_classes(classes);
-        self.update_capacity();
+        state.settings_number += 1;
+        self.begin(&mut state, classes);
     }
 
-    /// Tells servers and queue what is said of them.
-    pub(super) fn configure(&self, settings: &Settings) {
+    /// Lets requests of these classes in by what is said.
+    pub(super) fn begin(&self, state: &mut State, classes: &Classes) {
+        let settings = state.settings.clone();
         let is_observed = settings.is_observed();
         for server in &settings.servers {
             server.configure(settings.limit, settings.health, is_observed);
         }
         self.limiter.set_waiting_max(settings.waiting_max());
         self.limiter.rehearse(is_observed);
+        self.replace_classes(state, classes);
+        self.update_capacity_in(state);
     }
 
-    fn set_classes(&self, classes: &Classes) {
-        if self.current().classes != *classes {
-            self.replace_classes(classes);
+    fn set_classes(&self, state: &mut State, classes: &Classes) {
+        if state.current.classes != *classes {
+            self.replace_classes(state, classes);
         }
     }
 
-    pub(super) fn replace_classes(&self, classes: &Classes) {
-        let settings = self.settings();
+    fn replace_classes(&self, state: &mut State, classes: &Classes) {
+        let settings = &state.settings;
         let named = classes.fields_at(&self.name).into_iter();
         let fields: BTreeSet<FieldPath> = named.chain(settings.fields().cloned()).collect();
-        self.current.replace(Rc::new(Current {
+        let order = settings.order(classes);
+        state.current = Arc::new(Current {
             classes: classes.clone(),
             fields: fields.into_iter().collect(),
-        }));
-        let order = settings.order(classes);
+        });
+        self.note_said(state);
         // A request's head is looked at when it comes: who waits stays in the class of its name, or
         // of its route.
         let known = HashMap::new();

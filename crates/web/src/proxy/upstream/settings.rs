@@ -5,7 +5,7 @@ use crate::proxy::config::UpstreamTable;
 use crate::proxy::fastcgi::FastCgi;
 use crate::proxy::health::{HealthLimits, Standing};
 use crate::proxy::request_headers::RequestHeaders;
-use crate::proxy::server::{Beside, Load, Server};
+use crate::proxy::server::Server;
 use crate::proxy::server_limit::ServerLimit;
 use crate::proxy::share_by::ShareBy;
 use crate::proxy::subject::Kind;
@@ -16,8 +16,7 @@ use sooner_admission::{Order, Time};
 use sooner_config::classes::OrderName;
 use sooner_http::json_fields::FieldPath;
 use sooner_tls::Authorities;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long each step with a server may take.
@@ -62,9 +61,7 @@ pub struct Settings {
     /// What its servers are trusted by; `None` where none speaks TLS.
     pub authorities: Option<Authorities>,
     /// Its servers.
-    pub servers: Vec<Rc<Server>>,
-    /// Servers that are named no more, or reached in another way, and still have requests.
-    pub(super) leaving: Rc<RefCell<Vec<Rc<Server>>>>,
+    pub servers: Vec<Arc<Server>>,
     /// How many requests each gets at once.
     pub limit: ServerLimit,
     /// When they go out and come back.
@@ -80,7 +77,7 @@ pub struct Settings {
     /// Which `Host` its servers get.
     pub host: HostRule,
     /// Headers that requests to them have, whatever clients sent.
-    pub headers: Rc<RequestHeaders>,
+    pub headers: Arc<RequestHeaders>,
     /// What makes two of its requests alike.
     pub kind: Kind,
     /// Who is charged for what requests take; `None`: all alike.
@@ -113,26 +110,10 @@ impl Settings {
         all.fold(0, usize::saturating_add)
     }
 
-    /// How many requests each of its servers may have in flight now.
-    pub(super) fn capacities(&self, now: Time) -> impl Fn(&Rc<Server>) -> usize {
-        let is_up = |server: &Rc<Server>| server.standing(now) == Standing::Up;
-        // Another one, for those of which it is asked: they are on probation.
-        let is_another_up = self.servers.iter().any(is_up);
-        move |server| {
-            let beside = Beside {
-                elsewhere: self.load_elsewhere(server),
-                is_another_up,
-            };
-            server.capacity(now, beside)
-        }
-    }
-
-    /// What `server` has in truth beside what is counted here of it: it was reached in another way
-    /// before, and what it got then is still under way.
-    fn load_elsewhere(&self, server: &Server) -> Load {
-        let leaving = self.leaving.borrow();
-        let others = leaving.iter().filter(|other| other.name == server.name);
-        others.fold(Load::default(), |all, other| all.with(other.load()))
+    /// Whether no server is up, so that no request is admitted.
+    pub fn is_down(&self, now: Time) -> bool {
+        let mut all = self.servers.iter();
+        all.all(|server| server.standing(now) == Standing::Down)
     }
 
     /// The fields of bodies that kinds, who is charged, and comments go by.
