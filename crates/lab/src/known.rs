@@ -153,6 +153,11 @@ pub const KNOWN: &[Known] = &[
         "",
         "Are the lab's emulated paths what was asked for?",
     ),
+    known(
+        "every-core",
+        "",
+        "What do several workers cost, and what do they bring?",
+    ),
     known("gate", "", "What does the gate add to a statement?"),
     known(
         "gate-open",
