@@ -71,6 +71,15 @@ impl Server {
         stream
     }
 
+    /// A connection on which the response of `/large` has begun.
+    fn begin_large(&self) -> TcpStream {
+        let mut stream = self.connect();
+        let request = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
+        stream.write_all(request).unwrap();
+        stream.read_exact(&mut [0; 1]).unwrap();
+        stream
+    }
+
     /// A figure of `/metrics`, over all labels.
     fn figure(&self, name: &str) -> f64 {
         let mut stream = TcpStream::connect(&self.admin).unwrap();
@@ -232,16 +241,7 @@ fn each_lets_what_goes_on_end() {
     let mut server = Server::start("[uplink]\nrate = \"40mbit\"\nmechanism = \"user-space\"");
     let bytes = 100_000;
     fs::write(server.path("www/large"), vec![b'x'; bytes]).unwrap();
-    let clients = (0..CONNECTIONS).map(|_| {
-        let mut stream = server.connect();
-        stream
-            .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
-            .unwrap();
-        // It has begun.
-        stream.read_exact(&mut [0; 1]).unwrap();
-        stream
-    });
-    let clients: Vec<_> = clients.collect();
+    let clients: Vec<_> = (0..CONNECTIONS).map(|_| server.begin_large()).collect();
     server.send(Signal::TERM);
     for mut stream in clients {
         let mut rest = Vec::new();
@@ -256,15 +256,7 @@ fn a_second_signal_ends_all_at_once() {
     let mut server = Server::start("[limits]\ngrace_seconds = 1000");
     let file = fs::File::create(server.path("www/large")).unwrap();
     file.set_len(256 << 20).unwrap();
-    let busy = (0..CONNECTIONS).map(|_| {
-        let mut stream = server.connect();
-        stream
-            .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
-            .unwrap();
-        stream.read_exact(&mut [0; 1]).unwrap();
-        stream
-    });
-    let _busy: Vec<_> = busy.collect();
+    let _busy: Vec<_> = (0..CONNECTIONS).map(|_| server.begin_large()).collect();
     server.send(Signal::TERM);
     until("it takes no more", || {
         TcpStream::connect(&server.address).is_err()

@@ -190,7 +190,10 @@ impl Orders {
 }
 
 fn cannot_start(error: impl std::fmt::Display) -> Misconfigured {
-    Misconfigured::without_place("workers", format!("cannot start a thread: {error}"))
+    let message = format!(
+        "cannot start a worker: {error}; write fewer, or raise the limit of descriptors or threads (ulimit -n, ulimit -u)"
+    );
+    Misconfigured::without_place("workers", message)
 }
 
 /// Serves until it is told to stop.
